@@ -1,0 +1,59 @@
+"""Writing files so that a crash half-way leaves the old text or the new one, never a torn one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Replace ``path`` by ``data``: a temporary file beside it, synced, then renamed over it.
+
+    Text is written as UTF-8. The permissions of an existing file are kept.
+
+    Raises: OSError, with the old file untouched, if the disk is full or the folder cannot be written.
+    """
+    path = Path(path)
+    if isinstance(data, str):
+        data = data.encode("utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        # mkstemp makes 0600; a file that a group or a web server could read must stay readable
+        os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # the rename itself has to reach the disk
+    finally:
+        os.close(folder)
+
+
+def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
+    """Copy ``path`` into ``folder`` under a dated name that is not taken yet; return the copy's path."""
+    now = now or datetime.now()
+    stamp = now.strftime("%Y-%m-%d-%H%M%S")
+    copy = folder / f"{path.stem}-{stamp}{path.suffix}"
+    number = 2
+    while copy.exists():
+        copy = folder / f"{path.stem}-{stamp}-{number}{path.suffix}"
+        number += 1
+    write_atomic(copy, path.read_bytes())
+    return copy
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

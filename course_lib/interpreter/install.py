@@ -1,0 +1,32 @@
+"""Puts the course's changes into Triton's interpreter, once, and says which of them could not be made.
+
+The hooks are private and have moved between releases. A hook that is gone costs one truth, not the course: it is
+named by :func:`losses`, and ``course doctor`` shows it.
+"""
+
+from __future__ import annotations
+
+_losses: list[str] | None = None
+
+
+def install() -> None:
+    """Patch the interpreter of the Triton in this process. Safe to call again."""
+    global _losses
+    if _losses is not None:
+        return
+    from course_lib.interpreter import lock, numerics
+
+    _losses = []
+    for what, patch in (
+        ("fp32 to bf16 is truncated instead of rounded to nearest even", numerics.round_bf16_to_nearest),
+        ("a widget moved while a cell runs a kernel can break that cell", lock.serialise_launches),
+    ):
+        try:
+            patch()
+        except (AttributeError, ImportError) as moved:
+            _losses.append(f"{what} (Triton changed: {moved})")
+
+
+def losses() -> list[str]:
+    """What this Triton's interpreter keeps getting wrong because a hook moved; empty when all is well."""
+    return list(_losses or ())

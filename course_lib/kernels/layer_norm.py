@@ -1,0 +1,150 @@
+"""LayerNorm forward: a blocked kernel for any row length, and a resident kernel that reads each row once.
+
+Bytes through device memory, itemsize s, M rows of N columns:
+
+- blocked: x is read three times (mean, variance, output) and y written once, 4 M N s. While a row still fits the L2
+  cache the second and third read come from there, and the kernel does better than this count.
+- resident: x read once, y written once, 2 M N s, the least any LayerNorm can move. ``w`` and ``b`` stay in L2.
+
+Both keep statistics in fp32, subtract the mean before squaring (two-pass: no cancellation), zero the padded lanes of
+the deviation, and compute row offsets in 64 bits.
+
+Sources: the three sweeps are those of the Triton tutorial "Layer Normalization"; the tile of rows and the single load
+follow PyTorch's and Liger-Kernel's resident kernels.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from course_lib.kernels import launch_table
+
+
+@triton.jit
+def layer_norm_blocked_kernel(
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
+    stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
+    N, eps,
+    HAS_W: tl.constexpr, HAS_B: tl.constexpr,
+    BLOCK: tl.constexpr,                                      # columns a step; any power of two, N may be longer
+):  # fmt: skip
+    """One row a program, BLOCK columns a step, three sweeps over the row.
+
+    Registers: BLOCK / (32 * num_warps) fp32 a thread for each of x and the running sums, whatever N is.
+    """
+    row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
+    x_row_ptr = x_ptr + row * stride_x_row
+    y_row_ptr = y_ptr + row * stride_y_row
+
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(tl.float32)
+    mean = tl.sum(total, axis=0) / N
+
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(tl.float32)
+        deviation = tl.where(cols < N, x - mean, 0.0)  # a padded lane holds 0 - mean, and would be squared
+        squares += deviation * deviation
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
+
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        mask = cols < N
+        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(tl.float32)
+        y = (x - mean) * rstd
+        if HAS_W:
+            y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+        if HAS_B:
+            y = y + tl.load(b_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+        tl.store(y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def layer_norm_resident_kernel(
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
+    stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
+    M, N, eps,
+    HAS_W: tl.constexpr, HAS_B: tl.constexpr,
+    ROWS: tl.constexpr,                                       # rows a program
+    BLOCK: tl.constexpr,                                      # power of two >= N: the whole row stays in registers
+):  # fmt: skip
+    """A tile of ROWS whole rows a program, read once.
+
+    Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread. w and b are loaded before the reductions, so that their
+    latency hides behind them; x and y pass through the cache once and are marked to leave it first.
+    """
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    cols = tl.arange(0, BLOCK)
+    col_mask = cols < N
+    mask = (rows < M)[:, None] & col_mask[None, :]
+    cols_wide = cols.to(tl.int64)
+
+    x = tl.load(
+        x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first"
+    ).to(tl.float32)
+    if HAS_W:
+        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+    if HAS_B:
+        b = tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+
+    mean = tl.sum(x, axis=1) / N
+    deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
+    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
+
+    y = deviation * rstd[:, None]
+    if HAS_W:
+        y = y * w[None, :]
+    if HAS_B:
+        y = y + b[None, :]
+    tl.store(mean_ptr + rows, mean, mask=rows < M)
+    tl.store(rstd_ptr + rows, rstd, mask=rows < M)
+    tl.store(
+        y_ptr + rows[:, None] * stride_y_row + cols_wide[None, :] * stride_y_col,
+        y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first",
+    )  # fmt: skip
+
+
+def layer_norm_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float, *, algorithm: str = "auto") -> tuple[Tensor, Tensor, Tensor]:
+    """LayerNorm of the rows of a matrix.
+
+    Args:
+        x: shape (M, N), N >= 1, fp32, fp16 or bf16, any strides.
+        w, b: shape (N,), any of those dtypes, or None.
+        eps: added to the variance inside the root.
+        algorithm: "resident", "blocked", or "auto" for resident up to 32768 columns.
+
+    Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32.
+
+    Raises: ValueError if the algorithm is unknown, or N is too long for the resident kernel.
+    """
+    M, N = x.shape
+    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    mean = torch.empty(M, dtype=torch.float32, device=x.device)
+    rstd = torch.empty(M, dtype=torch.float32, device=x.device)
+    if M == 0:
+        return y, mean, rstd
+    if algorithm == "auto":
+        algorithm = "resident" if N <= launch_table.RESIDENT_LIMIT else "blocked"
+    # an absent w or b still needs a pointer of some dtype; x stands in and is never read through it
+    arguments = (x, y, x if w is None else w.contiguous(), x if b is None else b.contiguous(), mean, rstd)
+    strides = (x.stride(0), x.stride(1), y.stride(0), y.stride(1))
+    present = {"HAS_W": w is not None, "HAS_B": b is not None}
+    if algorithm == "resident":
+        rows, block, num_warps = launch_table.resident(N)
+        layer_norm_resident_kernel[(triton.cdiv(M, rows),)](
+            *arguments, *strides, M, N, eps, **present, ROWS=rows, BLOCK=block, num_warps=num_warps
+        )
+    elif algorithm == "blocked":
+        _, block, num_warps = launch_table.blocked(N)
+        layer_norm_blocked_kernel[(M,)](*arguments, *strides, N, eps, **present, BLOCK=block, num_warps=num_warps)
+    else:
+        raise ValueError(f"algorithm is {algorithm!r}; it can be 'resident', 'blocked' or 'auto'")
+    return y, mean, rstd

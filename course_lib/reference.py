@@ -1,0 +1,86 @@
+"""The specification: LayerNorm and RMSNorm in float64, plain and slow on purpose.
+
+Everything else in the course is judged against these functions, so they are written to be read, not to be fast: one
+line a formula, NumPy only, nothing imported from the course. Arrays may be NumPy arrays, nested lists or PyTorch
+tensors on any device; every element is taken exactly (fp16 and bf16 values are float64 values) and results are float64.
+
+Symbols: M rows, N columns, ``var`` biased (divided by N), ``rstd = 1 / sqrt(var + eps)``, ``xhat = (x - mean) * rstd``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class LayerNormResult(NamedTuple):
+    """``y`` (M, N); ``mean`` and ``rstd`` (M,); all float64."""
+
+    y: np.ndarray
+    mean: np.ndarray
+    rstd: np.ndarray
+
+
+class RMSNormResult(NamedTuple):
+    """``y`` (M, N); ``rstd`` (M,), the reciprocal of the root mean square; both float64."""
+
+    y: np.ndarray
+    rstd: np.ndarray
+
+
+def float64(array) -> np.ndarray:
+    """``array`` as float64, exactly. PyTorch tensors are recognised by what they can do, so PyTorch is not imported."""
+    if hasattr(array, "detach"):
+        array = array.detach().cpu().double().numpy()
+    return np.asarray(array, dtype=np.float64)
+
+
+def layer_norm(x, w=None, b=None, eps: float = 1e-5) -> LayerNormResult:
+    """LayerNorm of every row: ``y = (x - mean) * rstd * w + b``.
+
+    Args:
+        x: shape (M, N), N >= 1.
+        w, b: shape (N,), or None for all ones and all zeros.
+        eps: added to the variance inside the root.
+
+    Raises: ValueError if x is not two-dimensional or w or b does not have N elements.
+
+    Source: Ba, Kiros and Hinton 2016, "Layer Normalization".
+    """
+    x, w, b = _checked(x, w, b)
+    mean = x.mean(axis=1)
+    deviation = x - mean[:, None]
+    var = (deviation**2).mean(axis=1)
+    rstd = 1.0 / np.sqrt(var + eps)
+    return LayerNormResult(deviation * rstd[:, None] * w + b, mean, rstd)
+
+
+def rms_norm(x, w=None, eps: float = 1e-5) -> RMSNormResult:
+    """RMSNorm of every row: ``y = x * rstd * w`` with ``rstd = 1 / sqrt(mean(x^2) + eps)``.
+
+    Args:
+        x: shape (M, N), N >= 1.
+        w: shape (N,), or None for all ones.
+        eps: added to the mean square inside the root, as PyTorch does it.
+
+    Raises: ValueError as :func:`layer_norm`.
+
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
+    """
+    x, w, _ = _checked(x, w, None)
+    rstd = 1.0 / np.sqrt((x**2).mean(axis=1) + eps)
+    return RMSNormResult(x * rstd[:, None] * w, rstd)
+
+
+def _checked(x, w, b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x = float64(x)
+    if x.ndim != 2 or x.shape[1] == 0:
+        raise ValueError(f"x has shape {x.shape}; it must be (M, N) with N >= 1. Flatten the leading dimensions first.")
+    columns = x.shape[1]
+    w = np.ones(columns) if w is None else float64(w)
+    b = np.zeros(columns) if b is None else float64(b)
+    for name, vector in (("w", w), ("b", b)):
+        if vector.shape != (columns,):
+            raise ValueError(f"{name} has shape {vector.shape}; x has {columns} columns, so it must be ({columns},).")
+    return x, w, b

@@ -1,0 +1,13 @@
+"""Every test runs in the mode this machine has, and never on a learner's files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+
+# Before anything imports the course: progress and kept copies of this test run go to a folder of their own.
+os.environ["COURSE_STATE"] = tempfile.mkdtemp(prefix="course-test-state-")
+os.environ.pop("COURSE_EXERCISES", None)
+os.environ.pop("COURSE_EXPECT", None)
+
+import course_lib  # noqa: E402, F401 - chooses the interpreter before any test imports triton
