@@ -1,0 +1,50 @@
+"""``make exercises``: write exercises/ from solutions/, leaving every file that a learner has touched."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from course_lib import paths, workspace
+from course_lib.cut import cut
+from course_lib.errors import CourseError
+from course_lib.files import write_atomic
+
+
+def generate() -> dict[str, str]:
+    """The text of every exercise file, by file name, cut from solutions/."""
+    return {path.name: cut(path.read_text(encoding="utf-8"), path.name) for path in sorted(paths.SOLUTIONS.glob("ex*.py"))}
+
+
+def write(folder: Path) -> list[str]:
+    """Bring ``folder`` up to date; one line about each file. No file that a learner has touched is changed."""
+    texts = generate()
+    remembered = workspace.read_manifest(folder)
+    said = []
+    for name, text in texts.items():
+        path = folder / name
+        if not path.exists():
+            write_atomic(path, text)
+            said.append(f"{name}: written")
+        elif path.read_bytes() == text.encode():
+            said.append(f"{name}: up to date")
+        elif workspace.is_untouched(path, text, remembered):
+            write_atomic(path, text)
+            said.append(f"{name}: written anew")
+        else:
+            said.append(f"{name}: kept, it has work of yours in it. `course reset {name[2:5]}` copies that aside and starts over.")
+    workspace.write_manifest(folder, texts)
+    return said
+
+
+def main() -> int:
+    try:
+        print("\n".join(write(paths.exercises())))
+    except CourseError as error:
+        print(f"course: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The exercises of the course, read from catalog.toml."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from course_lib.errors import CourseError
+
+_FILE = Path(__file__).with_name("catalog.toml")
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One entry of catalog.toml. ``hints`` grow more direct; ``entry_points`` are the kernels that the course launches."""
+
+    id: str
+    lesson: str
+    file: str
+    title: str
+    objective: str
+    difficulty: int
+    minutes: int
+    prerequisites: tuple[str, ...]
+    hints: tuple[str, ...]
+    entry_points: tuple[str, ...]
+    needs_gpu: bool
+    stretch: str
+    debrief: str
+
+
+@functools.cache
+def exercises() -> dict[str, Exercise]:
+    """Every exercise by id, in the order of the course.
+
+    Raises: CourseError if an entry lacks a field, has one too many, or an id twice.
+    """
+    entries = tomllib.loads(_FILE.read_text(encoding="utf-8"))["exercise"]
+    wanted = {field.name for field in fields(Exercise)}
+    found: dict[str, Exercise] = {}
+    for entry in entries:
+        name = entry.get("id", "?")
+        if wrong := wanted ^ entry.keys():
+            raise CourseError(f"catalog.toml, exercise {name}: missing or unknown fields {sorted(wrong)}.")
+        if name in found:
+            raise CourseError(f"catalog.toml: exercise {name} stands there twice.")
+        found[name] = Exercise(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+    return dict(sorted(found.items()))
+
+
+def get(exercise_id: str) -> Exercise:
+    """The exercise called ``exercise_id``; "6a" and "06A" mean "06a".
+
+    Raises: CourseError, naming the exercises there are.
+    """
+    wanted = exercise_id.strip().lower().removeprefix("ex").zfill(3)
+    if wanted not in exercises():
+        raise CourseError(f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}.")
+    return exercises()[wanted]

@@ -1,0 +1,98 @@
+"""Tensors as the grader sees them: a named view into a buffer of raw bytes, everything outside the view poisoned.
+
+Outputs and the gaps between strided rows start as NaN with a payload no arithmetic produces, and every buffer has a
+guard band on both sides. So a value never written, a write between rows or past the end, and a changed input all show
+when the bytes come back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+_BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
+_POISON = {"fp32": 0x7FC0DEAD, "fp16": 0x7EAD, "bf16": 0x7FAD}
+GUARD = 64  # elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of the case: its layout, and its values if it is an input (None: an output, poisoned).
+
+    ``strides`` are in elements. A ``far`` tensor lies in address space of which only its rows are ever touched: its
+    rows travel packed, and the child lays them ``strides[0]`` apart.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    values: np.ndarray | None = None
+    far: bool = False
+
+    @property
+    def is_output(self) -> bool:
+        return self.values is None
+
+    @property
+    def packed_strides(self) -> tuple[int, ...]:
+        """Strides in the bytes that travel: the real ones, or for a far tensor those of packed rows."""
+        return contiguous(self.shape) if self.far else self.strides
+
+    @property
+    def elements(self) -> int:
+        """Elements of the buffer that travels, guards included."""
+        span = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.packed_strides, strict=True))
+        return GUARD + span + GUARD
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * DTYPES[self.dtype].itemsize
+
+    def view(self, buffer: np.ndarray) -> np.ndarray:
+        """The tensor's elements inside a flat array of ``elements`` items."""
+        step = buffer.itemsize
+        strides = tuple(stride * step for stride in self.packed_strides)
+        return np.lib.stride_tricks.as_strided(buffer[GUARD:], self.shape, strides)
+
+    def initial_bytes(self) -> bytes:
+        """The buffer as the child gets it."""
+        buffer = np.full(self.elements, _POISON[self.dtype], dtype=_BITS[DTYPES[self.dtype].itemsize]).view(DTYPES[self.dtype])
+        if self.values is not None:
+            self.view(buffer)[...] = self.values
+        return buffer.tobytes()
+
+    def read(self, data: bytes) -> np.ndarray:
+        """The tensor's elements in ``data``, in the tensor's own dtype."""
+        return self.view(np.frombuffer(data, dtype=DTYPES[self.dtype]))
+
+    def unwritten(self, data: bytes) -> np.ndarray:
+        """Where the tensor still holds the poison it started with."""
+        bits = np.frombuffer(data, dtype=_BITS[DTYPES[self.dtype].itemsize])
+        return self.view(bits) == _POISON[self.dtype]
+
+    def changed_outside(self, data: bytes) -> np.ndarray:
+        """Buffer positions outside the tensor, relative to its first element, whose bits changed."""
+        bits = _BITS[DTYPES[self.dtype].itemsize]
+        inside = np.zeros(self.elements, dtype=bool)
+        self.view(inside)[...] = True
+        changed = (np.frombuffer(data, dtype=bits) != np.frombuffer(self.initial_bytes(), dtype=bits)) & ~inside
+        return np.flatnonzero(changed) - GUARD
+
+
+def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides of ``shape``, in elements."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    """``values`` rounded to ``dtype``: what the kernel really gets, and so what the oracle must compute from."""
+    with np.errstate(over="ignore"):  # an Inf row is Inf on purpose
+        return np.asarray(values).astype(DTYPES[dtype])

@@ -1,0 +1,178 @@
+"""Checks one exercise file: the only entry to grading for the command line, the panels and the tests."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from pathlib import Path
+
+from course_lib import paths, workspace
+from course_lib import runtime as course_runtime
+from course_lib.catalog import Exercise
+from course_lib.grading import diagnosis, extract, runner
+from course_lib.grading.causes import CAUSES
+from course_lib.grading.judge import Deviation, Judged, judge
+from course_lib.grading.plans import Plan, plans
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Verdict
+
+
+def check(exercise: Exercise, path: Path | None = None, *, mode: str | None = None, seed: int = 0, limits: runner.Limits | None = None) -> Verdict:
+    """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
+
+    Args:
+        mode: "cpu" (interpreter) or "gpu" (compiled); None takes what this machine has.
+        seed: of the inputs; a learner's check always uses 0, so that two checks of one file agree.
+        limits: time and memory; None takes those of the mode.
+
+    Returns: the verdict. Nothing a learner's file holds makes this function raise; a fault of the grader or of the
+    machine (no process can be started, the disk is full) is the verdict "grader fault", never the learner's.
+    """
+    started = time.monotonic()
+    try:
+        mode = mode or course_runtime.current().mode
+        verdict = _check(exercise, path or workspace.file_of(exercise), mode, seed, limits)
+    except Exception as fault:
+        verdict = _fault(exercise, mode or "unknown", fault)
+    return verdict.timed(time.monotonic() - started)
+
+
+def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.Limits | None) -> Verdict:
+    unsolved = extract.shape(workspace.generated_text(exercise), exercise.file, exercise.entry_points)
+    try:
+        text = extract.read_text(path)
+        if extract.shape(text, path.name, exercise.entry_points) == unsolved:
+            message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked YOUR CODE, then check again."
+            return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode)
+        kernels = extract.extract(text, path.name, exercise.entry_points)
+    except extract.Unreadable as unreadable:
+        return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode)
+    concrete = plans(exercise, seed)
+    run = runner.run(kernels, concrete, mode, limits)
+    return _verdict(exercise, path, concrete, run, mode)
+
+
+def _verdict(exercise: Exercise, path: Path, concrete: list[Plan], run: runner.Run, mode: str) -> Verdict:
+    if run.ended == "not started" and run.import_error is None:
+        return _machine_fault(exercise, mode, run)
+    judged = [judge(plan, run.data[n]) if n in run.data else Judged(plan, ran=False, raised=run.errors.get(n)) for n, plan in enumerate(concrete)]
+    # address space for rows 2^30 apart is the machine's to give; without it the case is left out, and said to be
+    for j in judged:
+        if j.raised and j.raised["type"] == "Unplaceable":
+            j.raised = None
+    printed = run.printed.strip()
+
+    def verdict(status: str, cause: str, message: str) -> Verdict:
+        cases = tuple(_case_result(j, n, run) for n, j in enumerate(judged))
+        return Verdict(exercise.id, status, cause, message, cases, mode, runner.TIER, printed=printed)
+
+    raised = run.import_error or next((j.raised for j in judged if j.raised), None)
+    if raised:
+        return verdict(ERROR, "kernel_raised", _raised_message(raised, path.name, next((j for j in judged if j.raised), None)))
+    failed = [j for j in judged if j.ran and not j.passed]
+    if run.case is not None and not failed:
+        cause = "time_limit" if run.ended == "timed out" else _crash_cause(judged[run.case])
+        return verdict(FAIL, cause, _message(cause, _ended_evidence(run, judged[run.case].plan)))
+    if failed:
+        cause = diagnosis.cause_of(judged)
+        return verdict(FAIL, cause, _message(cause, _evidence(judged, failed)))
+    left_out = sum(not j.ran for j in judged)
+    message = f"All {len(judged) - left_out} cases are right."
+    if left_out:
+        message += f" {left_out} could not be run on this machine: not enough address space for rows 2^30 elements apart."
+    return verdict(PASS, "none", message)
+
+
+def _crash_cause(judged: Judged) -> str:
+    return "offset_32_bit" if judged.plan.case.layout == "far" else "crash"
+
+
+def _message(cause: str, evidence: str) -> str:
+    headline, question = CAUSES[cause]
+    return f"{headline[0].upper()}{headline[1:]}. {evidence} {question}"
+
+
+def _evidence(judged: list[Judged], failed: list[Judged]) -> str:
+    ran = [j for j in judged if j.ran]
+    trait = diagnosis.shared_trait(judged, failed)
+    common = f", all {trait}" if trait and len(failed) > 1 else ""
+    first = failed[0]
+    return f"{len(failed)} of {len(ran)} cases wrong{common}; the first: {first.plan.case.described()}: {_first_deviation(first)}."
+
+
+def _first_deviation(judged: Judged) -> str:
+    if judged.changed:
+        name, count = next(iter(judged.changed.items()))
+        return f"{count} {'element' if count == 1 else 'elements'} of the input {name} changed"
+    if judged.outside and not any(d.kind == "value" for d in judged.deviations):
+        name, positions = next(iter(judged.outside.items()))
+        shown = ", ".join(str(int(p)) for p in positions[:5])
+        return f"{len(positions)} elements outside {name} were written, the first at element {shown} from its start ({name} has shape {_shape(judged, name)})"
+    return _described(judged.deviations[0])
+
+
+def _shape(judged: Judged, name: str) -> str:
+    return str(judged.plan.tensor(name).shape).replace(",)", ")")
+
+
+def _described(deviation: Deviation) -> str:
+    where = ", ".join(f"{deviation.output}[{', '.join(map(str, index))}]" for index in deviation.where)
+    element = where.split("], ")[0].rstrip("]") + "]"
+    if deviation.kind == "unwritten":
+        what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
+        return f"{what} {deviation.output} never written, from {element} on"
+    also = f" (first: {where})" if deviation.count > 1 else ""
+    numbers = f"{element} is {_number(deviation.got)}, it should be {_number(deviation.want)}"
+    if deviation.kind == "nan":
+        return f"{numbers}; {deviation.count} of {deviation.size} elements{also}"
+    return f"{deviation.output} is off by up to {_times(deviation.ratio)} the allowed error in {deviation.count} of {deviation.size} elements{also}; {numbers}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f} x" if ratio < 100 else f"{ratio:.3g} x" if ratio < 1e5 else f"{ratio:.1e} x"
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _ended_evidence(run: runner.Run, plan: Plan) -> str:
+    at = plan.case.described()
+    if run.ended == "timed out":
+        return f"It was stopped after the time limit, in the case {at}."
+    how = f"signal {run.signal}" if run.signal else "without a word"
+    return f"It ended with {how} in the case {at}. That is what an address far outside a tensor does."
+
+
+def _raised_message(raised: dict, file: str, judged: Judged | None) -> str:
+    where = f"{file}, line {raised['line']}" if raised["line"] else file
+    text = " ".join(raised["text"].split())
+    text = text if len(text) <= 600 else text[:300] + " ... " + text[-300:]
+    at = f" In the case {judged.plan.case.described()}." if judged else ""
+    return f"{where}: {raised['type']}: {text}.{at} {CAUSES['kernel_raised'].question}"
+
+
+def _case_result(judged: Judged, number: int, run: runner.Run) -> CaseResult:
+    case = judged.plan.case
+    if judged.passed:
+        return CaseResult(case.name, "pass", judged.ratio, case.described())
+    if judged.ran:
+        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.described()}: {_first_deviation(judged)}")
+    if judged.raised:
+        return CaseResult(case.name, "fail", None, f"{case.described()}: {judged.raised['type']}")
+    if number == run.case:
+        return CaseResult(case.name, "fail", None, f"{case.described()}: {run.ended}")
+    return CaseResult(case.name, "not run", None, case.described())
+
+
+def _machine_fault(exercise: Exercise, mode: str, run: runner.Run) -> Verdict:
+    last = run.printed.strip().splitlines()[-1:] or ["it printed nothing"]
+    message = f"the process that runs kernels did not start ({last[0]}). This is not your kernel. Run `course doctor`, then check again."
+    return Verdict(exercise.id, GRADER_FAULT, "not_started", message, mode=mode, printed=run.printed)
+
+
+def _fault(exercise: Exercise, mode: str, fault: Exception) -> Verdict:
+    if not isinstance(fault, OSError):  # a full disk explains itself; anything else is a bug of ours and must be findable
+        traceback.print_exception(fault, file=sys.stderr)
+    message = f"the grader itself failed ({type(fault).__name__}: {fault}). This is not your kernel. Run `course doctor`, then check again."
+    return Verdict(exercise.id, GRADER_FAULT, "grader_fault", message, mode=mode)

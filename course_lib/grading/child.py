@@ -1,0 +1,195 @@
+"""The child process: runs a learner's kernel on raw bytes and decides nothing.
+
+Started as a script, ``python -I child.py FOLDER``. It knows no exercise: ``FOLDER/job.json`` names a kernel, a grid and
+the arguments of each case; ``NN.in`` holds the case's buffers one after the other, and ``NN.out`` gets them back. What
+happened on the way goes to ``NN.error``. The parent takes only the bytes for evidence.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import resource
+import sys
+import traceback
+from pathlib import Path
+
+_MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
+
+
+def main(folder: Path) -> None:
+    job = json.loads((folder / "job.json").read_text())
+    sys.path.insert(0, job["root"])
+    os.environ["COURSE_DEVICE"] = job["mode"]
+    _limit(job["limits"])
+    machine = _Interpreter() if job["mode"] == "cpu" else _Gpu()
+    sys.path.insert(0, str(folder))
+    try:
+        import kernels
+    except BaseException as error:
+        _write(folder / "import.error", _described(error, str(folder / "kernels.py")))
+        return
+    (folder / "ready").touch()
+    for number, case in enumerate(job["cases"]):
+        (folder / f"{number:02}.begin").touch()
+        try:
+            data = machine.run(getattr(kernels, case["kernel"]), case, (folder / f"{number:02}.in").read_bytes())
+        except BaseException as error:
+            sys.stdout.flush()
+            _write(folder / f"{number:02}.error", _described(error, str(folder / "kernels.py")))
+            if machine.lost(error):
+                return
+        else:
+            sys.stdout.flush()
+            _write(folder / f"{number:02}.out", data)
+
+
+class _Interpreter:
+    """Cases on Triton's interpreter, over NumPy memory; PyTorch is not imported."""
+
+    def __init__(self):
+        import course_lib  # noqa: F401 - chooses the interpreter and mends its rounding
+        from course_lib.interpreter import launch
+
+        self.launch = launch
+
+    def run(self, kernel, case: dict, data: bytes) -> bytes:
+        import numpy as np
+
+        memory = np.frombuffer(bytearray(data), dtype=np.uint8)
+        addresses, far = {}, []
+        for tensor in case["tensors"]:
+            start = memory.ctypes.data + tensor["start"]
+            if tensor["far"]:
+                apart = _Far(tensor, memory)
+                far.append(apart)
+                start = apart.address
+            addresses[tensor["name"]] = self.launch.pointer(start, tensor["dtype"])
+        make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
+        self.launch.launch(kernel, case["grid"], [make[kind](value) for kind, value in case["arguments"]], case["constexprs"])
+        for apart in far:
+            apart.collect(memory)
+        return memory.tobytes()
+
+    def lost(self, error: BaseException) -> bool:
+        return not isinstance(error, Exception)
+
+
+class Unplaceable(Exception):
+    """This machine has no room for rows 2^30 elements apart. Not the kernel's fault: the case is left out."""
+
+
+class _Far:
+    """Rows 2^30 elements apart, in address space that takes memory only where it is touched.
+
+    The mapping reaches as far below the tensor as above it: an offset that overflowed to a negative number then reads
+    zeros, and the case fails by its values instead of taking the process down.
+    """
+
+    def __init__(self, tensor: dict, memory):
+        import numpy as np
+
+        reach = (tensor["shape"][0] - 1) * tensor["strides"][0] * tensor["itemsize"] + 2**20
+        try:
+            self.mapping = mmap.mmap(-1, 2 * reach, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+        except OSError as refused:
+            raise Unplaceable(str(refused)) from None
+        self.bytes = np.frombuffer(self.mapping, dtype=np.uint8)
+        self.address = self.bytes.ctypes.data + reach
+        width, apart = tensor["shape"][1] * tensor["itemsize"], tensor["strides"][0] * tensor["itemsize"]
+        self.rows = [(reach + r * apart, tensor["start"] + r * width, width) for r in range(tensor["shape"][0])]
+        for there, here, size in self.rows:
+            self.bytes[there : there + size] = memory[here : here + size]
+
+    def collect(self, memory) -> None:
+        for there, here, size in self.rows:
+            memory[here : here + size] = self.bytes[there : there + size]
+
+
+class _Gpu:
+    """Cases compiled, on the first GPU."""
+
+    def __init__(self):
+        import torch
+
+        import course_lib  # noqa: F401 - makes sure that Triton compiles
+
+        self.torch = torch
+        self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+    def run(self, kernel, case: dict, data: bytes) -> bytes:
+        torch = self.torch
+        memory = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+        # one allocation a tensor: neighbours on the device are then not the case's own tensors
+        buffers = {t["name"]: memory[t["offset"] : t["offset"] + t["nbytes"]].cuda() for t in case["tensors"]}
+        views, far = {}, []
+        for t in case["tensors"]:
+            dtype, skip = self.dtypes[t["dtype"]], (t["start"] - t["offset"]) // t["itemsize"]
+            flat = buffers[t["name"]].view(dtype)
+            views[t["name"]] = flat.as_strided(t["shape"], contiguous(t["shape"]) if t["far"] else t["strides"], skip)
+            if t["far"]:
+                try:
+                    storage = torch.empty((t["shape"][0] - 1) * t["strides"][0] + 2**20, dtype=dtype, device="cuda")
+                except torch.cuda.OutOfMemoryError as refused:
+                    raise Unplaceable(str(refused)) from None
+                wide = storage.as_strided(t["shape"], t["strides"])
+                wide.copy_(views[t["name"]])
+                far.append((views[t["name"]], wide))
+                views[t["name"]] = wide
+        make = {"tensor": views.__getitem__, "int": int, "float": float}
+        kernel[tuple(case["grid"])](*[make[kind](value) for kind, value in case["arguments"]], **case["constexprs"], num_warps=case["num_warps"])
+        for packed, wide in far:
+            packed.copy_(wide)
+        out = torch.cat([buffers[t["name"]] for t in case["tensors"]])
+        torch.cuda.synchronize()
+        return out.cpu().numpy().tobytes()
+
+    def lost(self, error: BaseException) -> bool:
+        """A CUDA error that is not a compiler's or an allocator's message leaves no context to go on with."""
+        return not isinstance(error, Exception) or "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
+
+
+def contiguous(shape: list[int]) -> tuple[int, ...]:
+    return tuple(shape[1:]) + (1,) if len(shape) == 2 else (1,)
+
+
+def _limit(limits: dict) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"], limits["file_bytes"]))
+    if limits["address_bytes"]:  # never on a GPU: CUDA reserves more address space than any machine has memory
+        resource.setrlimit(resource.RLIMIT_AS, (limits["address_bytes"], limits["address_bytes"]))
+
+
+def _described(error: BaseException, file: str) -> bytes:
+    """The exception under Triton's wrappers, and the last line of the learner's file it went through."""
+    chain = [error]
+    while chain[-1].__cause__ is not None and len(chain) < 20:
+        chain.append(chain[-1].__cause__)
+    line = None
+    for link in chain:
+        for frame in traceback.extract_tb(link.__traceback__):
+            if frame.filename == file:
+                line = frame.lineno
+        node, source = getattr(link, "node", None), getattr(link, "src", None)
+        if node is not None and source is not None and hasattr(node, "lineno"):
+            line = _line_of(source, node.lineno, file) or line  # a compiler error counts lines from the function's own
+    text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
+    return json.dumps({"type": type(chain[-1]).__name__, "text": text[-4000:], "line": line}).encode()
+
+
+def _line_of(function: str, offset: int, file: str) -> int | None:
+    """The line in ``file`` of line ``offset`` (from 1) of ``function``'s text."""
+    whole = Path(file).read_text()
+    at = whole.find(function.strip())
+    return whole[:at].count("\n") + offset if at >= 0 else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    part = path.with_suffix(path.suffix + ".part")
+    part.write_bytes(data)
+    part.rename(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,79 @@
+"""Names the cause of a failure from its evidence.
+
+In this order: a wrong formula that reproduces every output (suspects.py); what happened to memory; which cases fail and
+what only they have in common. If nothing fits, that is said, with the first wrong element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from course_lib.grading import suspects
+from course_lib.grading.cases import Case
+from course_lib.grading.judge import Judged
+
+
+def cause_of(judged: list[Judged]) -> str:
+    """The identifier of the cause; ``judged`` has at least one failed case."""
+    if cause := suspects.name_cause(judged):
+        return cause
+    failed = [j for j in judged if not j.passed and j.ran]
+    if all(j.plan.case.layout != "packed" for j in failed):
+        return "offset_32_bit" if all(j.plan.case.layout == "far" for j in failed) else "stride_ignored"
+    return _memory_cause(failed) or _common_cause(judged, failed) or "wrong_values"
+
+
+def _memory_cause(failed: list[Judged]) -> str | None:
+    if any(j.changed for j in failed):
+        return "input_changed"
+    if any(j.outside for j in failed):
+        outside = [j for j in failed if j.outside]
+        return "row_mask" if all(_short_tile(j.plan.case) for j in outside) else "store_outside"
+    unwritten = [d for j in failed for d in j.deviations if d.kind == "unwritten"]
+    if not unwritten:
+        return None
+    wholly = {d.output for d in unwritten if d.count == d.size}
+    if "y" in wholly:
+        return "not_written" if all(any(d.output == "y" and d.kind == "unwritten" for d in j.deviations) for j in failed) else "partly_written"
+    if wholly & {"mean", "rstd"}:
+        return "statistics_not_saved"
+    return "only_one_block" if all(not j.plan.case.one_block for j in failed) else "partly_written"
+
+
+# what only some cases have, and what it means if exactly those fail
+_TRAITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
+    ("bad_row_spreads", lambda case: case.fill in ("nan row", "inf row")),
+    ("cancellation", lambda case: abs(case.mean) >= 100 * case.std or case.fill == "constant"),
+    ("low_precision", lambda case: case.dtype != "fp32"),
+    ("row_mask", lambda case: _short_tile(case)),
+    ("only_one_block", lambda case: not case.one_block),
+    ("mask_missing", lambda case: case.padded_lanes > 0),
+)
+
+
+def _common_cause(judged: list[Judged], failed: list[Judged]) -> str | None:
+    for cause, trait in _TRAITS:
+        if all(trait(j.plan.case) for j in failed) and any(j.passed and not trait(j.plan.case) for j in judged):
+            return cause
+    return None
+
+
+def _short_tile(case: Case) -> bool:
+    return case.M % case.rows != 0
+
+
+def shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
+    """What the failing cases have in common and the passing ones lack, in words for the evidence; empty if nothing."""
+    told = (
+        ("with padded lanes", lambda c: c.padded_lanes > 0),
+        ("with a mean at least 1000 times the spread", lambda c: abs(c.mean) >= 1000 * c.std),
+        ("in half precision", lambda c: c.dtype != "fp32"),
+        ("with more than one block a row", lambda c: not c.one_block),
+        ("with M no multiple of ROWS", _short_tile),
+        ("with rows that do not follow each other", lambda c: c.layout != "packed"),
+    )
+    passed = [j for j in judged if j.passed]
+    for words, trait in told:
+        if passed and all(trait(j.plan.case) for j in failed) and not all(trait(j.plan.case) for j in passed):
+            return words
+    return ""

@@ -1,0 +1,21 @@
+"""Exercise 00a: a masked copy.
+
+Copy n elements from x to y. Program p copies the BLOCK elements that start at p * BLOCK; there are ceil(n / BLOCK)
+programs, so the last one usually has lanes past the end. A lane past the end must neither read nor write.
+
+The course launches copy_kernel for you. Check with the panel in lesson 00, or with `course check 00a` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(
+    x_ptr, y_ptr,
+    n,                      # elements in x and in y
+    BLOCK: tl.constexpr,    # elements a program, a power of two
+):  # fmt: skip
+    program = tl.program_id(0)
+    # YOUR CODE, about 4 lines: offsets: the BLOCK elements of this program. mask: which of them exist. Then load,
+    # then store.
