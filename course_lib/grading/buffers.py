@@ -14,8 +14,14 @@ import numpy as np
 
 DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
-_POISON = {"fp32": 0x7FC0DEAD, "fp16": 0x7EAD, "bf16": 0x7FAD}
-GUARD = 64  # elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's
+# of outputs and of inputs: were they one, a stray copy of x's guard into y's would leave no trace
+_POISON = {True: {"fp32": 0x7FC0DEAD, "fp16": 0x7EAD, "bf16": 0x7FAD}, False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE}}
+GUARD = 64  # least elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's
+
+
+def guard_for(elements: int) -> int:
+    """Room for a kernel that oversteps a tensor by ``elements``, so that it meets this guard and not another tensor."""
+    return GUARD * -(-max(elements, 1) // GUARD)
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,15 @@ class Tensor:
     strides: tuple[int, ...]
     values: np.ndarray | None = None
     far: bool = False
+    guard: int = GUARD
 
     @property
     def is_output(self) -> bool:
         return self.values is None
+
+    @property
+    def _poison(self) -> int:
+        return _POISON[self.is_output][self.dtype]
 
     @property
     def packed_strides(self) -> tuple[int, ...]:
@@ -46,7 +57,7 @@ class Tensor:
     def elements(self) -> int:
         """Elements of the buffer that travels, guards included."""
         span = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.packed_strides, strict=True))
-        return GUARD + span + GUARD
+        return self.guard + span + self.guard
 
     @property
     def nbytes(self) -> int:
@@ -56,11 +67,11 @@ class Tensor:
         """The tensor's elements inside a flat array of ``elements`` items."""
         step = buffer.itemsize
         strides = tuple(stride * step for stride in self.packed_strides)
-        return np.lib.stride_tricks.as_strided(buffer[GUARD:], self.shape, strides)
+        return np.lib.stride_tricks.as_strided(buffer[self.guard :], self.shape, strides)
 
     def initial_bytes(self) -> bytes:
         """The buffer as the child gets it."""
-        buffer = np.full(self.elements, _POISON[self.dtype], dtype=_BITS[DTYPES[self.dtype].itemsize]).view(DTYPES[self.dtype])
+        buffer = np.full(self.elements, self._poison, dtype=_BITS[DTYPES[self.dtype].itemsize]).view(DTYPES[self.dtype])
         if self.values is not None:
             self.view(buffer)[...] = self.values
         return buffer.tobytes()
@@ -72,7 +83,7 @@ class Tensor:
     def unwritten(self, data: bytes) -> np.ndarray:
         """Where the tensor still holds the poison it started with."""
         bits = np.frombuffer(data, dtype=_BITS[DTYPES[self.dtype].itemsize])
-        return self.view(bits) == _POISON[self.dtype]
+        return self.view(bits) == self._poison
 
     def changed_outside(self, data: bytes) -> np.ndarray:
         """Buffer positions outside the tensor, relative to its first element, whose bits changed."""
@@ -80,7 +91,7 @@ class Tensor:
         inside = np.zeros(self.elements, dtype=bool)
         self.view(inside)[...] = True
         changed = (np.frombuffer(data, dtype=bits) != np.frombuffer(self.initial_bytes(), dtype=bits)) & ~inside
-        return np.flatnonzero(changed) - GUARD
+        return np.flatnonzero(changed) - self.guard
 
 
 def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -41,7 +41,7 @@ CAUSES: dict[str, Cause] = {
     "not_written": Cause("the output is never written", "Which `tl.store` writes it, and is that line reached?"),
     "statistics_not_saved": Cause("the statistics are not saved", "The backward pass reads mean and rstd. Who writes them?"),
     "partly_written": Cause("part of the output is never written", "Which elements does each program store, and does every element belong to one?"),
-    "only_one_block": Cause("only rows that fit one block are right", "What happens to column BLOCK and the columns after it?"),
+    "only_one_block": Cause("only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"),
     "mask_missing": Cause("lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"),
     "store_outside": Cause("the kernel writes outside its output", "Which lanes may store, and which lanes does your store let through?"),
     "row_mask": Cause("rows past the last one take part", "M is no multiple of ROWS: what do the last program's spare rows load and store?"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from course_lib.grading import suspects
+from course_lib.grading import suspects, tolerance
 from course_lib.grading.cases import Case
 from course_lib.grading.judge import Judged
 
@@ -32,13 +32,18 @@ def _memory_cause(failed: list[Judged]) -> str | None:
     unwritten = [d for j in failed for d in j.deviations if d.kind == "unwritten"]
     if not unwritten:
         return None
-    wholly = {d.output for d in unwritten if d.count == d.size}
-    if "y" in wholly:
-        return "not_written" if all(any(d.output == "y" and d.kind == "unwritten" for d in j.deviations) for j in failed) else "partly_written"
-    if wholly & {"mean", "rstd"}:
+    if all(_wholly_unwritten(j, "y") for j in failed):
+        return "not_written"
+    if all(_wholly_unwritten(j, "mean") or _wholly_unwritten(j, "rstd") for j in failed):
         return "statistics_not_saved"
     return "only_one_block" if all(not j.plan.case.one_block for j in failed) else "partly_written"
 
+
+def _wholly_unwritten(judged: Judged, output: str) -> bool:
+    return any(d.output == output and d.kind == "unwritten" and d.count == d.size for d in judged.deviations)
+
+
+_HALF_PRECISION_LOSS = 2.0**-6  # relative to the terms added up: sums of fp16 or bf16 numbers lose no more
 
 # what only some cases have, and what it means if exactly those fail
 _TRAITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
@@ -55,7 +60,13 @@ def _common_cause(judged: list[Judged], failed: list[Judged]) -> str | None:
     for cause, trait in _TRAITS:
         if all(trait(j.plan.case) for j in failed) and any(j.passed and not trait(j.plan.case) for j in judged):
             return cause
-    return None
+    # most, not all: in half precision small squares also vanish altogether
+    return "low_precision" if sum(_few_digits(j) for j in failed) > 0.6 * len(failed) else None
+
+
+def _few_digits(judged: Judged) -> bool:
+    """Wrong by what half-precision arithmetic loses, or overflowed as only it does."""
+    return all(d.kind == "nan" or (d.kind == "value" and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS) for d in judged.deviations)
 
 
 def _short_tile(case: Case) -> bool:

@@ -69,15 +69,16 @@ def judge(plan: Plan, data: bytes) -> Judged:
 
 def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray) -> None:
     expected = result.plan.expected[name]
+    free = np.isnan(expected.allowed)
     if unwritten.any():
         result.deviations.append(_deviation(name, "unwritten", unwritten, None, actual, expected.values))
     finite = np.isfinite(expected.values)
     same_kind = np.where(finite, np.isfinite(actual), (actual == expected.values) | (np.isnan(actual) & np.isnan(expected.values)))
-    if (wrong_kind := ~same_kind & ~unwritten).any():
+    if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
         result.deviations.append(_deviation(name, "nan", wrong_kind, None, actual, expected.values))
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.abs(actual - expected.values) / expected.allowed
-    ratio = np.where(finite & np.isfinite(actual), ratio, 0.0)
+    ratio = np.where(finite & np.isfinite(actual) & ~free, ratio, 0.0)
     worst = float(ratio.max(initial=0.0))
     result.ratio = max(result.ratio, worst)
     if worst > 1.0:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from course_lib import paths
-from course_lib.grading.buffers import DTYPES, GUARD, Tensor
+from course_lib.grading.buffers import DTYPES, Tensor
 from course_lib.grading.extract import Kernels
 from course_lib.grading.plans import Plan
 
@@ -102,7 +102,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
     itemsize = DTYPES[tensor.dtype].itemsize
     return {
         "name": tensor.name, "dtype": tensor.dtype, "itemsize": itemsize, "shape": tensor.shape, "strides": tensor.strides,
-        "offset": offset, "nbytes": tensor.nbytes, "start": offset + GUARD * itemsize, "far": tensor.far,
+        "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far,
     }  # fmt: skip
 
 
