@@ -13,7 +13,7 @@ from course_lib import runtime as _runtime
 from course_lib.errors import CourseError
 
 __version__ = "0.1.0"
-__all__ = ["CourseError", "DEVICE", "MODE", "exercise"]
+__all__ = ["DEVICE", "MODE", "CourseError", "exercise"]
 
 
 def _choose() -> None:

@@ -25,9 +25,7 @@ USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempt
 BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
 _STYLES = {PASS: "green", FAIL: "red", ERROR: "red", NOT_ATTEMPTED: "yellow", GRADER_FAULT: "magenta"}
 
-app = typer.Typer(
-    help="LayerNorm and RMSNorm, from the formula to Triton kernels.", add_completion=False, pretty_exceptions_enable=False
-)
+app = typer.Typer(help="LayerNorm and RMSNorm, from the formula to Triton kernels.", add_completion=False, pretty_exceptions_enable=False)
 out = Console()
 ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 06a.", metavar="ID")]
 
@@ -94,7 +92,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
     """Show every exercise, and how far you are."""
     records = progress.read()
     if as_json:
-        print(json.dumps({name: {"status": _status(records, name), "hints": _hints(records, name)} for name in catalog.exercises()}, indent=2))
+        print(
+            json.dumps({name: {"status": _status(records, name), "hints": _hints(records, name)} for name in catalog.exercises()}, indent=2)
+        )
         return 0
     table = Table(title="Exercises", title_justify="left")
     for column in ("", "exercise", "difficulty", "minutes", "status", "hints"):
@@ -102,7 +102,9 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
     for name, exercise in catalog.exercises().items():
         state = _status(records, name)
         effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
-        table.add_row(name, exercise.title, effort, str(exercise.minutes), f"[{_STYLES[state]}]{SIGNS[state]} {state}[/]", str(_hints(records, name)))
+        table.add_row(
+            name, exercise.title, effort, str(exercise.minutes), f"[{_STYLES[state]}]{SIGNS[state]} {state}[/]", str(_hints(records, name))
+        )
     out.print(table)
     done = sum(_status(records, name) == PASS for name in catalog.exercises())
     out.print(f"{done} of {len(catalog.exercises())} passed. Your files are in {paths.shown(paths.exercises())}/.")
@@ -112,14 +114,17 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
 @app.command()
 def watch(exercise_id: Annotated[str | None, typer.Argument(help="Watch only this exercise.", metavar="[ID]")] = None) -> int:
     """Check an exercise again whenever you save it. Ctrl-C ends it."""
-    from watchfiles import Change, watch as changes
+    from watchfiles import Change
+    from watchfiles import watch as changes
 
     watched = [catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values())
     by_path = {workspace.file_of(exercise): exercise for exercise in watched}
     folder = paths.exercises()
     out.print(f"Watching {paths.shown(folder)}/ for {', '.join(e.id for e in watched)}. Save a file to check it; Ctrl-C ends.")
     # editors that save by renaming a new file over the old one show as added, not as modified
-    for batch in changes(folder, watch_filter=lambda change, path: change != Change.deleted and Path(path) in by_path, raise_interrupt=False):
+    for batch in changes(
+        folder, watch_filter=lambda change, path: change != Change.deleted and Path(path) in by_path, raise_interrupt=False
+    ):
         for path in sorted({Path(path) for _, path in batch}):
             verdict = run_check(by_path[path])
             progress.note_verdict(verdict)
@@ -170,7 +175,10 @@ def run(arguments: list[str]) -> int:
         print(f"course: {error}", file=sys.stderr)
         return BAD_REQUEST
     except OSError as error:
-        print(f"course: {error.strerror or error}{f': {error.filename}' if error.filename else ''}. Nothing of yours was changed.", file=sys.stderr)
+        print(
+            f"course: {error.strerror or error}{f': {error.filename}' if error.filename else ''}. Nothing of yours was changed.",
+            file=sys.stderr,
+        )
         return BAD_REQUEST
 
 
@@ -184,12 +192,23 @@ def _show(verdict: Verdict, exercise: catalog.Exercise) -> None:
         body += f"\n\n[bold]What you avoided.[/bold] {escape(told.debrief)}\n\n[bold]Further.[/bold] {escape(exercise.stretch)}"
     elif verdict.status in (FAIL, ERROR):
         body += f"\n\n[dim]Stuck? `course hint {exercise.id}`[/dim]"
-    out.print(Panel(body, title=f"[bold {colour}]{escape(told.headline)}[/]", subtitle=f"[dim]{escape(told.footer)}[/]", title_align="left", border_style=colour))
+    out.print(
+        Panel(
+            body,
+            title=f"[bold {colour}]{escape(told.headline)}[/]",
+            subtitle=f"[dim]{escape(told.footer)}[/]",
+            title_align="left",
+            border_style=colour,
+        )
+    )
 
 
 def _confirmed(exercise: catalog.Exercise) -> bool:
     if not sys.stdin.isatty():
-        print(f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.", file=sys.stderr)
+        print(
+            f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.",
+            file=sys.stderr,
+        )
         return False
     return typer.confirm(f"{exercise.id} is not passed yet. Show the solution all the same?")
 

@@ -64,7 +64,11 @@ def _task(part: list[str], where: str) -> str:
         raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
     count = f"about {len(code)} lines" if len(code) > 1 else "1 line"
     return textwrap.fill(
-        f"YOUR CODE, {count}: {sentences}", width=_WIDTH, initial_indent=indent + "# ", subsequent_indent=indent + "# ", break_on_hyphens=False
+        f"YOUR CODE, {count}: {sentences}",
+        width=_WIDTH,
+        initial_indent=indent + "# ",
+        subsequent_indent=indent + "# ",
+        break_on_hyphens=False,
     )
 
 
@@ -77,7 +81,9 @@ def _parseable(text: str, name: str) -> str:
         except SyntaxError as error:
             empty = _empty_block(lines, error.lineno or 0)
             if empty is None:
-                raise CourseError(f"{name}: the exercise cut from it does not parse ({error}). Check the indentation around the marks.") from error
+                raise CourseError(
+                    f"{name}: the exercise cut from it does not parse ({error}). Check the indentation around the marks."
+                ) from error
             lines.insert(empty[0], empty[1] + "pass")
         else:
             return "\n".join(lines) + "\n"

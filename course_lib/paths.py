@@ -27,8 +27,9 @@ def state() -> Path:
 
 
 def shown(path: Path) -> str:
-    """``path`` as a person at the checkout would type it: relative to the checkout where it lies inside."""
-    try:
-        return str(Path(path).resolve().relative_to(ROOT))
-    except ValueError:
-        return str(path)
+    """``path`` as a person at the checkout knows it: relative to the checkout, wherever tests and builds put the two folders."""
+    path = Path(path).resolve()
+    for folder, name in ((exercises(), "exercises"), (state(), ".course"), (ROOT, ".")):
+        if path.is_relative_to(folder):
+            return str(Path(name) / path.relative_to(folder))
+    return str(path)

@@ -25,10 +25,14 @@ def update(root: Path = paths.ROOT) -> list[str]:
     files are then as they were.
     """
     if not (root / ".git").exists():
-        raise CourseError(f"{root} is no git checkout, so it cannot be updated in place. Download the course anew and copy your exercises/ over.")
+        raise CourseError(
+            f"{root} is no git checkout, so it cannot be updated in place. Download the course anew and copy your exercises/ over."
+        )
     changed = [line for line in _git(root, "diff", "--name-only", "HEAD").splitlines() if line]
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
-        raise CourseError(f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again.")
+        raise CourseError(
+            f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again."
+        )
     before = _git(root, "rev-parse", "HEAD").strip()
     now = datetime.now()
     mine = {name: (root / name).read_bytes() for name in changed if (root / name).exists()}
@@ -61,5 +65,7 @@ def _put_back(root: Path, mine: dict[str, bytes]) -> None:
 def _git(root: Path, *arguments: str) -> str:
     done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        raise CourseError(f"`git {' '.join(arguments[:2])}` failed: {done.stderr.strip() or done.stdout.strip()}. Your files are as they were.")
+        raise CourseError(
+            f"`git {' '.join(arguments[:2])}` failed: {done.stderr.strip() or done.stdout.strip()}. Your files are as they were."
+        )
     return done.stdout

@@ -12,8 +12,8 @@ from datetime import datetime
 from pathlib import Path
 
 from course_lib import paths
-from course_lib.cut import cut
 from course_lib.catalog import Exercise
+from course_lib.cut import cut
 from course_lib.errors import CourseError
 from course_lib.files import keep_copy, write_atomic
 
@@ -49,7 +49,9 @@ def read_manifest(folder: Path) -> dict[str, str]:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except ValueError as broken:
-        raise CourseError(f"{paths.shown(path)} is not valid JSON ({broken}). Take it back from git: `git checkout -- {paths.shown(path)}`.") from broken
+        raise CourseError(
+            f"{paths.shown(path)} is not valid JSON ({broken}). Take it back from git: `git checkout -- {paths.shown(path)}`."
+        ) from broken
 
 
 def write_manifest(folder: Path, texts: dict[str, str]) -> None:

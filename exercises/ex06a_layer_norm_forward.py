@@ -21,7 +21,7 @@ def layer_norm_blocked_kernel(
     stride_x, stride_y,     # elements between rows
     N, eps,
     BLOCK: tl.constexpr,    # columns a step, a power of two
-):  # fmt: skip
+):
     # YOUR CODE, about 3 lines: row: the program's number in 64 bits. Then let x_ptr and y_ptr point at the start of
     # this row.
 

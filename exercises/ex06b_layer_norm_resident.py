@@ -18,7 +18,7 @@ def layer_norm_resident_kernel(
     M, N, eps,
     ROWS: tl.constexpr,     # rows a program
     BLOCK: tl.constexpr,    # power of two >= N
-):  # fmt: skip
+):
     cols = tl.arange(0, BLOCK)
     # YOUR CODE, about 2 lines: rows: the ROWS row numbers of this program, in 64 bits. mask: shape (ROWS, BLOCK),
     # true where row and column exist.

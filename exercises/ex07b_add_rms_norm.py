@@ -20,7 +20,7 @@ def add_rms_norm_kernel(
     stride_x, stride_residual, stride_total, stride_y,     # elements between rows
     N, eps,
     BLOCK: tl.constexpr,                                   # power of two >= N
-):  # fmt: skip
+):
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N

@@ -10,4 +10,4 @@ os.environ["COURSE_STATE"] = tempfile.mkdtemp(prefix="course-test-state-")
 os.environ.pop("COURSE_EXERCISES", None)
 os.environ.pop("COURSE_EXPECT", None)
 
-import course_lib  # noqa: E402, F401 - chooses the interpreter before any test imports triton
+import course_lib  # noqa: F401 - chooses the interpreter before any test imports triton

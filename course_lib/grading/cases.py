@@ -41,7 +41,7 @@ class Case:
 
     @property
     def one_block(self) -> bool:
-        return self.N <= self.block
+        return self.block >= self.N
 
     def described(self) -> str:
         """Shape, dtype and what is special, for a person."""

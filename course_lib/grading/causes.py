@@ -13,8 +13,12 @@ class Cause(NamedTuple):
 CAUSES: dict[str, Cause] = {
     # statistics
     "padding_in_variance": Cause("padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"),
-    "divisor": Cause("the wrong divisor", "How many elements did you add up, and how many lanes does a block have? Which of the two does the mean want?"),
-    "unbiased_variance": Cause("the variance is divided by N - 1", "Which variance does the formula ask for: the one of a sample, or the one of these N numbers?"),
+    "divisor": Cause(
+        "the wrong divisor", "How many elements did you add up, and how many lanes does a block have? Which of the two does the mean want?"
+    ),
+    "unbiased_variance": Cause(
+        "the variance is divided by N - 1", "Which variance does the formula ask for: the one of a sample, or the one of these N numbers?"
+    ),
     "eps_missing": Cause("eps is missing", "What is 1 / sqrt(var) for a row of equal numbers?"),
     "eps_outside": Cause("eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"),
     "eps_hard_coded": Cause("eps is a fixed number", "The kernel gets eps as an argument. Where do you use it?"),
@@ -23,7 +27,9 @@ CAUSES: dict[str, Cause] = {
         "cancellation: the statistics lose their digits when the mean is far from zero",
         "With a mean of 1000, how large are E[x^2] and E[x]^2, and how many digits of their difference does fp32 keep?",
     ),
-    "low_precision": Cause("arithmetic in half precision", "In which dtype do you add up, and how many digits does a sum of 1000 numbers need?"),
+    "low_precision": Cause(
+        "arithmetic in half precision", "In which dtype do you add up, and how many digits does a sum of 1000 numbers need?"
+    ),
     "block_not_accumulated": Cause("only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"),
     "mean_not_subtracted": Cause("the mean is not subtracted", "Which of x and x - mean do you multiply by rstd?"),
     "mean_subtracted": Cause("a mean is subtracted", "RMSNorm leaves the mean in. Where does yours take it out?"),
@@ -36,22 +42,39 @@ CAUSES: dict[str, Cause] = {
         "y is computed from the sum before it was rounded",
         "A second kernel would read `total` from memory. Which number would it see, the exact sum or the stored one?",
     ),
-    "wrong_statistic_saved": Cause("the saved statistic is not rstd", "The backward pass multiplies by what you save. Is it 1 / sqrt(var + eps), or something on the way to it?"),
+    "wrong_statistic_saved": Cause(
+        "the saved statistic is not rstd",
+        "The backward pass multiplies by what you save. Is it 1 / sqrt(var + eps), or something on the way to it?",
+    ),
     # memory
     "not_written": Cause("the output is never written", "Which `tl.store` writes it, and is that line reached?"),
     "statistics_not_saved": Cause("the statistics are not saved", "The backward pass reads mean and rstd. Who writes them?"),
-    "partly_written": Cause("part of the output is never written", "Which elements does each program store, and does every element belong to one?"),
+    "partly_written": Cause(
+        "part of the output is never written", "Which elements does each program store, and does every element belong to one?"
+    ),
     "only_one_block": Cause("only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"),
     "mask_missing": Cause("lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"),
     "store_outside": Cause("the kernel writes outside its output", "Which lanes may store, and which lanes does your store let through?"),
-    "row_mask": Cause("rows past the last one take part", "M is no multiple of ROWS: what do the last program's spare rows load and store?"),
-    "stride_ignored": Cause("rows are not where the kernel looks", "The rows of x, and those of y, are `stride` elements apart. Is that N, and is it the same for both?"),
+    "row_mask": Cause(
+        "rows past the last one take part", "M is no multiple of ROWS: what do the last program's spare rows load and store?"
+    ),
+    "stride_ignored": Cause(
+        "rows are not where the kernel looks",
+        "The rows of x, and those of y, are `stride` elements apart. Is that N, and is it the same for both?",
+    ),
     "offset_32_bit": Cause("row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is `tl.program_id(0)`?"),
     "input_changed": Cause("an input was changed", "x, w and b belong to the caller. Which store writes to one of them?"),
-    "bad_row_spreads": Cause("a NaN or Inf is not handled as the formula does", "Row 1 holds a NaN or an Inf. Which rows should show it, and what should they hold?"),
+    "bad_row_spreads": Cause(
+        "a NaN or Inf is not handled as the formula does",
+        "Row 1 holds a NaN or an Inf. Which rows should show it, and what should they hold?",
+    ),
     # running
-    "kernel_raised": Cause("the kernel cannot be run", "What does the line do with values that are blocks, and which of its names are Triton's?"),
+    "kernel_raised": Cause(
+        "the kernel cannot be run", "What does the line do with values that are blocks, and which of its names are Triton's?"
+    ),
     "time_limit": Cause("the kernel does not end", "Which loop is it in, and what would end it?"),
     "crash": Cause("the kernel ended its process", "Which address does a lane use when it is past the end of the tensor?"),
-    "wrong_values": Cause("wrong values", "Work the first wrong element out by hand, from the formula: which step of the kernel gives something else?"),
+    "wrong_values": Cause(
+        "wrong values", "Work the first wrong element out by hand, from the formula: which step of the kernel gives something else?"
+    ),
 }

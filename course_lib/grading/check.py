@@ -17,7 +17,9 @@ from course_lib.grading.plans import Plan, plans
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Verdict
 
 
-def check(exercise: Exercise, path: Path | None = None, *, mode: str | None = None, seed: int = 0, limits: runner.Limits | None = None) -> Verdict:
+def check(
+    exercise: Exercise, path: Path | None = None, *, mode: str | None = None, seed: int = 0, limits: runner.Limits | None = None
+) -> Verdict:
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
     Args:
@@ -28,43 +30,51 @@ def check(exercise: Exercise, path: Path | None = None, *, mode: str | None = No
     Returns: the verdict. Nothing a learner's file holds makes this function raise; a fault of the grader or of the
     machine (no process can be started, the disk is full) is the verdict "grader fault", never the learner's.
     """
+    return evidence(exercise, path, mode=mode, seed=seed, limits=limits)[0]
+
+
+def evidence(
+    exercise: Exercise, path: Path | None = None, *, mode: str | None = None, seed: int = 0, limits: runner.Limits | None = None
+) -> tuple[Verdict, list[Judged]]:
+    """As :func:`check`, with the judged cases and their outputs; no cases where nothing was run."""
     started = time.monotonic()
+    judged: list[Judged] = []
     try:
         mode = mode or course_runtime.current().mode
-        verdict = _check(exercise, path or workspace.file_of(exercise), mode, seed, limits)
+        verdict, judged = _check(exercise, path or workspace.file_of(exercise), mode, seed, limits)
     except Exception as fault:
         verdict = _fault(exercise, mode or "unknown", fault)
-    return verdict.timed(time.monotonic() - started)
+    return verdict.timed(time.monotonic() - started), judged
 
 
-def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.Limits | None) -> Verdict:
+def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.Limits | None) -> tuple[Verdict, list[Judged]]:
     unsolved = extract.shape(workspace.generated_text(exercise), exercise.file, exercise.entry_points)
     try:
         text = extract.read_text(path)
         if extract.shape(text, path.name, exercise.entry_points) == unsolved:
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked YOUR CODE, then check again."
-            return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode)
+            return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode), []
         kernels = extract.extract(text, path.name, exercise.entry_points)
     except extract.Unreadable as unreadable:
-        return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode)
+        return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode), []
     concrete = plans(exercise, seed)
     run = runner.run(kernels, concrete, mode, limits)
-    return _verdict(exercise, path, concrete, run, mode)
-
-
-def _verdict(exercise: Exercise, path: Path, concrete: list[Plan], run: runner.Run, mode: str) -> Verdict:
     if run.ended == "not started" and run.import_error is None:
-        return _machine_fault(exercise, mode, run)
-    judged = [judge(plan, run.data[n]) if n in run.data else Judged(plan, ran=False, raised=run.errors.get(n)) for n, plan in enumerate(concrete)]
+        return _machine_fault(exercise, mode, run), []
+    judged = [
+        judge(plan, run.data[n]) if n in run.data else Judged(plan, ran=False, raised=run.errors.get(n)) for n, plan in enumerate(concrete)
+    ]
     # address space for rows 2^30 apart is the machine's to give; without it the case is left out, and said to be
     for j in judged:
         if j.raised and j.raised["type"] == "Unplaceable":
             j.raised = None
-    printed = run.printed.strip()
+    return _verdict(exercise, path, judged, run, mode), judged
 
+
+def _verdict(exercise: Exercise, path: Path, judged: list[Judged], run: runner.Run, mode: str) -> Verdict:
     def verdict(status: str, cause: str, message: str) -> Verdict:
         cases = tuple(_case_result(j, n, run) for n, j in enumerate(judged))
-        return Verdict(exercise.id, status, cause, message, cases, mode, runner.TIER, printed=printed)
+        return Verdict(exercise.id, status, cause, message, cases, mode, runner.TIER, printed=run.printed.strip())
 
     raised = run.import_error or next((j.raised for j in judged if j.raised), None)
     if raised:
@@ -79,7 +89,7 @@ def _verdict(exercise: Exercise, path: Path, concrete: list[Plan], run: runner.R
     left_out = sum(not j.ran for j in judged)
     message = f"All {len(judged) - left_out} cases are right."
     if left_out:
-        message += f" {left_out} could not be run on this machine: not enough address space for rows 2^30 elements apart."
+        message += f" {left_out} could not be run on this machine: not enough memory for rows 2^30 elements apart."
     return verdict(PASS, "none", message)
 
 

@@ -138,7 +138,9 @@ class _Gpu:
                 far.append((views[t["name"]], wide))
                 views[t["name"]] = wide
         make = {"tensor": views.__getitem__, "int": int, "float": float}
-        kernel[tuple(case["grid"])](*[make[kind](value) for kind, value in case["arguments"]], **case["constexprs"], num_warps=case["num_warps"])
+        kernel[tuple(case["grid"])](
+            *[make[kind](value) for kind, value in case["arguments"]], **case["constexprs"], num_warps=case["num_warps"]
+        )
         for packed, wide in far:
             packed.copy_(wide)
         out = torch.cat([buffers[t["name"]] for t in case["tensors"]])
@@ -151,7 +153,7 @@ class _Gpu:
 
 
 def contiguous(shape: list[int]) -> tuple[int, ...]:
-    return tuple(shape[1:]) + (1,) if len(shape) == 2 else (1,)
+    return (*shape[1:], 1) if len(shape) == 2 else (1,)
 
 
 def _limit(limits: dict) -> None:

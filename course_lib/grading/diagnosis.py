@@ -66,7 +66,9 @@ def _common_cause(judged: list[Judged], failed: list[Judged]) -> str | None:
 
 def _few_digits(judged: Judged) -> bool:
     """Wrong by what half-precision arithmetic loses, or overflowed as only it does."""
-    return all(d.kind == "nan" or (d.kind == "value" and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS) for d in judged.deviations)
+    return all(
+        d.kind == "nan" or (d.kind == "value" and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS) for d in judged.deviations
+    )
 
 
 def _short_tile(case: Case) -> bool:

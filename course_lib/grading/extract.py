@@ -83,7 +83,9 @@ def read_text(path: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise Unreadable("not_utf8", f"{path.name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8.") from None
+        raise Unreadable(
+            "not_utf8", f"{path.name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8."
+        ) from None
 
 
 def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
@@ -97,7 +99,11 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
     kernels = _kernels(tree, name, wanted)
     constants = {_constant_name(node): node for node in tree.body if _constant_name(node)}
     plain = {
-        target.id for node in tree.body if isinstance(node, ast.Assign) and not _constant_name(node) for target in node.targets if isinstance(target, ast.Name)
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and not _constant_name(node)
+        for target in node.targets
+        if isinstance(target, ast.Name)
     }
     for node in constants.values():
         _check_constant(node, name)
@@ -171,9 +177,19 @@ def _missing(kernel: str, tree: ast.Module, kernels: dict, name: str) -> str:
 
 def _constant_name(node: ast.stmt) -> str | None:
     """The name of ``X = tl.constexpr(...)`` or ``X: tl.constexpr = ...``, else None."""
-    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value and ast.unparse(node.annotation) == "tl.constexpr":
+    if (
+        isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and node.value
+        and ast.unparse(node.annotation) == "tl.constexpr"
+    ):
         return node.target.id
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call):
+    if (
+        isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+    ):
         return node.targets[0].id if ast.unparse(node.value.func) == "tl.constexpr" else None
     return None
 
@@ -181,7 +197,9 @@ def _constant_name(node: ast.stmt) -> str | None:
 def _check_constant(node: ast.stmt, file: str) -> None:
     value = node.value.args[0] if isinstance(node.value, ast.Call) and node.value.args else node.value
     if not all(isinstance(part, (ast.Constant, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop)) for part in ast.walk(value)):
-        raise Unreadable("not_allowed", f"{file}, line {node.lineno}: a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`.")
+        raise Unreadable(
+            "not_allowed", f"{file}, line {node.lineno}: a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`."
+        )
 
 
 def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], file: str) -> None:
@@ -190,14 +208,20 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], fil
 
     if len(kernel.decorator_list) != 1 or ast.unparse(kernel.decorator_list[0]) != "triton.jit":
         others = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
-        refuse(kernel, f"`{kernel.name}` is decorated with {others}. The course launches it with its own settings: leave `@triton.jit` alone there.")
+        refuse(
+            kernel,
+            f"`{kernel.name}` is decorated with {others}. The course launches it with its own settings: leave `@triton.jit` alone there.",
+        )
     arguments = kernel.args
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
         refuse(kernel, f"`{kernel.name}` takes * or ** arguments, which a kernel cannot. Name each argument.")
     parameters = [*arguments.posonlyargs, *arguments.args]
     for parameter in parameters:
         if parameter.annotation is not None and ast.unparse(parameter.annotation) not in ("tl.constexpr", "triton.language.constexpr"):
-            refuse(parameter, f"argument `{parameter.arg}` is annotated with `{ast.unparse(parameter.annotation)}`; only `tl.constexpr` means something here.")
+            refuse(
+                parameter,
+                f"argument `{parameter.arg}` is annotated with `{ast.unparse(parameter.annotation)}`; only `tl.constexpr` means something here.",
+            )
     body = [*kernel.body, *arguments.defaults]
     assigned = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     defined = {parameter.arg for parameter in parameters} | assigned | set(known) | _BUILTINS | {"tl", "triton"}
@@ -218,7 +242,10 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], fil
 
 def _undefined(name: str, plain: set[str]) -> tuple[str, str]:
     if name in plain:
-        return f"`{name}` is a plain Python global, which the compiler refuses. Write `{name} = tl.constexpr(...)` or pass it as an argument.", "not_allowed"
+        return (
+            f"`{name}` is a plain Python global, which the compiler refuses. Write `{name} = tl.constexpr(...)` or pass it as an argument.",
+            "not_allowed",
+        )
     if hasattr(builtins, name):
         return f"`{name}` is Python, not Triton; a kernel cannot use it.", "not_allowed"
     return f"`{name}` is used, and nothing in the kernel defines it. Is a part still missing, or the name mistyped?", "undefined_name"
@@ -256,7 +283,9 @@ def _at_their_lines(text: str, keep: list[ast.stmt]) -> str:
             out[number - 1] = lines[number - 1]
     header = "import triton; import triton.language as tl"
     if not out or out[0]:
-        raise Unreadable("not_allowed", "a kernel starts in the first line of the file. Begin with `import triton` and `import triton.language as tl`.")
+        raise Unreadable(
+            "not_allowed", "a kernel starts in the first line of the file. Begin with `import triton` and `import triton.language as tl`."
+        )
     return "\n".join([header, *out[1:]]) + "\n"
 
 

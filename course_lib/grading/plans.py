@@ -50,7 +50,10 @@ class Plan:
 def plans(exercise: Exercise, seed: int = 0) -> list[Plan]:
     """Every case of the exercise, concrete. The same seed gives the same bytes on every machine."""
     battery, planner = PLANNERS[exercise.id]
-    return [planner(case, exercise.entry_points[0], np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.name.encode())]))) for case in battery]
+    return [
+        planner(case, exercise.entry_points[0], np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.name.encode())])))
+        for case in battery
+    ]
 
 
 def _copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:

@@ -87,9 +87,13 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], mode: str, lim
         (folder / f"{number:02}.in").write_bytes(b"".join(parts))
         described.append(
             {
-                "kernel": plan.kernel, "grid": plan.grid, "arguments": plan.arguments, "constexprs": plan.constexprs,
-                "num_warps": plan.num_warps, "tensors": tensors,
-            }  # fmt: skip
+                "kernel": plan.kernel,
+                "grid": plan.grid,
+                "arguments": plan.arguments,
+                "constexprs": plan.constexprs,
+                "num_warps": plan.num_warps,
+                "tensors": tensors,
+            }
         )
     job = {
         "root": str(paths.ROOT), "mode": mode, "cases": described,

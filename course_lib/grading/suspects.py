@@ -68,7 +68,10 @@ def _layer_norm_models() -> Iterator[tuple[str, Model]]:
         for var_divisor in ("N", "BLOCK", "lanes", "1"):
             for padding in (False, True):
                 if (mean_divisor, var_divisor) != ("N", "N"):
-                    yield "divisor", lambda p, m=mean_divisor, v=var_divisor, z=padding: _layer_norm(p, mean_divisor=m, var_divisor=v, padding=z)
+                    yield (
+                        "divisor",
+                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _layer_norm(p, mean_divisor=m, var_divisor=v, padding=z),
+                    )
     yield "w_ignored", lambda p: _layer_norm(p, w=1.0)
     yield "b_ignored", lambda p: _layer_norm(p, b=0.0)
     yield "w_twice", lambda p: _layer_norm(p, w=p.inputs["w"] ** 2)

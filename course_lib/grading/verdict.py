@@ -79,7 +79,15 @@ def from_dict(data: dict) -> Verdict:
     """
     cases = tuple(CaseResult(c["name"], c["status"], c["error"], c["detail"]) for c in data["cases"])
     return Verdict(
-        data["exercise"], data["status"], data["cause"], data["message"], cases, data["mode"], data["isolation"], data["seconds"], data["printed"]
+        data["exercise"],
+        data["status"],
+        data["cause"],
+        data["message"],
+        cases,
+        data["mode"],
+        data["isolation"],
+        data["seconds"],
+        data["printed"],
     )
 
 

@@ -20,7 +20,17 @@ class Launch(NamedTuple):
 
 
 # widest BLOCK a line serves -> (ROWS, num_warps): about 32 fp32 elements a thread, and 4 KB or more in flight a program
-_RESIDENT = {128: (32, 4), 256: (16, 4), 512: (8, 4), 1024: (4, 4), 2048: (2, 4), 4096: (1, 8), 8192: (1, 16), 16384: (1, 16), 32768: (1, 32)}
+_RESIDENT = {
+    128: (32, 4),
+    256: (16, 4),
+    512: (8, 4),
+    1024: (4, 4),
+    2048: (2, 4),
+    4096: (1, 8),
+    8192: (1, 16),
+    16384: (1, 16),
+    32768: (1, 32),
+}
 
 
 def resident(N: int) -> Launch:

@@ -112,7 +112,9 @@ def layer_norm_resident_kernel(
     )  # fmt: skip
 
 
-def layer_norm_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float, *, algorithm: str = "auto") -> tuple[Tensor, Tensor, Tensor]:
+def layer_norm_forward(
+    x: Tensor, w: Tensor | None, b: Tensor | None, eps: float, *, algorithm: str = "auto"
+) -> tuple[Tensor, Tensor, Tensor]:
     """LayerNorm of the rows of a matrix.
 
     Args:

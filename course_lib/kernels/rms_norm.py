@@ -148,7 +148,9 @@ def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: flo
     return total, y, rstd
 
 
-def _launch_resident(x: Tensor, residual: Tensor | None, total: Tensor | None, y: Tensor, w: Tensor | None, rstd: Tensor, eps: float) -> None:
+def _launch_resident(
+    x: Tensor, residual: Tensor | None, total: Tensor | None, y: Tensor, w: Tensor | None, rstd: Tensor, eps: float
+) -> None:
     M, N = x.shape
     rows, block, num_warps = launch_table.resident(N)
     added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off

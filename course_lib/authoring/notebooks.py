@@ -1,0 +1,107 @@
+"""``make notebooks``: build the lessons from their percent scripts, and run them so that figures are inside.
+
+A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none of it the author's
+own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError
+
+from course_lib import paths
+from course_lib.authoring import exercises
+from course_lib.files import write_atomic
+from course_lib.widgets.live import without_live_views
+
+_METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
+}
+_CELL_SECONDS = 120
+
+
+def sources() -> list[Path]:
+    """Every lesson's script, in the order of the course."""
+    return sorted(paths.NOTEBOOK_SOURCES.glob("*.py"))
+
+
+def notebook_of(source: Path) -> Path:
+    return paths.NOTEBOOKS / f"{source.stem}.ipynb"
+
+
+def unexecuted(source: Path) -> nbformat.NotebookNode:
+    """The notebook of a script, without outputs. The same script gives the same bytes: cells are numbered, not given random ids."""
+    notebook = jupytext.read(source, fmt="py:percent")
+    notebook.metadata = nbformat.from_dict(_METADATA)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    for number, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{number:03}"
+    return notebook
+
+
+def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -> None:
+    """Run every cell in place, in a kernel with ``environment`` added, working in ``folder``.
+
+    Raises: nbclient's CellExecutionError or CellTimeoutError at the first cell that fails.
+    """
+    client = NotebookClient(
+        notebook, timeout=_CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}, record_timing=False
+    )
+    client.execute(env=os.environ | environment)
+
+
+def build(source: Path) -> float:
+    """Build and run one lesson; returns the seconds it took to run."""
+    notebook = unexecuted(source)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="course-build-") as scratch:
+        folder = Path(scratch)
+        exercises.write(folder / "exercises")
+        execute(
+            notebook, paths.NOTEBOOKS, COURSE_DEVICE="cpu", COURSE_EXERCISES=str(folder / "exercises"), COURSE_STATE=str(folder / "state"),
+            PYTHONPATH=str(paths.ROOT),
+        )  # fmt: skip
+    without_live_views(notebook)
+    for cell in notebook.cells:
+        _join_streams(cell)
+    write_atomic(notebook_of(source), nbformat.writes(notebook) + "\n")
+    return time.monotonic() - started
+
+
+def _join_streams(cell: nbformat.NotebookNode) -> None:
+    """One output for what a cell prints: how it is cut into messages depends on the machine's load."""
+    joined: list[nbformat.NotebookNode] = []
+    for output in cell.get("outputs", []):
+        if joined and output.output_type == joined[-1].output_type == "stream" and output.name == joined[-1].name:
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    if "outputs" in cell:
+        cell["outputs"] = joined
+
+
+def main(wanted: list[str]) -> int:
+    chosen = [source for source in sources() if not wanted or source.name[:2] in wanted]
+    if not chosen:
+        print(f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.", file=sys.stderr)
+        return 1
+    for source in chosen:
+        try:
+            print(f"{notebook_of(source).name}: built in {build(source):.0f} s", flush=True)
+        except (CellExecutionError, CellTimeoutError) as broken:
+            print(f"course: {paths.shown(source)} does not run:\n{broken}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,64 @@
+"""A set of timings with everything that makes them mean something: device, versions, date, and how they were taken."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from pathlib import Path
+
+from course_lib import paths
+from course_lib.errors import CourseError
+from course_lib.files import write_atomic
+
+
+@dataclass
+class Measurement:
+    """``rows`` are dictionaries with the keys that the measuring module names; ``live`` is true for one taken just now."""
+
+    kind: str
+    device: str
+    date: str
+    versions: dict[str, str]
+    method: str
+    rows: list[dict] = field(default_factory=list)
+    live: bool = False
+
+    def label(self) -> str:
+        """Where the numbers are from, for a figure: measured here and now, or stored."""
+        return f"{self.device}, {'measured now' if self.live else f'measured {self.date}'}"
+
+    def save(self) -> Path:
+        """Write to bench/results/, under kind, device and date."""
+        name = f"{self.kind}-{'-'.join(self.device.lower().split())}-{self.date}.json"
+        path = paths.BENCH_RESULTS / name
+        data = asdict(self)
+        del data["live"]
+        write_atomic(path, json.dumps(data, indent=1) + "\n")
+        return path
+
+
+def new(kind: str, method: str) -> Measurement:
+    """An empty measurement of this machine's first GPU, dated today."""
+    import torch
+    import triton
+
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__}
+    return Measurement(kind, torch.cuda.get_device_name(0), date.today().isoformat(), versions, method, live=True)
+
+
+def stored(kind: str) -> Measurement:
+    """The newest stored measurement of ``kind``.
+
+    Raises: CourseError if there is none, or its file cannot be read.
+    """
+    found = sorted(paths.BENCH_RESULTS.glob(f"{kind}-*.json"), key=lambda path: path.stem[-10:])
+    if not found:
+        raise CourseError(f"there is no stored measurement {kind!r} in {paths.shown(paths.BENCH_RESULTS)}. Take one on a GPU.")
+    try:
+        return Measurement(**json.loads(found[-1].read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as broken:
+        raise CourseError(
+            f"{paths.shown(found[-1])} cannot be read ({broken}). `git checkout -- {paths.shown(found[-1])}` brings it back."
+        ) from broken
