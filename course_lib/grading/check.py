@@ -150,8 +150,8 @@ def _ended_evidence(run: runner.Run, plan: Plan) -> str:
     at = plan.case.described()
     if run.ended == "timed out":
         return f"It was stopped after the time limit, in the case {at}."
-    how = f"signal {run.signal}" if run.signal else "without a word"
-    return f"It ended with {how} in the case {at}. That is what an address far outside a tensor does."
+    how = f"with signal {run.signal}" if run.signal else f"with `{run.reported}`" if run.reported else "without a word"
+    return f"It ended {how} in the case {at}. That is what an address far outside a tensor does."
 
 
 def _raised_message(raised: dict, file: str, judged: Judged | None) -> str:

@@ -37,8 +37,9 @@ def main(folder: Path) -> None:
             data = machine.run(getattr(kernels, case["kernel"]), case, (folder / f"{number:02}.in").read_bytes())
         except BaseException as error:
             sys.stdout.flush()
-            _write(folder / f"{number:02}.error", _described(error, str(folder / "kernels.py")))
-            if machine.lost(error):
+            lost = machine.lost(error)
+            _write(folder / f"{number:02}.error", _described(error, str(folder / "kernels.py"), lost))
+            if lost:
                 return
         else:
             sys.stdout.flush()
@@ -163,7 +164,7 @@ def _limit(limits: dict) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limits["address_bytes"], limits["address_bytes"]))
 
 
-def _described(error: BaseException, file: str) -> bytes:
+def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
     """The exception under Triton's wrappers, and the last line of the learner's file it went through."""
     chain = [error]
     while chain[-1].__cause__ is not None and len(chain) < 20:
@@ -177,7 +178,7 @@ def _described(error: BaseException, file: str) -> bytes:
         if node is not None and source is not None and hasattr(node, "lineno"):
             line = _line_of(source, node.lineno, file) or line  # a compiler error counts lines from the function's own
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
-    return json.dumps({"type": type(chain[-1]).__name__, "text": text[-4000:], "line": line}).encode()
+    return json.dumps({"type": type(chain[-1]).__name__, "text": text[-4000:], "line": line, "lost": lost}).encode()
 
 
 def _line_of(function: str, offset: int, file: str) -> int | None:

@@ -57,6 +57,7 @@ class Run:
     errors: dict[int, dict] = field(default_factory=dict)
     case: int | None = None
     signal: int | None = None
+    reported: str = ""  # what a GPU said as its context was lost
     import_error: dict | None = None
     printed: str = ""
 
@@ -153,7 +154,11 @@ def _collect(folder: Path, plans: list[Plan], exit_code: int, hung: bool, log: P
         if out.is_file() and out.stat().st_size == wanted:
             result.data[number] = out.read_bytes()
         elif error.is_file():
-            result.errors[number] = json.loads(error.read_text())
+            raised = json.loads(error.read_text())
+            if raised["lost"]:  # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
+                result.case, result.ended, result.reported = number, "crashed", raised["text"].splitlines()[0]
+                break
+            result.errors[number] = raised
         else:
             result.case = number
             result.ended = "timed out" if hung else "crashed"

@@ -66,7 +66,7 @@ class ExercisePanel(ipywidgets.VBox):
         }
         self._buttons["Check"].button_style = "primary"
         for name, action in {
-            "Check": self.check, "Hint": self._hint, "Compare": self._compare, "Solution": self._solution, "Reset": self._ask_reset,
+            "Check": self.check, "Hint": self._hint, "Compare": self._show_comparison, "Solution": self._solution, "Reset": self._ask_reset,
         }.items():  # fmt: skip
             self._buttons[name].on_click(functools.partial(self._guarded, action))
         self._yes = ipywidgets.Button(description="Yes", layout=ipywidgets.Layout(width="auto"))
@@ -107,7 +107,7 @@ class ExercisePanel(ipywidgets.VBox):
         )
         self._extra.value = f'<div role="status" style="{_BOX}">{hints}</div>'
 
-    def _compare(self) -> None:
+    def _show_comparison(self) -> None:
         self._clear()
         self._extra.value = f'<div role="status" style="{_BOX}">{_SPINNER}running {self.exercise.id} ...</div>'
         sentence, picture = compare(self.exercise)
