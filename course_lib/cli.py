@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import warnings
@@ -44,7 +45,7 @@ def check(
         with out.status(f"checking {exercise.id} {exercise.title} ..."):
             verdict = run_check(exercise, file)
     if file is None:
-        progress.note_verdict(verdict)
+        _note(verdict)
     if as_json:
         print(verdict.as_json())
     else:
@@ -127,7 +128,7 @@ def watch(exercise_id: Annotated[str | None, typer.Argument(help="Watch only thi
     ):
         for path in sorted({Path(path) for _, path in batch}):
             verdict = run_check(by_path[path])
-            progress.note_verdict(verdict)
+            _note(verdict)
             _show(verdict, by_path[path])
     return 0
 
@@ -161,6 +162,9 @@ def update() -> int:
 def run(arguments: list[str]) -> int:
     """Run the command; errors meant for people are one line on standard error, never a traceback."""
     warnings.showwarning = lambda message, *rest, **more: print(message, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "●", or a message with half a character, is no reason to stop
     try:
         return app(arguments or ["--help"], prog_name="course", standalone_mode=False) or 0
     except typer.TyperException as usage:
@@ -201,6 +205,14 @@ def _show(verdict: Verdict, exercise: catalog.Exercise) -> None:
             border_style=colour,
         )
     )
+
+
+def _note(verdict: Verdict) -> None:
+    """Remember a verdict. It stands, and is shown, even where the progress file cannot be written."""
+    try:
+        progress.note_verdict(verdict)
+    except OSError as error:
+        print(f"course: this verdict could not be saved in {paths.shown(progress.file())}: {error.strerror or error}.", file=sys.stderr)
 
 
 def _confirmed(exercise: catalog.Exercise) -> bool:

@@ -79,7 +79,7 @@ def _parseable(text: str, name: str) -> str:
         try:
             ast.parse("\n".join(lines))
         except SyntaxError as error:
-            empty = _empty_block(lines, error.lineno or 0)
+            empty = _empty_block(lines, error.msg)
             if empty is None:
                 raise CourseError(
                     f"{name}: the exercise cut from it does not parse ({error}). Check the indentation around the marks."
@@ -90,9 +90,11 @@ def _parseable(text: str, name: str) -> str:
     raise CourseError(f"{name}: the exercise cut from it does not parse.")
 
 
-def _empty_block(lines: list[str], complaint: int) -> tuple[int, str] | None:
-    """Where, and how far indented, a ``pass`` mends the block that the parser found empty at line ``complaint``."""
-    for index in range(min(complaint, len(lines)) - 1, -1, -1):
+def _empty_block(lines: list[str], complaint: str) -> tuple[int, str] | None:
+    """Where, and how far indented, a ``pass`` mends the block whose header the parser's ``complaint`` names."""
+    header = re.search(r"expected an indented block after .* on line (\d+)", complaint)
+    # from the header on: the nearest part above the place of the complaint may belong to an outer block
+    for index in range(int(header[1]) if header else len(lines), len(lines)):
         if lines[index].strip().startswith("# YOUR CODE"):
             indent = re.match(r"\s*", lines[index]).group()
             after = index + 1

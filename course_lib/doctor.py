@@ -233,6 +233,8 @@ def _install_again() -> str:
 
 def settings() -> list[Finding]:
     """Environment variables that decide how the course runs. Unset is the normal case and needs no line."""
+    from course_lib import runtime
+
     findings = []
     device = os.environ.get("COURSE_DEVICE", "").strip()
     interpret = os.environ.get("TRITON_INTERPRET", "").strip()
@@ -247,7 +249,7 @@ def settings() -> list[Finding]:
         findings.append(
             Finding("settings", PROBLEM, f"COURSE_DEVICE is {device!r}; it can be 'cpu', 'gpu' or unset", "`unset COURSE_DEVICE`")
         )
-    if interpret:
+    if interpret and runtime.interpreter_was_asked_for():
         effect = (
             "the course goes by COURSE_DEVICE"
             if device

@@ -43,14 +43,29 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
     """Copy ``path`` into ``folder`` under a dated name that is not taken yet; return the copy's path."""
     now = now or datetime.now()
+    data = path.read_bytes()
     stamp = now.strftime("%Y-%m-%d-%H%M%S")
+    folder.mkdir(parents=True, exist_ok=True)
     copy = folder / f"{path.stem}-{stamp}{path.suffix}"
     number = 2
-    while copy.exists():
+    while not _reserved(copy):
         copy = folder / f"{path.stem}-{stamp}-{number}{path.suffix}"
         number += 1
-    write_atomic(copy, path.read_bytes())
+    try:
+        write_atomic(copy, data)
+    except BaseException:
+        copy.unlink(missing_ok=True)  # the empty reservation would pass for a copy
+        raise
     return copy
+
+
+def _reserved(path: Path) -> bool:
+    """Take the name ``path``, whatever other processes do at the same time; False if it is taken."""
+    try:
+        path.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def _umask() -> int:

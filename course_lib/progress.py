@@ -18,9 +18,10 @@ from pathlib import Path
 
 from course_lib import paths
 from course_lib.files import keep_copy, write_atomic
-from course_lib.grading.verdict import NOT_ATTEMPTED, PASS, Verdict
+from course_lib.grading.verdict import EXIT_CODES, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
 _VERSION = 1
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # UnicodeDecodeError is a ValueError
 
 
 @dataclass
@@ -44,7 +45,12 @@ def file() -> Path:
 
 def read() -> dict[str, Record]:
     """Every exercise that has a record, by id. Never raises for what the file holds."""
-    return _parse(file())
+    try:
+        return _parse(file())
+    except _UNREADABLE:
+        # under the lock: what could not be read may be gone by now, and a good file in its place
+        with _locked() as path:
+            return _parse_or_move_aside(path)
 
 
 def record(exercise_id: str) -> Record:
@@ -82,15 +88,22 @@ def note_reset(exercise_id: str) -> None:
 
 @contextlib.contextmanager
 def _changing(exercise_id: str) -> Iterator[Record]:
+    with _locked() as path:
+        records = _parse_or_move_aside(path)
+        entry = records.setdefault(exercise_id, Record())
+        yield entry
+        data = {"version": _VERSION, "exercises": {name: asdict(records[name]) for name in sorted(records)}}
+        # ASCII: an exception's text may hold half a surrogate pair, which no UTF-8 file can
+        write_atomic(path, json.dumps(data, indent=1) + "\n")
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[Path]:
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        records = _parse(path)
-        entry = records.setdefault(exercise_id, Record())
-        yield entry
-        data = {"version": _VERSION, "exercises": {name: asdict(records[name]) for name in sorted(records)}}
-        write_atomic(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+        yield path
 
 
 def _parse(path: Path) -> dict[str, Record]:
@@ -98,10 +111,26 @@ def _parse(path: Path) -> dict[str, Record]:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != _VERSION:
             raise ValueError(f"it was written by another version of the course ({data['version']})")
-        return {str(name): Record(**entry) for name, entry in data["exercises"].items()}
+        return {str(name): _record(entry) for name, entry in data["exercises"].items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as broken:
+
+
+def _record(entry: dict) -> Record:
+    """Raises: TypeError, ValueError or KeyError if ``entry`` is no record, in its fields or in their types."""
+    parsed = Record(**entry)
+    for name, kind in (("checks", int), ("hints", int), ("solution_seen", bool), ("passed_at", str), ("last", dict)):
+        if not isinstance(getattr(parsed, name), kind):
+            raise TypeError(f"{name} is {getattr(parsed, name)!r}")
+    if parsed.last and from_dict(parsed.last).status not in EXIT_CODES:
+        raise ValueError(f"{parsed.last['status']!r} is no verdict")
+    return parsed
+
+
+def _parse_or_move_aside(path: Path) -> dict[str, Record]:
+    try:
+        return _parse(path)
+    except _UNREADABLE as broken:
         copy = keep_copy(path, path.parent / "kept")
         path.unlink(missing_ok=True)
         warnings.warn(

@@ -43,6 +43,7 @@ class Runtime:
 
 
 _chosen: Runtime | None = None
+_set_here = False  # TRITON_INTERPRET is ours, not the person's
 
 
 def current() -> Runtime:
@@ -88,6 +89,8 @@ def _apply(runtime: Runtime) -> None:
             "Restart the kernel (Kernel > Restart) and run `import course_lib` before anything that imports triton."
         )
     if runtime.interpreted:
+        global _set_here
+        _set_here = "TRITON_INTERPRET" not in os.environ
         os.environ["TRITON_INTERPRET"] = "1"
     else:
         os.environ.pop("TRITON_INTERPRET", None)
@@ -102,6 +105,11 @@ def triton_imported_as() -> str | None:
     if standard is None:
         return None
     return "cpu" if type(standard.sum).__name__ == "InterpretedFunction" else "gpu"
+
+
+def interpreter_was_asked_for() -> bool:
+    """True if TRITON_INTERPRET is set and it was not this module that set it."""
+    return "TRITON_INTERPRET" in os.environ and not _set_here
 
 
 def gpu_name() -> str | None:

@@ -2,7 +2,7 @@
 
 Git alone refuses to update over a changed file. So the learner's files are copied aside first (to ``.course/kept/``,
 synced), the tree is brought up to date, and exercises go back exactly as they were. A notebook that was only run again
-takes the new version; the learner's copy stays in ``.course/kept/``.
+takes the new version; the learner's copy stays in ``.course/kept/``. A file of the course that was deleted comes back.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
         raise CourseError(
             f"{root} is no git checkout, so it cannot be updated in place. Download the course anew and copy your exercises/ over."
         )
-    changed = [line for line in _git(root, "diff", "--name-only", "HEAD").splitlines() if line]
+    changed = _names(root, "HEAD")
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
         raise CourseError(
             f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again."
@@ -37,29 +37,40 @@ def update(root: Path = paths.ROOT) -> list[str]:
     now = datetime.now()
     mine = {name: (root / name).read_bytes() for name in changed if (root / name).exists()}
     copies = {name: keep_copy(root / name, root / ".course" / "kept", now) for name in mine}
+    deleted = [name for name in changed if name not in mine]
+    known = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
     said = []
     try:
-        if changed:
-            _git(root, "checkout", "HEAD", "--", *changed)
+        if restored := [name for name in changed if name in known]:  # one that was only added to the index is not HEAD's to restore
+            _git(root, "checkout", "HEAD", "--", *restored)
         _git(root, "pull", "--ff-only")
-    except CourseError:
-        _put_back(root, mine)
+        moved = set(_names(root, before, "HEAD"))
+    except BaseException:  # Ctrl-C too
+        _put_back(root, mine, deleted)
         raise
-    moved = set(_git(root, "diff", "--name-only", before, "HEAD").splitlines())
     for name, data in mine.items():
-        if name in moved and name.endswith(".ipynb"):
+        renewed = name in moved and (root / name).exists()
+        if renewed and name.endswith(".ipynb"):
             said.append(f"{name}: new version; yours is kept as {paths.shown(copies[name])}")
             continue
         write_atomic(root / name, data)
-        note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if name in moved else ""
+        note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if renewed else ""
         said.append(f"{name}: yours, as it was{note}")
+    said += [f"{name}: was deleted; it is the course's again" for name in deleted if (root / name).exists()]
     said.append(f"{len(moved)} files of the course changed." if moved else "The course is up to date.")
     return said
 
 
-def _put_back(root: Path, mine: dict[str, bytes]) -> None:
+def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:
     for name, data in mine.items():
         write_atomic(root / name, data)
+    for name in deleted:
+        (root / name).unlink(missing_ok=True)
+
+
+def _names(root: Path, *commits: str) -> list[str]:
+    """The tracked files that differ. A file that git takes for renamed is two: one gone, one new."""
+    return [name for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0") if name]
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -47,7 +47,10 @@ def read_manifest(folder: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        remembered = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(remembered, dict):
+            raise ValueError("it is no object")
+        return remembered
     except ValueError as broken:
         raise CourseError(
             f"{paths.shown(path)} is not valid JSON ({broken}). Take it back from git: `git checkout -- {paths.shown(path)}`."

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib import doctor
+from course_lib import doctor, runtime
 from course_lib.doctor import NOTE, OK, PROBLEM, Card, Finding
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -250,7 +250,15 @@ def test_settings_that_force_a_mode(monkeypatch, variables: dict, found: list[st
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(runtime, "_set_here", False)
     assert [finding.level for finding in doctor.settings()] == found
+
+
+def test_what_the_course_set_itself_is_no_finding(monkeypatch) -> None:
+    monkeypatch.delenv("COURSE_DEVICE", raising=False)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr(runtime, "_set_here", True)
+    assert not [finding for finding in doctor.settings() if "TRITON_INTERPRET" in finding.what]
 
 
 @pytest.mark.parametrize(

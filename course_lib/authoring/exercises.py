@@ -40,7 +40,7 @@ def write(folder: Path) -> list[str]:
 def main() -> int:
     try:
         print("\n".join(write(paths.exercises())))
-    except CourseError as error:
+    except (CourseError, OSError) as error:
         print(f"course: {error}", file=sys.stderr)
         return 1
     return 0

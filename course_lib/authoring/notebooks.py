@@ -17,7 +17,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
-from course_lib import paths
+from course_lib import paths, runtime
 from course_lib.authoring import exercises
 from course_lib.files import write_atomic
 from course_lib.widgets.live import without_live_views
@@ -56,7 +56,9 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -
     client = NotebookClient(
         notebook, timeout=_CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}, record_timing=False
     )
-    client.execute(env=os.environ | environment)
+    # what this process chose for itself is not for the lesson, whose first cell chooses anew
+    inherited = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    client.execute(env=inherited | environment)
 
 
 def build(source: Path) -> float:
@@ -67,10 +69,11 @@ def build(source: Path) -> float:
         folder = Path(scratch)
         exercises.write(folder / "exercises")
         execute(
-            notebook, paths.NOTEBOOKS, COURSE_DEVICE="cpu", COURSE_EXERCISES=str(folder / "exercises"), COURSE_STATE=str(folder / "state"),
-            PYTHONPATH=str(paths.ROOT),
+            notebook, paths.NOTEBOOKS, COURSE_EXERCISES=str(folder / "exercises"), COURSE_STATE=str(folder / "state"),
+            PYTHONPATH=str(paths.ROOT), **({"COURSE_DEVICE": "cpu"} if runtime.gpu_name() else {}),
         )  # fmt: skip
     without_live_views(notebook)
+    notebook.metadata = nbformat.from_dict(_METADATA)  # running adds this machine's Python version
     for cell in notebook.cells:
         _join_streams(cell)
     write_atomic(notebook_of(source), nbformat.writes(notebook) + "\n")

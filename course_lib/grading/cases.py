@@ -33,6 +33,7 @@ class Case:
     fill: str = "normal"
     layout: str = "packed"
     w_dtype: str = ""  # empty: as dtype
+    vector: bool = False  # x is no matrix but N numbers
 
     @property
     def padded_lanes(self) -> int:
@@ -45,7 +46,8 @@ class Case:
 
     def described(self) -> str:
         """Shape, dtype and what is special, for a person."""
-        parts = [f"M = {self.M}", f"N = {self.N}", f"BLOCK = {self.block}"]
+        parts = [f"n = {self.N}"] if self.vector else [f"M = {self.M}", f"N = {self.N}"]
+        parts.append(f"BLOCK = {self.block}")
         if self.rows > 1:
             parts.append(f"ROWS = {self.rows}")
         parts.append(self.dtype)
@@ -53,12 +55,12 @@ class Case:
 
 
 COPY = (
-    Case("one full block", 1, 8, 8, "n equals BLOCK, one program"),
-    Case("two full blocks", 1, 16, 8, "two programs"),
-    Case("three lanes over", 1, 13, 8, "n is no multiple of BLOCK"),
-    Case("one element", 1, 1, 8, "seven of eight lanes are past the end"),
-    Case("many programs", 1, 1000, 64, "16 programs, the last one partly filled"),
-    Case("half precision", 1, 200, 128, "another dtype", dtype="fp16"),
+    Case("one full block", 1, 8, 8, "n equals BLOCK, one program", vector=True),
+    Case("two full blocks", 1, 16, 8, "two programs", vector=True),
+    Case("three lanes over", 1, 13, 8, "n is no multiple of BLOCK", vector=True),
+    Case("one element", 1, 1, 8, "seven of eight lanes are past the end", vector=True),
+    Case("many programs", 1, 1000, 64, "16 programs, the last one partly filled", vector=True),
+    Case("half precision", 1, 200, 128, "another dtype", dtype="fp16", vector=True),
 )
 
 # Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.

@@ -116,8 +116,8 @@ def _first_deviation(judged: Judged) -> str:
         return f"{count} {'element' if count == 1 else 'elements'} of the input {name} changed"
     if judged.outside and not any(d.kind == "value" for d in judged.deviations):
         name, positions = next(iter(judged.outside.items()))
-        shown = ", ".join(str(int(p)) for p in positions[:5])
-        return f"{len(positions)} elements outside {name} were written, the first at element {shown} from its start ({name} has shape {_shape(judged, name)})"
+        shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
+        return f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {_shape(judged, name)})"
     return _described(judged.deviations[0])
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MAX_BYTES = 1_000_000
+_MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
 
 _TL_NAMES = frozenset(
     """abs advance arange argmax argmin associative_scan assume atomic_add atomic_and atomic_cas atomic_max atomic_min atomic_or
@@ -69,6 +70,8 @@ def read_text(path: Path) -> str:
     try:
         if path.is_dir():
             raise Unreadable("no_file", f"{path.name} is a folder; a file of Python code belongs there.")
+        if path.exists() and not path.is_file():
+            raise Unreadable("no_file", f"{path.name} is no plain file; a file of Python code belongs there.")
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
@@ -131,7 +134,13 @@ def _kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, 
 
 def _parse(text: str, name: str) -> ast.Module:
     try:
-        return ast.parse(text, filename=name)
+        tree = ast.parse(text, filename=name)
+        level: list[ast.AST] = [tree]
+        for _ in range(_MAX_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise RecursionError
+        return tree
     except SyntaxError as error:
         line = (error.text or "").strip()
         shown = f": `{line}`" if line else ""
@@ -150,12 +159,19 @@ def _check_imports(tree: ast.Module, name: str) -> None:
             continue
         for module in modules:
             top = module.split(".")[0]
-            if not top or importlib.util.find_spec(top) is None:
+            if not top or not _exists(top):
                 raise Unreadable(
                     "import_fails",
                     f"{name}, line {node.lineno}: the import of {module!r} fails, there is no such module here. A kernel needs only "
                     "`import triton` and `import triton.language as tl`; remove the line.",
                 )
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ValueError:  # loaded, but not from a file that could be found again: __main__
+        return True
 
 
 def _jit_decorator(node: ast.FunctionDef) -> bool:
@@ -195,11 +211,28 @@ def _constant_name(node: ast.stmt) -> str | None:
 
 
 def _check_constant(node: ast.stmt, file: str) -> None:
-    value = node.value.args[0] if isinstance(node.value, ast.Call) and node.value.args else node.value
-    if not all(isinstance(part, (ast.Constant, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop)) for part in ast.walk(value)):
+    value = node.value
+    # the child evaluates the whole line: nothing but the one argument may stand in it
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr" and len(value.args) == 1 and not value.keywords:
+        value = value.args[0]
+    if not _is_plain(value):
         raise Unreadable(
             "not_allowed", f"{file}, line {node.lineno}: a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`."
         )
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """True for a literal, or arithmetic with literals that takes no time: 9**9**9 would keep the child from starting."""
+    for part in ast.walk(value):
+        if not isinstance(part, (ast.Constant, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop)):
+            return False
+        if isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Pow, ast.LShift)):
+            base, exponent = part.left, part.right.operand if isinstance(part.right, ast.UnaryOp) else part.right
+            if not (isinstance(base, ast.Constant) and isinstance(exponent, ast.Constant)):
+                return False
+            if isinstance(exponent.value, int) and exponent.value > 1024:
+                return False
+    return True
 
 
 def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], file: str) -> None:
@@ -222,6 +255,11 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], fil
                 parameter,
                 f"argument `{parameter.arg}` is annotated with `{ast.unparse(parameter.annotation)}`; only `tl.constexpr` means something here.",
             )
+    if kernel.returns is not None or getattr(kernel, "type_params", None):
+        refuse(kernel, f"`{kernel.name}` declares what it returns, or a type of its own. A kernel does neither; leave it out.")
+    for default in arguments.defaults:
+        if not (isinstance(default, ast.Name) or _is_plain(default)):
+            refuse(default, f"the default `{ast.unparse(default)}` of an argument must be a plain number, or the name of a constant.")
     body = [*kernel.body, *arguments.defaults]
     assigned = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     defined = {parameter.arg for parameter in parameters} | assigned | set(known) | _BUILTINS | {"tl", "triton"}
@@ -275,9 +313,14 @@ def _first_words(node: ast.AST) -> str:
 
 def _at_their_lines(text: str, keep: list[ast.stmt]) -> str:
     """The kept statements at their own line numbers, everything else blank, the two imports on the first line."""
-    lines = text.splitlines()
+    # the lines that Python counts: str.splitlines also ends one at a form feed or U+2028, which a comment may hold
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     out = [""] * len(lines)
     for node in keep:
+        if not isinstance(node, ast.FunctionDef):
+            # not the whole line: something else may follow a semicolon
+            out[node.lineno - 1] += f"{'; ' if out[node.lineno - 1] else ''}{ast.unparse(node)}"
+            continue
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         for number in range(first, node.end_lineno + 1):
             out[number - 1] = lines[number - 1]

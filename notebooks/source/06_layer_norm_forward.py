@@ -693,11 +693,13 @@ for N, M in shapes:
     once, thrice = times["resident", N, M], times["blocked", N, M]
     ratio, passes = thrice["us"] / once["us"], 2 * thrice["over_floor"]
     print(f"{M:6} x {N:<6}  {once['us']:11.1f}  {thrice['us']:10.1f}  {ratio:16.2f}  {passes:24.1f}")
-    assert once["us"] <= 1.1 * thrice["us"]
-assert shapes
+resident_us, blocked_us = (sum(times[name, N, M]["us"] for N, M in shapes) for name in ("resident", "blocked"))
+print(f"all together: resident {resident_us:.0f} us, blocked {blocked_us:.0f} us")
+assert resident_us < blocked_us
 
 # %% [markdown]
-# The resident kernel is nowhere slower, within 10 %. Compare the ratio with your number.
+# Over all row lengths together the resident kernel is the faster one. Compare the ratios with your number. Half the bytes buy far less than
+# half the time, and at a single length the resident kernel can even lose: look at the longest rows. Lesson 12 comes back to them.
 #
 # The last column asks: a copy makes two passes over the data, one read and one write. How many passes at copy speed fit into the blocked
 # kernel's time? The kernel asked for four. Where the column stays well below 4, memory did not answer all of them: much of the second and
