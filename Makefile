@@ -36,7 +36,7 @@ lab: env ## environment, then JupyterLab on lesson 00
 test: env ## environment, then every test that this machine can run; the rest is named with its reason
 	@echo "course: running the tests. What this machine cannot run (GPU tests without a GPU, the browser test without Chromium)"
 	@echo "course: is left out; the lines marked SKIPPED at the end say what and why."
-	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadfile tests $(TEST_ARGS)
+	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist worksteal tests $(TEST_ARGS)
 
 doctor: env ## check the machine and the environment, with a remedy for each finding
 	@$(VENV)/course doctor
@@ -50,6 +50,7 @@ exercises: env ## authors: cut exercises/ out of solutions/
 notebooks: env ## authors: build and execute notebooks/ from notebooks/source/
 	@$(VENV)/python -m course_lib.authoring.notebooks
 
+# loadfile: else the workers share a notebook's cells out among themselves, and each runs its own in a kernel of its own
 nbval: env ## authors, instructors: run every notebook again and compare the marked outputs
 	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadfile -p no:cacheprovider --nbval-lax --nbval-current-env --nbval-cell-timeout 120 \
 		notebooks $(NBVAL_ARGS)

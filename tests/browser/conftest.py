@@ -1,0 +1,105 @@
+"""A real JupyterLab in a real browser, over a copy of the course's notebooks and exercises."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from course_lib import paths
+from course_lib.authoring import exercises
+
+_TOKEN = "course-test"
+_START_SECONDS = 90
+# as root Chromium has no sandbox; the rest keeps it from calling anyone
+_CHROMIUM = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
+    "--disable-sync --disable-dev-shm-usage"
+).split()
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running JupyterLab: ``root`` is the folder it serves, with notebooks/ and exercises/ in it."""
+
+    root: Path
+    url: str
+
+    def address(self, path: str) -> str:
+        return f"{self.url}/lab/tree/{path}?token={_TOKEN}&reset"
+
+
+def chromium_path() -> str | None:
+    return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    root = tmp_path / "course"
+    shutil.copytree(paths.NOTEBOOKS, root / "notebooks", ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__"))
+    exercises.write(root / "exercises")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "COURSE_EXPECT")}
+    environment |= {
+        "COURSE_EXERCISES": str(root / "exercises"),
+        "COURSE_STATE": str(root / ".course"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
+        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
+        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root", f"--IdentityProvider.token={_TOKEN}",
+        f"--ServerApp.root_dir={root}", "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--LabApp.expose_app_in_browser=True",
+    ]  # fmt: skip
+    log = tmp_path / "lab.log"
+    with log.open("wb") as out:
+        server = subprocess.Popen(command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_for(f"{url}/api?token={_TOKEN}", server, log)
+        yield Lab(root, url)
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
+    end = time.monotonic() + _START_SECONDS
+    while time.monotonic() < end and server.poll() is None:
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            urllib.request.urlopen(address, timeout=1)
+            return
+        time.sleep(0.2)
+    pytest.fail(f"JupyterLab did not answer:\n{log.read_text()[-3000:]}")
+
+
+@pytest.fixture
+def page() -> Iterator:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; `make env` installs it")
+    executable = chromium_path()
+    if executable is None:
+        pytest.skip("no Chromium on this machine; on Debian `apt install chromium`")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=executable, args=_CHROMIUM)
+        view = browser.new_page(viewport={"width": 1400, "height": 1600})
+        view.set_default_timeout(60_000)
+        yield view
+        browser.close()
