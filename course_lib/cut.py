@@ -98,7 +98,7 @@ def _empty_block(lines: list[str], complaint: str) -> tuple[int, str] | None:
         if lines[index].strip().startswith("# YOUR CODE"):
             indent = re.match(r"\s*", lines[index]).group()
             after = index + 1
-            while after < len(lines) and lines[after].strip().startswith("#"):
+            while after < len(lines) and lines[after].startswith(f"{indent}# ") and "# YOUR CODE" not in lines[after]:
                 after += 1
             return after, indent
     return None

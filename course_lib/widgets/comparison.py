@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from course_lib.catalog import Exercise
 from course_lib.grading.check import evidence
@@ -16,6 +17,7 @@ from course_lib.widgets.live import Picture, picture
 
 _MOST_COLUMNS = 64
 _MOST_ROWS = 12
+_CELLS_TOLD_APART = 40  # columns; more of them would be all lines
 # right, up to ten times too far off, far off, not a number, never written: light to dark, so that grey print keeps the order
 _SHADES = ("#E8F1F7", "#F9B584", "#D55E00", "#7D1145", "#1A1A1A")
 _WORDS = ("right", "up to 10 x too far off", "further off", "NaN or Inf", "never written")
@@ -45,7 +47,8 @@ def compare(exercise: Exercise, path: Path | None = None) -> tuple[str, Picture 
     if not ran:
         return f"Nothing to compare: {verdict.message}", None
     case = next((case for case in ran if not case.passed), ran[0])
-    return f"{exercise.id} {verdict.status}. {case.plan.case.name}: {case.plan.case.described()}.", draw(case)
+    detail = next(result.detail for result in verdict.cases if result.name == case.plan.case.name)
+    return f"{exercise.id} {verdict.status}. Case {case.plan.case.name}: {detail}.", draw(case)
 
 
 def draw(judged: Judged) -> Picture:
@@ -60,6 +63,10 @@ def draw(judged: Judged) -> Picture:
         axes.imshow(grid, cmap=shades, norm=norm, aspect="auto", interpolation="nearest")
         axes.set_title(_title(judged, name), fontsize=style.FONT + 1)
         axes.grid(False)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if grid.shape[1] <= _CELLS_TOLD_APART:
+            axes.vlines(np.arange(0.5, grid.shape[1] - 1), -0.5, grid.shape[0] - 0.5, color=style.GRID, linewidth=0.6)
+        axes.hlines(np.arange(0.5, grid.shape[0] - 1), -0.5, grid.shape[1] - 0.5, color=style.GRID, linewidth=0.6)
         axes.set_yticks(range(grid.shape[0]) if judged.plan.expected[name].values.ndim == 2 else [])
         if judged.plan.expected[name].values.ndim == 2:
             axes.set_ylabel("row")

@@ -83,9 +83,9 @@ class ExercisePanel(ipywidgets.VBox):
         self._show_code()
         self._show_last()
         row = ipywidgets.HBox(list(self._buttons.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
-        super().__init__(
-            [ipywidgets.HTML(_task(exercise) + _link(exercise)), self._code, row, self._confirm, self._result, self._picture, self._extra]
-        )
+        head = ipywidgets.HTML(_task(exercise) + _link(exercise))
+        # the code last: it is long, and buttons and verdict belong on one screen
+        super().__init__([head, row, self._confirm, self._result, self._picture, self._extra, self._code])
         self.add_class("course-exercise")
 
     def check(self) -> Verdict:
@@ -269,8 +269,10 @@ def _link(exercise: Exercise) -> str:
 @functools.cache
 def _server_root() -> Path:
     """The folder that JupyterLab serves: that of the server which started this kernel, else the checkout (as `make lab` does it)."""
-    from jupyter_server.serverapp import list_running_servers
-
+    try:
+        from jupyter_server.serverapp import list_running_servers
+    except ImportError:  # a hosted notebook whose kernel lives apart from its server
+        return paths.ROOT
     for server in list_running_servers():
         if server.get("pid") == os.getppid():
             return Path(server["root_dir"]).resolve()
@@ -296,9 +298,9 @@ def _coloured(code: str, first: int = 1) -> str:
         linenos="inline",
         linenostart=first,
         nobackground=True,
-        prestyles="line-height: 1.35; margin: 4px 0",
+        prestyles="line-height: 1.35; margin: 4px 0; white-space: pre",
     )
-    return f'<div style="overflow-x: auto; color: {style.INK}">{highlight(code, PythonLexer(), formatter)}</div>'
+    return f'<div style="overflow: auto; max-height: 30em; color: {style.INK}">{highlight(code, PythonLexer(), formatter)}</div>'
 
 
 def _verdict(verdict: Verdict, exercise: Exercise) -> str:
