@@ -33,24 +33,15 @@ OLDEST_PYTHON = (3, 11)
 # (torch, triton) as major.minor. The first is pinned; the second is tested too.
 TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
 # What the lessons, the grader and the panels import; without one of them something a learner meets does not run.
-NEEDED = (
-    "torch",
-    "triton",
-    "numpy",
-    "ml_dtypes",
-    "matplotlib",
-    "sympy",
-    "jupyterlab",
-    "ipykernel",
-    "ipywidgets",
-    "jupytext",
-    "nbclient",
-    "nbformat",
-    "psutil",
-    "rich",
-    "typer",
-    "watchfiles",
-)
+NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "psutil", "rich", "typer")
+# What a hosted notebook may lack: the lessons run without it, and this is what does not.
+USEFUL = {
+    "jupyterlab": "`make lab` opens it; another notebook program will do",
+    "watchfiles": "only `course watch` needs it",
+    "jupytext": "only building notebooks needs it",
+    "nbclient": "only building notebooks needs it",
+    "nbformat": "only building notebooks needs it",
+}
 # The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
 CANARY_SECONDS = 180.0
@@ -165,9 +156,11 @@ def packages() -> list[Finding]:
     """Each package that the course imports against the tested set; torch and triton have a check of their own."""
     tested = tested_versions()
     findings, good = [], 0
-    for name in NEEDED:
+    for name in (*NEEDED, *USEFUL):
         have = _version(name)
-        if have is None:
+        if have is None and name in USEFUL:
+            findings.append(Finding(name, NOTE, f"not installed: {USEFUL[name]}", _install_again()))
+        elif have is None:
             findings.append(Finding(name, PROBLEM, "not installed", _install_again()))
         elif name in ("torch", "triton"):
             continue

@@ -21,8 +21,10 @@ LESSONS = sources()
 def committed(path) -> list[str]:
     """The notebook as it lies there, and as git has it: a learner may have edited the first, an author not committed yet."""
     texts = [path.read_text(encoding="utf-8")] if path.exists() else []
-    done = subprocess.run(["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
-    return texts + ([done.stdout] if done.returncode == 0 else [])
+    if shutil.which("git"):
+        done = subprocess.run(["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        texts += [done.stdout] if done.returncode == 0 else []
+    return texts
 
 
 def content(notebook: dict) -> list:
