@@ -8,7 +8,8 @@ import numpy as np
 
 def bf16_bits(values: np.ndarray) -> np.ndarray:
     """fp32 ``values`` rounded to bf16, to nearest even, as uint16 bit patterns of the same shape. NaN stays NaN."""
-    return np.asarray(values, dtype=np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+    with np.errstate(invalid="ignore", over="ignore"):  # a GPU does not warn of a NaN or an overflow either
+        return np.asarray(values, dtype=np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
 
 
 def round_bf16_to_nearest() -> None:
