@@ -139,3 +139,23 @@ def test_the_learners_files_are_not_what_the_tests_run(tmp_path):
     exercises.write(tmp_path)
     for exercise in catalog.exercises().values():
         assert (tmp_path / f"{exercise.file}.py").read_text() == workspace.generated_text(exercise)
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
+def test_a_lesson_marks_outputs_for_nbval_to_compare(source):
+    """Without a marked cell that has a stored output, nbval's lax mode compares nothing."""
+    marked = [cell for cell in code_cells(built(source)) if "nbval-check-output" in cell["metadata"].get("tags", [])]
+    assert marked and all(cell["outputs"] for cell in marked)
+
+
+@pytest.mark.slow
+def test_a_changed_output_fails_where_it_is_marked(tmp_path):
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    for name, stored in (("changed", "4\n"), ("same", "5\n")):
+        notebook(folder / f"{name}.ipynb", "print(2 + 3)", tags={0: ["nbval-check-output"]})
+        data = json.loads((folder / f"{name}.ipynb").read_text())
+        data["cells"][0] |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}]}
+        (folder / f"{name}.ipynb").write_text(json.dumps(data))
+    run = run_nbval(folder, tmp_path)
+    assert "1 failed, 1 passed" in run.output and "changed.ipynb" in run.output

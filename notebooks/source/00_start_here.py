@@ -277,7 +277,7 @@ assert neighbour.tolist() == [26, 28, 30, -1, -1, -1, -1]
 # whose mask is false neither reads nor writes. Program 1 of the launch above: what is its mask? *(Predict, then run.)*
 
 
-# %%
+# %% tags=["nbval-check-output"]
 @triton.jit
 def masked_double_kernel(x_ptr, y_ptr, mask_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

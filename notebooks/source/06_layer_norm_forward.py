@@ -134,7 +134,7 @@ assert np.allclose(expected.y, by_torch.numpy(), rtol=0, atol=1e-12)
 #
 # Row 0, BLOCK = 4. What do the four lanes hold after two steps? *(Predict, then run.)*
 
-# %%
+# %% tags=["nbval-check-output"]
 total = np.zeros(4)
 for start in range(0, 8, 4):
     total += row[start : start + 4]  # four lanes, four additions, none between lanes
@@ -714,7 +714,7 @@ assert resident_us < blocked_us
 # rows: a tile of shape (ROWS, BLOCK). Triton broadcasts as NumPy does. `rows[:, None]` is a column, `cols[None, :]` is a row, and their
 # sum is a table of offsets. What are the offsets of rows 4 and 5 of a packed matrix with N = 3, BLOCK = 4? *(Predict, then run.)*
 
-# %%
+# %% tags=["nbval-check-output"]
 rows_of_tile, cols = np.arange(4, 6), np.arange(4)
 print(rows_of_tile[:, None] * 3 + cols[None, :])
 assert (rows_of_tile[:, None] * 3 + cols[None, :]).tolist() == [[12, 13, 14, 15], [15, 16, 17, 18]]

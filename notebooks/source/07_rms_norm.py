@@ -218,7 +218,7 @@ published = np.array([21.75, 44.25, 50.00])
 # Do not trust a pencil either: let a kernel store the sum of squares of every block.
 
 
-# %%
+# %% tags=["nbval-check-output"]
 @triton.jit
 def block_squares_kernel(x_ptr, squares_ptr, blocks, N, BLOCK: tl.constexpr):
     row = tl.program_id(0)
