@@ -108,10 +108,12 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    imported = {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
     for node in constants.values():
         _check_constant(node, name)
     for kernel in kernels.values():
-        _check_kernel(kernel, known=kernels.keys() | constants.keys(), plain=plain, file=name)
+        _check_kernel(kernel, known=kernels.keys() | constants.keys(), plain=plain, imported=imported, file=name)
     keep = [*constants.values(), *kernels.values()]
     return Kernels(_at_their_lines(text, keep), tuple(kernels))
 
@@ -235,7 +237,7 @@ def _is_plain(value: ast.expr) -> bool:
     return True
 
 
-def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], file: str) -> None:
+def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imported: set[str], file: str) -> None:
     def refuse(node: ast.AST, what: str, cause: str = "not_allowed"):
         raise Unreadable(cause, f"{file}, line {getattr(node, 'lineno', kernel.lineno)}: {what}")
 
@@ -269,16 +271,26 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], fil
         if not isinstance(node, _STATEMENTS + _EXPRESSIONS):
             refuse(node, f"`{_first_words(node)}` is not possible inside a kernel.")
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in defined:
-            refuse(node, *_undefined(node.id, plain))
+            refuse(node, *_undefined(node.id, plain, imported))
         if isinstance(node, ast.Name) and node.id.startswith("__"):
             refuse(node, f"`{node.id}` is not possible inside a kernel.")
         if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
             refuse(node, f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.")
-        if isinstance(node, ast.Attribute):
+        if isinstance(node, ast.Attribute) and _root(node) in defined:  # of `np.zeros`, what is wrong is `np`
             _check_attribute(node, refuse)
 
 
-def _undefined(name: str, plain: set[str]) -> tuple[str, str]:
+def _root(node: ast.Attribute) -> str:
+    """``np`` of ``np.linalg.norm``; for what does not begin with a name, one that is always defined."""
+    value = node.value
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return value.id if isinstance(value, ast.Name) else "tl"
+
+
+def _undefined(name: str, plain: set[str], imported: set[str]) -> tuple[str, str]:
+    if name in imported:
+        return f"`{name}` is an import of Python's; inside a kernel there are `tl` and `triton` only.", "not_allowed"
     if name in plain:
         return (
             f"`{name}` is a plain Python global, which the compiler refuses. Write `{name} = tl.constexpr(...)` or pass it as an argument.",
