@@ -231,6 +231,8 @@ def test_a_kernel_that_prints_without_end_is_cut_short(file, megabytes):
     assert verdict.status in ("pass", "error", "fail") and len(verdict.printed) <= 4000 and len(verdict.message) < 1500
     if megabytes == 1:
         assert verdict.status == "pass" and verdict.printed.endswith("xxx")
+    else:
+        assert (verdict.status, verdict.cause) == ("fail", "output_flood") and "more than 64 MB" in verdict.message
     and_the_next_check_passes(file)
 
 

@@ -73,6 +73,9 @@ CAUSES: dict[str, Cause] = {
         "the kernel cannot be run", "What does the line do with values that are blocks, and which of its names are Triton's?"
     ),
     "time_limit": Cause("the kernel does not end", "Which loop is it in, and what would end it?"),
+    "output_flood": Cause(
+        "the kernel prints too much", "Which program and which lane do you want to see, and how often does the line run?"
+    ),
     "crash": Cause("the kernel ended its process", "Which address does a lane use when it is past the end of the tensor?"),
     "wrong_values": Cause(
         "wrong values", "Work the first wrong element out by hand, from the formula: which step of the kernel gives something else?"

@@ -77,6 +77,10 @@ def _verdict(exercise: Exercise, path: Path, judged: list[Judged], run: runner.R
         return Verdict(exercise.id, status, cause, message, cases, mode, runner.TIER, printed=run.printed.strip())
 
     raised = run.import_error or next((j.raised for j in judged if j.raised), None)
+    if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
+        return verdict(
+            FAIL, "output_flood", _message("output_flood", f"It printed more than {runner.Limits.file_bytes >> 20} MB and was stopped.")
+        )
     if raised:
         return verdict(ERROR, "kernel_raised", _raised_message(raised, path.name, next((j for j in judged if j.raised), None)))
     failed = [j for j in judged if j.ran and not j.passed]

@@ -178,7 +178,8 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
         if node is not None and source is not None and hasattr(node, "lineno"):
             line = _line_of(source, node.lineno, file) or line  # a compiler error counts lines from the function's own
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
-    return json.dumps({"type": type(chain[-1]).__name__, "text": text[-4000:], "line": line, "lost": lost}).encode()
+    text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
+    return json.dumps({"type": type(chain[-1]).__name__, "text": text, "line": line, "lost": lost}).encode()
 
 
 def _line_of(function: str, offset: int, file: str) -> int | None:

@@ -74,7 +74,11 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
     if unwritten.any():
         result.deviations.append(_deviation(name, "unwritten", unwritten, None, actual, expected.values))
     finite = np.isfinite(expected.values)
-    same = (actual == expected.values) | (np.isnan(actual) & np.isnan(expected.values)) | (np.isposinf(expected.allowed) & ~np.isfinite(actual))
+    same = (
+        (actual == expected.values)
+        | (np.isnan(actual) & np.isnan(expected.values))
+        | (np.isposinf(expected.allowed) & ~np.isfinite(actual))
+    )
     same_kind = np.where(finite, np.isfinite(actual), same)
     if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
         result.deviations.append(_deviation(name, "nan", wrong_kind, None, actual, expected.values))

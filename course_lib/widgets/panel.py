@@ -93,9 +93,9 @@ class ExercisePanel(ipywidgets.VBox):
         self._clear()
         self._result.value = f'<div role="status" style="{_BOX}">{_SPINNER}checking {self.exercise.id} ...</div>'
         self.verdict = check(self.exercise)
-        progress.note_verdict(self.verdict)
         self._show_code()
         self._result.value = _verdict(self.verdict, self.exercise)
+        progress.note_verdict(self.verdict)  # last: a full disk then costs the record, not the verdict
         return self.verdict
 
     def _hint(self) -> None:
