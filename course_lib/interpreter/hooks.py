@@ -1,0 +1,143 @@
+"""Where every memory operation of an interpreted kernel can be seen, before it touches memory.
+
+The bounds checker, the tracer and the scheduler are observers of one hook each operation, so that Triton's private
+interpreter is patched in one place. With no observer the cost of an operation is one comparison.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(slots=True)
+class Access:
+    """One memory operation of one program.
+
+    ``kind`` is "load", "store", "cas", "barrier", or an atomic's name ("add", "max", "xchg", ...). ``addresses`` are
+    bytes, int64, in the shape of the block; ``mask`` has that shape, False where the lane takes no part. ``values`` are
+    what a store or an atomic brings, in the interpreter's own representation (bf16 as uint16). A barrier has no lanes.
+    """
+
+    kind: str
+    addresses: np.ndarray
+    mask: np.ndarray
+    itemsize: int
+    program: tuple[int, int, int]
+    values: np.ndarray | None = None
+    expected: np.ndarray | None = None  # what a cas compares with
+    sem: str = ""  # an atomic's memory order, as Triton names it
+
+    @property
+    def writes(self) -> bool:
+        return self.kind not in ("load", "barrier")
+
+    @property
+    def is_atomic(self) -> bool:
+        return self.kind not in ("load", "store", "barrier")
+
+    def live(self) -> np.ndarray:
+        """The addresses of the lanes that take part, flat."""
+        return self.addresses[self.mask]
+
+
+Observer = Callable[[Access], None]
+_observers: list[Observer] = []
+_patched = False
+
+
+@contextlib.contextmanager
+def observing(observer: Observer) -> Iterator[None]:
+    """Call ``observer`` before each memory operation inside the block. What it raises stops the kernel there.
+
+    Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
+    """
+    _patch()
+    _observers.append(observer)
+    try:
+        yield
+    finally:
+        _observers.remove(observer)
+
+
+def line_of_kernel() -> tuple[str, int] | None:
+    """File and line of the innermost frame that is a kernel's, seen from inside an observer; None if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename != __file__:
+        frame = frame.f_back  # the observer's own frames
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_MACHINERY):
+            return frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def _patch() -> None:
+    """Hook the operations, once a process."""
+    global _patched
+    if _patched:
+        return
+    from triton.runtime.interpreter import InterpreterBuilder as Builder
+    from triton.runtime.interpreter import interpreter_builder
+
+    stock = {name: getattr(Builder, name) for name in _OPERATIONS}
+
+    def tell(kind: str, pointers, mask, values=None, expected=None, sem="") -> None:
+        addresses = pointers.data.astype(np.int64, copy=False)
+        live = np.ones(addresses.shape, bool) if mask is None else np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
+        width = pointers.get_element_ty().primitive_bitwidth
+        access = Access(
+            kind, addresses, live, max(1, width // 8), tuple(int(i) for i in interpreter_builder.grid_idx),
+            None if values is None else values.data, None if expected is None else expected.data, str(sem).split(".")[-1].lower(),
+        )  # fmt: skip
+        for observer in tuple(_observers):
+            observer(access)
+
+    def create_masked_load(self, ptrs, mask, *rest):
+        if _observers:
+            tell("load", ptrs, mask)
+        return stock["create_masked_load"](self, ptrs, mask, *rest)
+
+    def create_masked_store(self, ptrs, value, mask, *rest):
+        if _observers:
+            tell("store", ptrs, mask, value)
+        return stock["create_masked_store"](self, ptrs, value, mask, *rest)
+
+    def create_atomic_cas(self, ptr, cmp, val, sem, *rest):
+        if _observers:
+            tell("cas", ptr, None, val, cmp, sem)
+        return stock["create_atomic_cas"](self, ptr, cmp, val, sem, *rest)
+
+    def create_atomic_rmw(self, operation, ptr, val, mask, sem, *rest):
+        if _observers:
+            tell(str(operation).split(".")[-1].lower(), ptr, mask, val, None, sem)
+        return stock["create_atomic_rmw"](self, operation, ptr, val, mask, sem, *rest)
+
+    def create_barrier(self, *rest):
+        if _observers:
+            nothing = np.zeros(0, np.int64)
+            for observer in tuple(_observers):
+                observer(Access("barrier", nothing, nothing.astype(bool), 1, tuple(int(i) for i in interpreter_builder.grid_idx)))
+        return stock["create_barrier"](self, *rest)
+
+    for hook in (create_masked_load, create_masked_store, create_atomic_cas, create_atomic_rmw, create_barrier):
+        setattr(Builder, hook.__name__, hook)
+    _patched = True
+
+
+_OPERATIONS = ("create_masked_load", "create_masked_store", "create_atomic_cas", "create_atomic_rmw", "create_barrier")
+
+
+def _machinery() -> tuple[str, ...]:
+    """The folders whose frames are never a kernel's: Triton, NumPy, this package."""
+    import triton
+
+    return (str(Path(triton.__file__).parent), str(Path(np.__file__).parent), str(Path(__file__).parent))
+
+
+_MACHINERY = _machinery()
