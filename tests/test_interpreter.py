@@ -220,8 +220,7 @@ def test_a_hook_that_has_moved_is_named_and_nothing_raises(monkeypatch, gone, na
     else:
         monkeypatch.delattr(gone)
     install()
-    (loss,) = losses()
-    assert named in loss and "Triton changed" in loss
+    assert any(named in loss for loss in losses()) and all("Triton changed" in loss for loss in losses())
     # the other one was still made
     if named == "truncated":
         assert GridExecutor.__call__ is not stock[0]

@@ -1,15 +1,27 @@
-"""Rounding as a GPU rounds. The stock interpreter cuts fp32 off to bf16: half of all values are one ulp low."""
+"""Rounding as a GPU rounds.
+
+The stock interpreter keeps bf16 as raw bit patterns. It cuts fp32 off where it should round to bf16, so half of all
+values are one ulp low, and it adds, compares and takes maxima of the patterns themselves, so that a sum of 4096 ones is
+0. And ``tl.maximum`` passes a NaN on, where the compiled one returns the number.
+"""
 
 from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
 
+_COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+
 
 def bf16_bits(values: np.ndarray) -> np.ndarray:
     """fp32 ``values`` rounded to bf16, to nearest even, as uint16 bit patterns of the same shape. NaN stays NaN."""
     with np.errstate(invalid="ignore", over="ignore"):  # a GPU does not warn of a NaN or an overflow either
         return np.asarray(values, dtype=np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+
+
+def bf16_values(bits: np.ndarray) -> np.ndarray:
+    """The fp32 values of bf16 bit patterns (uint16), exactly."""
+    return (np.asarray(bits, dtype=np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def round_bf16_to_nearest() -> None:
@@ -40,3 +52,66 @@ def round_bf16_to_nearest() -> None:
 
     InterpreterBuilder.cast_impl = cast_impl
     InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
+
+
+def compute_bf16_by_value() -> None:
+    """Make arithmetic and comparisons of bf16 blocks work on the numbers: in fp32, each result rounded to bf16.
+
+    Raises: AttributeError if this Triton's interpreter has no such hooks.
+    """
+    import triton.language as tl
+    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+    stock = {name: getattr(InterpreterBuilder, name) for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_rsqrt")}
+
+    def widened(*handles):
+        """The handles as fp32 if any is bf16, else None. bf16 bits as they are would be taken for integers."""
+        if not any(handle.dtype.scalar == tl.bfloat16 for handle in handles):
+            return None
+        return [TensorHandle(bf16_values(h.data), tl.float32) if h.dtype.scalar == tl.bfloat16 else h for h in handles]
+
+    def narrowed(handle):
+        return TensorHandle(bf16_bits(handle.data), tl.bfloat16)
+
+    def binary_op(self, lhs, rhs, op):
+        wide = widened(lhs, rhs)
+        if wide is None:
+            return stock["binary_op"](self, lhs, rhs, op)
+        result = stock["binary_op"](self, *wide, op)
+        return result if op in _COMPARISONS else narrowed(result)
+
+    def unary_op(self, arg, op):
+        wide = widened(arg)
+        return stock["unary_op"](self, arg, op) if wide is None else narrowed(stock["unary_op"](self, *wide, op))
+
+    def ternary_op(self, lhs, rhs, other, op):
+        wide = widened(lhs, rhs, other) if op is np.clip else None  # np.where chooses patterns, which is right as it is
+        return stock["ternary_op"](self, lhs, rhs, other, op) if wide is None else narrowed(stock["ternary_op"](self, *wide, op))
+
+    def create_fma(self, x, y, z):
+        wide = widened(x, y, z)
+        return stock["create_fma"](self, x, y, z) if wide is None else narrowed(stock["create_fma"](self, *wide))
+
+    def create_rsqrt(self, arg):
+        wide = widened(arg)
+        return stock["create_rsqrt"](self, arg) if wide is None else narrowed(stock["create_rsqrt"](self, *wide))
+
+    def get_bf16(self, value):
+        return TensorHandle(bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16)  # the stock one has no constants of bf16
+
+    for hook in (binary_op, unary_op, ternary_op, create_fma, create_rsqrt, get_bf16):
+        setattr(InterpreterBuilder, hook.__name__, hook)
+
+
+def prefer_numbers_to_nan() -> None:
+    """Make ``tl.maximum`` and ``tl.minimum`` return the number where one operand is NaN, as the compiled ones do.
+
+    With ``propagate_nan=tl.PropagateNan.ALL`` they pass the NaN on, here as there.
+
+    Raises: AttributeError if this Triton's interpreter has no such hooks.
+    """
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    for name, op in (("create_maxnumf", np.fmax), ("create_minnumf", np.fmin)):
+        getattr(InterpreterBuilder, name)  # a Triton that moved it is told so
+        setattr(InterpreterBuilder, name, lambda self, lhs, rhs, op=op: self.binary_op(lhs, rhs, op))
