@@ -14,7 +14,7 @@ def install() -> None:
     global _losses
     if _losses is not None:
         return
-    from course_lib.interpreter import lock, numerics, reductions
+    from course_lib.interpreter import lock, numerics, reductions, timing
 
     _losses = []
     for what, patch in (
@@ -22,6 +22,7 @@ def install() -> None:
         ("bf16 arithmetic works on bit patterns: convert to fp32 right after the load", numerics.compute_bf16_by_value),
         ("tl.maximum and tl.minimum pass a NaN on, where a GPU returns the number", numerics.prefer_numbers_to_nan),
         ("half-precision sums are exact, and custom reductions take 0.2 s a program", reductions.reduce_as_a_tree),
+        ("triton.autotune and do_bench fail without a GPU", timing.use_the_hosts_clock),
         ("a widget moved while a cell runs a kernel can break that cell", lock.serialise_launches),
     ):
         try:
