@@ -298,7 +298,8 @@ def _coloured(code: str, first: int = 1) -> str:
         linenos="inline",
         linenostart=first,
         nobackground=True,
-        prestyles="line-height: 1.35; margin: 4px 0; white-space: pre",
+        cssclass="course-code",  # JupyterLab's dark theme paints pygments' own class
+        prestyles=f"line-height: 1.35; margin: 4px 0; white-space: pre; background: {style.PANEL}; color: {style.INK}",
     )
     return f'<div style="overflow: auto; max-height: 30em; color: {style.INK}">{highlight(code, PythonLexer(), formatter)}</div>'
 

@@ -62,6 +62,12 @@ def test_a_learner_works_through_lesson_06(lab, page):
     expect(verdict).to_contain_text("pass, 20 of 20 cases right")
     expect(verdict).to_contain_text("What you avoided.")
     shoot(page, "lesson06-pass")
+    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
+    page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    panel.screenshot(path=SHOTS / "lesson06-pass-dark.png")
+    listing = panel.locator("pre", has_text="layer_norm_blocked_kernel")
+    painted = "e => [e, ...e.querySelectorAll('span')].map(n => getComputedStyle(n).backgroundColor)"
+    assert set(listing.evaluate(painted)) <= {"rgb(252, 252, 250)", "rgba(0, 0, 0, 0)"}, "dark text on a dark theme's background"
 
     # the link opens the learner's file beside the notebook
     panel.get_by_role("button", name=re.compile("beside this notebook")).click()
