@@ -12,8 +12,9 @@ import pytest
 
 import course_lib
 from course_lib import catalog, paths, progress, workspace
-from course_lib.grading import runner
+from course_lib.grading import extract, runner
 from course_lib.grading.check import check
+from course_lib.grading.extract import Kernels
 from course_lib.grading.runner import Limits
 
 EX = catalog.get("00a")
@@ -188,12 +189,23 @@ def test_an_endless_loop_is_stopped(file):
 
 @interpreted
 @pytest.mark.parametrize("address", ["y_ptr + 10**12", "y_ptr - 10**13 + offsets"])
-def test_a_store_far_away_ends_the_child_and_not_the_course(file, address):
+def test_a_store_far_away_is_stopped_before_it_happens(file, address):
     verdict = checked(
         file, edited(STORE, f"    tl.store({address}, 1.0)\n" if "offsets" not in address else f"    tl.store({address}, x)\n")
     )
-    assert (verdict.status, verdict.cause) == ("fail", "crash")
-    assert "signal 11" in verdict.message and "past the end of the tensor?" in verdict.message
+    assert (verdict.status, verdict.cause) == ("fail", "store_outside")
+    assert "stores outside y" in verdict.message and "line 25" in verdict.message
+    and_the_next_check_passes(file)
+
+
+@interpreted
+def test_a_crash_ends_the_child_and_not_the_course(file, monkeypatch):
+    """No kernel that the grader lets through can do this; the course must survive it all the same."""
+    fatal = "import os, triton; import triton.language as tl\n@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n    os.abort()\n"
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(extract, "extract", lambda *rest: Kernels(fatal, ("copy_kernel",)))
+        verdict = checked(file, edited(STORE, STORE + STORE))
+    assert (verdict.status, verdict.cause) == ("fail", "crash") and "signal 6" in verdict.message
     and_the_next_check_passes(file)
 
 

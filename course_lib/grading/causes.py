@@ -54,6 +54,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "only_one_block": Cause("only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"),
     "mask_missing": Cause("lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"),
+    "load_outside": Cause("the kernel reads outside its tensors", "Which lanes have no element to read, and what keeps them from reading?"),
     "store_outside": Cause("the kernel writes outside its output", "Which lanes may store, and which lanes does your store let through?"),
     "row_mask": Cause(
         "rows past the last one take part", "M is no multiple of ROWS: what do the last program's spare rows load and store?"

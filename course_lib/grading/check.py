@@ -61,14 +61,30 @@ def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.
     run = runner.run(kernels, concrete, mode, limits)
     if run.ended == "not started" and run.import_error is None:
         return _machine_fault(exercise, mode, run), []
-    judged = [
-        judge(plan, run.data[n]) if n in run.data else Judged(plan, ran=False, raised=run.errors.get(n)) for n, plan in enumerate(concrete)
-    ]
+    judged = [_judged(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
     # address space for rows 2^30 apart is the machine's to give; without it the case is left out, and said to be
     for j in judged:
         if j.raised and j.raised["type"] == "Unplaceable":
             j.raised = None
+    if mode == "gpu" and all(j.passed or not (j.ran or j.raised) for j in judged) and run.case is None:
+        _add_faults(judged, runner.run(kernels, concrete, "cpu"))
     return _verdict(exercise, path, judged, run, mode), judged
+
+
+def _add_faults(judged: list[Judged], interpreted: runner.Run) -> None:
+    """What only the interpreter sees: a compiled kernel that reads past the end of a tensor gives the right values."""
+    for number, j in enumerate(judged):
+        error = interpreted.errors.get(number)
+        if error is not None and error["fault"] is not None:
+            j.fault = error["fault"] | {"words": error["text"]}
+
+
+def _judged(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
+    if data is not None:
+        return judge(plan, data)
+    if error is not None and error["fault"] is not None:
+        return Judged(plan, fault=error["fault"] | {"words": error["text"]})
+    return Judged(plan, ran=False, raised=error)
 
 
 def _verdict(exercise: Exercise, path: Path, judged: list[Judged], run: runner.Run, mode: str) -> Verdict:
@@ -115,6 +131,8 @@ def _evidence(judged: list[Judged], failed: list[Judged]) -> str:
 
 
 def _first_deviation(judged: Judged) -> str:
+    if judged.fault:
+        return judged.fault["words"]
     if judged.changed:
         name, count = next(iter(judged.changed.items()))
         return f"{count} {'element' if count == 1 else 'elements'} of the input {name} changed"

@@ -51,15 +51,15 @@ class _Interpreter:
 
     def __init__(self):
         import course_lib  # noqa: F401 - chooses the interpreter and mends its rounding
-        from course_lib.interpreter import launch
+        from course_lib.interpreter import bounds, launch
 
-        self.launch = launch
+        self.launch, self.bounds = launch, bounds
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
         import numpy as np
 
         memory = np.frombuffer(bytearray(data), dtype=np.uint8)
-        addresses, far = {}, []
+        addresses, regions, far = {}, [], []
         for tensor in case["tensors"]:
             start = memory.ctypes.data + tensor["start"]
             if tensor["far"]:
@@ -67,8 +67,10 @@ class _Interpreter:
                 far.append(apart)
                 start = apart.address
             addresses[tensor["name"]] = self.launch.pointer(start, tensor["dtype"])
+            regions.append(self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"]))
         make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
-        self.launch.launch(kernel, case["grid"], [make[kind](value) for kind, value in case["arguments"]], case["constexprs"])
+        with self.bounds.checked(regions):
+            self.launch.launch(kernel, case["grid"], [make[kind](value) for kind, value in case["arguments"]], case["constexprs"])
         for apart in far:
             apart.collect(memory)
         return memory.tobytes()
@@ -179,7 +181,8 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
             line = _line_of(source, node.lineno, file) or line  # a compiler error counts lines from the function's own
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
-    return json.dumps({"type": type(chain[-1]).__name__, "text": text, "line": line, "lost": lost}).encode()
+    fault = {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")} if type(error).__name__ == "OutOfBounds" else None
+    return json.dumps({"type": type(chain[-1]).__name__, "text": text, "fault": fault, "line": line, "lost": lost}).encode()
 
 
 def _line_of(function: str, offset: int, file: str) -> int | None:

@@ -26,6 +26,10 @@ def cause_of(judged: list[Judged]) -> str:
 def _memory_cause(failed: list[Judged]) -> str | None:
     if any(j.changed for j in failed):
         return "input_changed"
+    if faults := [j for j in failed if j.fault]:
+        if all(_short_tile(j.plan.case) and _past_last_row(j) for j in faults):
+            return "row_mask"
+        return "load_outside" if all(j.fault["kind"] == "load" for j in faults) else "store_outside"
     if any(j.outside for j in failed):
         outside = [j for j in failed if j.outside]
         return "row_mask" if all(_short_tile(j.plan.case) for j in outside) else "store_outside"
@@ -37,6 +41,11 @@ def _memory_cause(failed: list[Judged]) -> str | None:
     if all(_wholly_unwritten(j, "mean") or _wholly_unwritten(j, "rstd") for j in failed):
         return "statistics_not_saved"
     return "only_one_block" if all(not j.plan.case.one_block for j in failed) else "partly_written"
+
+
+def _past_last_row(judged: Judged) -> bool:
+    """The fault lies in a row, or for a statistic at an element, from M on."""
+    return judged.fault["row"] is None or judged.fault["row"] >= judged.plan.case.M
 
 
 def _wholly_unwritten(judged: Judged, output: str) -> bool:

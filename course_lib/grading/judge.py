@@ -41,10 +41,11 @@ class Judged:
     changed: dict[str, int] = field(default_factory=dict)  # input -> elements that changed
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     raised: dict | None = None
+    fault: dict | None = None  # an access outside the tensors: kind, tensor, row, line, and the words for it
 
     @property
     def passed(self) -> bool:
-        return self.ran and not (self.deviations or self.outside or self.changed or self.raised)
+        return self.ran and not (self.deviations or self.outside or self.changed or self.raised or self.fault)
 
 
 def judge(plan: Plan, data: bytes) -> Judged:

@@ -7,6 +7,7 @@ interpreter is patched in one place. With no observer the cost of an operation i
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -137,7 +138,8 @@ def _machinery() -> tuple[str, ...]:
     """The folders whose frames are never a kernel's: Triton, NumPy, this package."""
     import triton
 
-    return (str(Path(triton.__file__).parent), str(Path(np.__file__).parent), str(Path(__file__).parent))
+    # with the separator: a package beside Triton whose name begins with "triton" holds kernels, not machinery
+    return tuple(str(Path(file).parent) + os.sep for file in (triton.__file__, np.__file__, __file__))
 
 
 _MACHINERY = _machinery()

@@ -400,7 +400,7 @@ masked_load = "x = tl.load(x_ptr + offsets, mask=offsets < n)"
 tries = {
     "nothing filled in": fresh,
     "a bracket lost": fresh.replace("tl.program_id(0)", "tl.program_id(0"),
-    "no mask": filled("tl.store(y_ptr + offsets, tl.load(x_ptr + offsets))"),
+    "no mask": filled(masked_load, "tl.store(y_ptr + offsets, x)"),
     "stores nothing": filled(masked_load),
     "through fp16": filled(masked_load, "tl.store(y_ptr + offsets, x.to(tl.float16), mask=offsets < n)"),
 }
@@ -428,13 +428,13 @@ for name in ("a bracket lost", "no mask", "stores nothing", "through fp16"):
 
 causes = [verdicts[name].cause for name in ("no mask", "stores nothing", "through fp16")]
 assert causes == ["store_outside", "not_written", "wrong_values"]
-assert "elements outside y were written, at 13, 14, 15" in verdicts["no mask"].message
+assert "outside y" in verdicts["no mask"].message and "13" in verdicts["no mask"].message
 assert "the allowed error" in verdicts["through fp16"].message
 assert [case.name for case in verdicts["through fp16"].cases if case.status == "pass"] == ["half precision"]
 assert not any("hint" in verdict.as_json() for verdict in verdicts.values())
 
 # %% [markdown]
-# "No mask" names elements 13, 14 and 15: the three that you found in `neighbour`. "Stores nothing" was found by the NaN.
+# "No mask" names element 13, the first of the three that you found in `neighbour`. "Stores nothing" was found by the NaN.
 #
 # "Through fp16" is right in one case of six: the one whose numbers are fp16 already. In the others it is off by so many **x the allowed
 # error**. Computers round, so nearly right has to count as right. How nearly is worked out for each element from the formula and the

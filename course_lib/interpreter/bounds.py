@@ -1,0 +1,420 @@
+"""Stops an interpreted kernel at its first access outside the tensors it was given, before memory is touched.
+
+A GPU answers an overrun with another tensor's values or with an error long after; the stock interpreter with silence
+or a segmentation fault. Here it is an exception that names the lane.
+
+Membership is arithmetic, not a list of addresses: strides sorted from large to small take an offset apart digit by
+digit, so rows 2^30 apart cost as much as packed ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import math
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import FrameType
+
+import numpy as np
+
+from course_lib.errors import CourseError
+from course_lib.interpreter import hooks
+
+_MOST_LISTED = 2**22  # offsets of a layout that overlaps itself in no regular way, listed one by one
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where one tensor's elements lie. ``address`` is that of element 0, in bytes; ``strides`` are in elements, of any sign."""
+
+    name: str
+    address: int
+    itemsize: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def __post_init__(self):
+        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+        object.__setattr__(self, "strides", tuple(int(stride) for stride in self.strides))
+        if len(self.shape) != len(self.strides):
+            raise ValueError(f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension")
+
+    @classmethod
+    def of(cls, name: str, tensor) -> Region:
+        """The elements of a PyTorch tensor on the CPU: anything with data_ptr, element_size, shape and stride.
+
+        Raises: CourseError if the tensor is on a device: the interpreter works on a copy, at other addresses.
+        """
+        device = getattr(getattr(tensor, "device", None), "type", "cpu")
+        if device != "cpu":
+            raise CourseError(f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu().")
+        return cls(name, tensor.data_ptr(), tensor.element_size(), tuple(tensor.shape), tuple(tensor.stride()))
+
+    @property
+    def elements(self) -> int:
+        """Elements by the shape: an expanded tensor counts one for each index, as ``numel`` does."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * self.itemsize
+
+    @property
+    def _below(self) -> int:
+        """Elements that negative strides reach below element 0."""
+        return sum((size - 1) * -stride for size, stride in zip(self.shape, self.strides, strict=True) if stride < 0)
+
+    @cached_property
+    def low(self) -> int:
+        """The lowest address of an element."""
+        return self.address - self._below * self.itemsize
+
+    @cached_property
+    def high(self) -> int:
+        """The highest address of an element; below ``low`` if there is none."""
+        if not self.elements:
+            return self.low - 1
+        return self.low + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True)) * self.itemsize
+
+    @cached_property
+    def _layout(self) -> tuple[tuple[tuple[int, int], ...], np.ndarray | None]:
+        """How to take a byte offset from ``low`` apart: (largest offset, stride) from the outermost dimension in, and
+        the sorted offsets of the innermost dimensions where those interleave (None where they do not)."""
+        merged: list[tuple[int, int]] = []
+        for stride, size in sorted((abs(t), s) for s, t in zip(self.shape, self.strides, strict=True) if s > 1 and t):
+            for k, (inner_size, inner) in enumerate(merged):
+                if stride % inner == 0 and stride // inner <= inner_size:  # its steps leave no gap: one longer dimension
+                    merged[k] = ((size - 1) * (stride // inner) + inner_size, inner)
+                    break
+            else:
+                merged.append((size, stride))
+        merged.sort(key=lambda dimension: dimension[1])
+        steps, span, listed = [], 0, 0
+        for k, (size, stride) in enumerate(merged):
+            if stride <= span:
+                listed = k + 1
+            span += (size - 1) * stride
+            steps.append((span * self.itemsize, stride * self.itemsize))
+        if not listed:
+            return tuple(reversed(steps)), None
+        count = math.prod(size for size, _ in merged[:listed])
+        if count > _MOST_LISTED:
+            raise CourseError(
+                f"{self.name} overlaps itself in {count} ways, too many to check: shape {self.shape}, strides {self.strides}."
+            )
+        offsets = np.zeros(1, np.int64)
+        for size, stride in merged[:listed]:
+            offsets = np.unique(offsets[:, None] + np.arange(size, dtype=np.int64) * (stride * self.itemsize))
+        return tuple(reversed(steps[listed:])), offsets
+
+    def contains(self, addresses: np.ndarray) -> np.ndarray:
+        """Which of ``addresses`` (int64, any shape) are exactly an element's."""
+        inside = (addresses >= self.low) & (addresses <= self.high)
+        return inside & self._on_elements(np.where(inside, addresses, self.low))
+
+    def contains_all(self, addresses: np.ndarray, lowest: int, highest: int) -> bool:
+        """Whether all are; ``lowest`` and ``highest`` of them are known."""
+        return self.low <= lowest and highest <= self.high and bool(self._on_elements(addresses).all())
+
+    def _on_elements(self, addresses: np.ndarray) -> np.ndarray:
+        """As :meth:`contains`, for addresses between ``low`` and ``high``."""
+        steps, listed = self._layout
+        offset, inside = addresses - self.low, None
+        for k, (largest, stride) in enumerate(steps):
+            if k:
+                fits = offset <= largest
+                inside = fits if inside is None else inside & fits
+            # a division costs several times what a bit mask does, and most innermost strides are the element's size
+            offset = offset & (stride - 1) if stride & (stride - 1) == 0 else offset - offset // stride * stride
+        here = offset == 0 if listed is None else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
+        return here if inside is None else inside & here
+
+    def index(self, element: int) -> tuple[tuple[int, ...], int]:
+        """The index of the element offset ``element``, and what is left over of it (not 0 between two elements).
+
+        Inside the tensor this is the tensor's index. Outside it is where the index would be if the outermost dimension
+        went on without end and each row ran on to the start of the next.
+        """
+        dimensions = [(abs(stride), size, k) for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if stride]
+        long = [stride for stride, size, _ in dimensions if size > 1]
+        span = sum((size - 1) * stride for stride, size, _ in dimensions)
+        # a dimension of size 1 can have any stride; it says where a next row or column would be only outside the others' steps
+        order = [k for stride, size, k in dimensions if size > 1 or stride > span or stride < min(long, default=1)]
+        order.sort(key=lambda k: (-abs(self.strides[k]), k))
+        index, rest = [0] * len(self.shape), element + self._below
+        for k in order:
+            digit, rest = divmod(rest, abs(self.strides[k]))
+            index[k] = digit if self.strides[k] > 0 else self.shape[k] - 1 - digit
+        return tuple(index), rest
+
+
+def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int) -> Region | None:
+    """The first region of which every one of ``addresses`` (flat, not empty) is an element of ``itemsize`` bytes."""
+    lowest, highest = int(addresses.min()), int(addresses.max())
+    for region in regions:
+        if region.itemsize == itemsize and region.contains_all(addresses, lowest, highest):
+            return region
+    return None
+
+
+class OutOfBounds(Exception):
+    """A kernel's access outside its tensors. The message says it in words; the attributes say it as data.
+
+    ``kind`` and ``program`` are those of :class:`hooks.Access`. ``tensor`` is the name of the region meant, None if
+    there are no regions. ``count`` of ``lanes`` unmasked lanes miss it, the first of them at flat index ``lane`` of the
+    block. ``element`` is that lane's offset from element 0, in elements, rounded down; ``row`` and ``column`` are where
+    that is (row: None for a tensor of one dimension, the flat index of the leading dimensions for one of three; both
+    None where no tensor is meant). ``file`` and ``line`` are the kernel's, None if unknown.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str, program: tuple[int, int, int], tensor: str | None, count: int, lanes: int, lane: int,
+        element: int | None, row: int | None, column: int | None, file: str | None, line: int | None,
+    ):  # fmt: skip
+        super().__init__(message)
+        self.kind, self.program, self.tensor = kind, program, tensor
+        self.count, self.lanes, self.lane = count, lanes, lane
+        self.element, self.row, self.column = element, row, column
+        self.file, self.line = file, line
+
+
+@contextlib.contextmanager
+def checked(regions: Iterable[Region]) -> Iterator[None]:
+    """Check every load, store and atomic of the kernels that this thread launches inside the block.
+
+    All unmasked lanes of an access must be elements of one region, of the region's item size. So a row that runs over
+    into the next tensor's memory is caught at the lane that crosses, and an access that gathers from two tensors at
+    once counts as a fault. Blocks nest: an access must then satisfy each.
+
+    Raises: OutOfBounds, itself and not wrapped in Triton's InterpreterError; CourseError if this process compiles its
+    kernels, or a region overlaps itself in too many ways.
+    """
+    require_interpreter("accesses can only be checked")
+    regions, owner = tuple(regions), threading.get_ident()
+    for region in regions:
+        region._layout  # noqa: B018 - a layout that cannot be checked is refused here, not in the middle of a kernel
+
+    def check(access: hooks.Access) -> None:
+        if threading.get_ident() != owner:
+            return  # a widget's kernel, in the thread beside this one
+        live = access.live()
+        if live.size and find_region(regions, live, access.itemsize) is None:
+            raise _fault(regions, access, live)
+
+    try:
+        with hooks.observing(check):
+            yield
+    except OutOfBounds:
+        raise
+    except Exception as wrapped:
+        fault = _under(wrapped)
+        if fault is None:
+            raise
+        raise fault from None
+
+
+def require_interpreter(what: str) -> None:
+    """Raises: CourseError, beginning with ``what``, if kernels in this process are compiled: no hook sees them."""
+    from triton.language import standard
+    from triton.runtime.interpreter import InterpretedFunction
+
+    if not isinstance(standard.sum, InterpretedFunction):  # the library's own functions say which way Triton was imported
+        raise CourseError(f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again.")
+
+
+def _under(error: BaseException) -> OutOfBounds | None:
+    """The fault that Triton wrapped, once for each function of the kernel it went through."""
+    link: BaseException | None = error
+    while link is not None and not isinstance(link, OutOfBounds):
+        link = link.__cause__
+    return link
+
+
+def _fault(regions: Sequence[Region], access: hooks.Access, live: np.ndarray) -> OutOfBounds:
+    where = hooks.line_of_kernel()
+    file, line = where or (None, None)
+    region = _meant(regions, live, where)
+    facts = {"kind": access.kind, "program": access.program, "lanes": live.size, "file": file, "line": line}
+    end = f"; line {line}" if line is not None else ""
+    if region is None:
+        lane = int(np.flatnonzero(access.mask)[0])
+        message = f"{_program(access.program)} {_does(access.kind)}, and the kernel was given no tensor{end}"
+        return OutOfBounds(message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts)
+    same_size = region.itemsize == access.itemsize
+    hits = region.contains(access.addresses) & access.mask if same_size else np.zeros_like(access.mask)
+    misses = access.mask & ~hits
+    lane = int(np.flatnonzero(misses)[0])
+    element, into = divmod(int(access.addresses.flat[lane]) - region.address, region.itemsize)
+    index, rest = region.index(element)
+    row = _row_of_lanes_before(region, access.addresses, hits, lane)
+    if row is not None:
+        # the lanes before it run along one row, so it has run past the end of that row, not into some row below
+        first = sum(i * stride for i, stride in zip(row, region.strides, strict=False))
+        column, rest = divmod(element - first, region.strides[-1])
+        index = (*row, column)
+    facts |= {
+        "tensor": region.name, "count": int(misses.sum()), "lane": lane, "element": element,
+        "row": _flat_row(region, index), "column": index[-1] if index else 0,
+    }  # fmt: skip
+    if not same_size:
+        message = (
+            f"{_program(access.program)} {_does(access.kind)} {access.itemsize} bytes a lane in {region.name}, whose elements are "
+            f"{region.itemsize} bytes: the pointer has another dtype than the tensor{end}"
+        )
+        return OutOfBounds(message, **facts)
+    block_index = np.unravel_index(lane, access.addresses.shape) if access.addresses.ndim > 1 else (lane,)
+    shown = f"({', '.join(str(int(i)) for i in block_index)})" if len(block_index) > 1 else str(lane)
+    count = f"{facts['count']} of {'the ' if access.mask.size > live.size else ''}{live.size} "
+    count += "unmasked lanes" if access.mask.size > live.size else "lanes" if live.size > 1 else "lane"
+    message = (
+        f"{_program(access.program)} {_does(access.kind)} outside {region.name}: {count}, the first is lane {shown}: "
+        f"{_place(region, element, into, index, rest)} ({_described(region)}){end}"
+    )
+    return OutOfBounds(message, **facts)
+
+
+def _meant(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None) -> Region | None:
+    """The region that the kernel's author had in mind: by the pointer named in the call, or the one that holds most
+    lanes, or the nearest."""
+    if not regions:
+        return None
+    named = _named_in_call(regions, where)
+    if named is not None:
+        return named
+    hits = [int(region.contains(live).sum()) for region in regions]
+    if max(hits):
+        return regions[hits.index(max(hits))]
+    first = int(live[0])
+    return min(regions, key=lambda region: max(region.low - first, first - region.high, 0))
+
+
+def _named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
+    """The region that the first pointer in the source of the current call points into; None if that cannot be told.
+
+    ``tl.store(y_ptr + row * stride, x)`` with a wild row is nearest to anything; that ``y_ptr`` stands there settles it.
+    """
+    frame = _frame_at(where)
+    if frame is None:
+        return None
+    here = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    if None in here:
+        return None
+    begin, end = (here[0], here[2]), (here[1], here[3])
+    for instruction in dis.get_instructions(frame.f_code):
+        at = instruction.positions
+        if not instruction.opname.startswith("LOAD_") or at is None or None in (at.lineno, at.col_offset):
+            continue
+        if begin <= (at.lineno, at.col_offset) and (at.end_lineno, at.end_col_offset) <= end:
+            names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+            for name in names:
+                pointers = _pointers(frame.f_locals.get(name)) if isinstance(name, str) else None
+                if pointers is not None:
+                    return _pointed_into(regions, pointers, name.removesuffix("_ptr"))
+    return None
+
+
+def _frame_at(where: tuple[str, int] | None) -> FrameType | None:
+    frame = sys._getframe(1) if where else None
+    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != where:
+        frame = frame.f_back
+    return frame
+
+
+def _pointers(value) -> np.ndarray | None:
+    """The addresses in a kernel's variable, flat; None if it holds no pointers."""
+    import triton.language as tl
+
+    if not isinstance(value, tl.tensor) or not value.dtype.scalar.is_ptr():
+        return None
+    return np.asarray(value.handle.data).astype(np.int64).ravel()
+
+
+def _pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) -> Region | None:
+    def score(region: Region) -> tuple[int, bool]:
+        return int(((pointers >= region.low) & (pointers <= region.high)).sum()), region.name == stem
+
+    best = max(regions, key=score)
+    return best if score(best)[0] else None
+
+
+def _row_of_lanes_before(region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int) -> tuple[int, ...] | None:
+    """The index, less its column, that the lanes before ``lane`` in its line of the block have in common; None if they
+    are fewer than two, or lie in different rows."""
+    if not region.shape or not region.strides[-1]:
+        return None
+    start = lane - lane % (addresses.shape[-1] if addresses.ndim else 1)
+    before = start + np.flatnonzero(hits.ravel()[start:lane])
+    if before.size < 2:
+        return None
+    (*first, a), (*last, b) = (region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]])
+    return tuple(first) if first == last and a != b else None
+
+
+def _flat_row(region: Region, index: tuple[int, ...]) -> int | None:
+    if len(index) < 2:
+        return None
+    row = 0
+    for digit, size in zip(index[:-1], region.shape[:-1], strict=True):
+        row = row * size + digit
+    return row
+
+
+def _program(program: tuple[int, int, int]) -> str:
+    return f"program {program[0]}" if program[1:] == (0, 0) else f"program {program}"
+
+
+def _does(kind: str) -> str:
+    if kind in ("load", "store"):
+        return f"{kind}s"
+    if kind == "cas":
+        return "compares and swaps"
+    plain = {"fadd": "add", "umax": "max", "umin": "min"}.get(kind, kind)
+    return f"does an atomic {plain}"
+
+
+def _place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
+    """Where an address is that is no element's."""
+    if into:
+        return f"{into} {'byte' if into == 1 else 'bytes'} into element {element}, so it is aligned to no element"
+    if not region.elements:
+        return f"element {element} of a tensor that has none"
+    below = (region.low - region.address) // region.itemsize - element
+    if below > 0:
+        return f"element {element}, which is {below} before the start of {region.name}"
+    if len(index) < 2:
+        above = element - (region.high - region.address) // region.itemsize
+        if above > 0:
+            return f"element {element}, which is {above} past the end of {region.name}"
+        return f"element {element}, which is between two elements of {region.name}"
+    *leading, column = index
+    row = str(leading[0]) if len(leading) == 1 else f"({', '.join(map(str, leading))})"
+    if any(not 0 <= digit < size for digit, size in zip(leading, region.shape[:-1], strict=True)):
+        last = ", ".join(str(size - 1) for size in region.shape[:-1])
+        last = last if len(leading) == 1 else f"({last})"
+        return f"element {element}, which is column {column} of row {row}, and the last row is {last}"
+    past = column - region.shape[-1] + 1
+    if past > 0:
+        return f"element {element}, which is {past} past the end of row {row}"
+    if column < 0:
+        return f"element {element}, which is {-column} before the start of row {row}"
+    return f"element {element}, which is between columns {column} and {column + 1} of row {row}"
+
+
+def _described(region: Region) -> str:
+    def counted(number: int, word: str) -> str:
+        return f"{number} {word}{'' if number == 1 else 's'}"
+
+    if len(region.shape) > 2:
+        return f"{region.name} has shape {region.shape} and strides {region.strides}"
+    if len(region.shape) < 2:
+        apart = f", {region.strides[0]} apart" if region.shape and region.strides[0] != 1 else ""
+        return f"{region.name} has {counted(region.elements, 'element')}{apart}"
+    (rows, columns), (row_stride, column_stride) = region.shape, region.strides
+    text = f"{region.name} has {counted(rows, 'row')} of {counted(columns, 'column')}"
+    if row_stride != columns * column_stride:
+        text += f", {row_stride} apart"
+    return text + (f", columns {column_stride} apart" if column_stride != 1 else "")

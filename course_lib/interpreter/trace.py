@@ -1,0 +1,134 @@
+"""Records what an interpreted kernel reads and writes, as data: for figures, pass counts and tests.
+
+The bytes are those the kernel asks for, lane by lane. What a GPU really moves is less where a cache answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from course_lib.interpreter import hooks
+from course_lib.interpreter.bounds import Region, find_region, require_interpreter
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One access of one program.
+
+    ``offsets`` (int64, flat, one a lane that takes part) count elements from the tensor's element 0. ``tensor`` is None
+    where the lanes are not all elements of one region; the offsets are then addresses in bytes. ``kind`` is that of
+    :class:`hooks.Access`; a barrier has no lanes.
+    """
+
+    program: tuple[int, int, int]
+    kind: str
+    tensor: str | None
+    offsets: np.ndarray
+    masked: int  # lanes that take no part
+    itemsize: int
+    file: str | None
+    line: int | None
+
+    @property
+    def lanes(self) -> int:
+        return self.offsets.size
+
+    @property
+    def bytes(self) -> int:
+        """What it loads or stores. An atomic counts once: the value it brings."""
+        return self.offsets.size * self.itemsize
+
+    @property
+    def is_atomic(self) -> bool:
+        return self.kind not in ("load", "store", "barrier")
+
+
+@dataclass
+class Trace:
+    """The events in the order they happened, and the regions they are named by."""
+
+    regions: tuple[Region, ...]
+    events: list[Event] = field(default_factory=list)
+
+    def bytes(self, tensor: str | None = None, kind: str | None = None) -> int:
+        """Bytes asked for, of one tensor or all, by one kind of access or all.
+
+        ``kind`` is an event's kind, or "atomic" for every atomic.
+
+        Raises: ValueError if no region is named ``tensor``.
+        """
+        if tensor is not None:
+            self._region(tensor)
+        return sum(
+            event.bytes
+            for event in self.events
+            if tensor in (None, event.tensor) and (kind in (None, event.kind) or (kind == "atomic" and event.is_atomic))
+        )
+
+    def passes(self, tensor: str, kind: str | None = None) -> float:
+        """How often the tensor goes through memory: bytes asked for over its size (0 for a tensor without elements).
+
+        Raises: ValueError if no region is named ``tensor``.
+        """
+        region = self._region(tensor)
+        return self.bytes(tensor, kind) / region.nbytes if region.nbytes else 0.0
+
+    def by_program(self) -> dict[tuple[int, int, int], list[Event]]:
+        """The events of each program, in order."""
+        programs: dict[tuple[int, int, int], list[Event]] = {}
+        for event in self.events:
+            programs.setdefault(event.program, []).append(event)
+        return programs
+
+    def as_rows(self) -> list[dict]:
+        """One flat record an event, of plain numbers and text: for a table, pandas or JSON."""
+        return [
+            {
+                "program": list(event.program), "kind": event.kind, "tensor": event.tensor, "lanes": event.lanes, "masked": event.masked,
+                "lowest": int(event.offsets.min()) if event.lanes else None, "highest": int(event.offsets.max()) if event.lanes else None,
+                "bytes": event.bytes, "line": event.line,
+            }
+            for event in self.events
+        ]  # fmt: skip
+
+    def _region(self, name: str) -> Region:
+        for region in self.regions:
+            if region.name == name:
+                return region
+        raise ValueError(f"no tensor {name!r} was traced; there are {', '.join(region.name for region in self.regions) or 'none'}")
+
+
+@contextlib.contextmanager
+def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
+    """Record the accesses of the kernels that this thread launches inside the block; the trace fills as they run.
+
+    Where two regions share memory (a kernel in place), an access is named by the first of them that holds it. An access
+    that raises is not part of the trace if the observer that raised was there before this one.
+
+    Raises: CourseError if this process compiles its kernels; ValueError if two regions have one name.
+    """
+    require_interpreter("accesses can only be traced")
+    trace, owner = Trace(tuple(regions)), threading.get_ident()
+    names = [region.name for region in trace.regions]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two traced tensors have one name: {', '.join(names)}")
+
+    def record(access: hooks.Access) -> None:
+        if threading.get_ident() != owner:
+            return  # a widget's kernel, in the thread beside this one
+        live = access.live()
+        region = find_region(trace.regions, live, access.itemsize) if live.size else None
+        offsets = live if region is None else (live - region.address) // region.itemsize
+        file, line = hooks.line_of_kernel() or (None, None)
+        masked = access.mask.size - live.size
+        trace.events.append(
+            Event(access.program, access.kind, region.name if region else None, offsets, masked, access.itemsize, file, line)
+        )
+
+    with hooks.observing(record):
+        yield trace
