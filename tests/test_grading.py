@@ -75,5 +75,7 @@ def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
 def test_every_exercise_has_mutants_and_a_variant(exercise):
     entries = tomllib.loads((HERE / "mutants" / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
     assert len(entries) >= 3 and len({e["id"] for e in entries}) == len(entries)
-    assert {cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]))} <= CAUSES.keys() | UNREADABLE_CAUSES
+    assert {
+        cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
+    } <= CAUSES.keys() | UNREADABLE_CAUSES
     assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py"))

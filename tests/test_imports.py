@@ -67,7 +67,7 @@ RULES = [
     ("grading", {"widgets", "cli", "bench", "figures", "authoring", "doctor", "progress", "update"}, ""),
     ("bench", {"grading", "widgets", "cli", "authoring", "progress"}, ""),
     ("widgets", {"cli", "authoring", "update"}, ""),
-    ("interpreter", {"grading", "widgets", "bench", "cli", "kernels", "functional", "runtime", "progress", "workspace"}, ""),
+    ("interpreter", {"grading", "widgets", "bench", "cli", "kernels", "functional", "progress", "workspace"}, ""),
     ("authoring", {"cli", "update", "progress"}, ""),
 ]
 

@@ -77,6 +77,9 @@ CAUSES: dict[str, Cause] = {
     "output_flood": Cause(
         "the kernel prints too much", "Which program and which lane do you want to see, and how often does the line run?"
     ),
+    "would_not_compile": Cause(
+        "the kernel runs here, but a GPU's compiler refuses it", "What does the compiler need to know there before the kernel runs?"
+    ),
     "crash": Cause("the kernel ended its process", "Which address does a lane use when it is past the end of the tensor?"),
     "wrong_values": Cause(
         "wrong values", "Work the first wrong element out by hand, from the formula: which step of the kernel gives something else?"

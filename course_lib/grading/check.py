@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from course_lib import paths, workspace
@@ -12,6 +13,7 @@ from course_lib import runtime as course_runtime
 from course_lib.catalog import Exercise
 from course_lib.grading import diagnosis, extract, runner
 from course_lib.grading.causes import CAUSES
+from course_lib.grading.compiled import Compilation
 from course_lib.grading.judge import Deviation, Judged, judge
 from course_lib.grading.plans import Plan, plans
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Verdict
@@ -58,6 +60,7 @@ def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.
     except extract.Unreadable as unreadable:
         return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode), []
     concrete = plans(exercise, seed)
+    compilation = Compilation(kernels, concrete, path.name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
     if run.ended == "not started" and run.import_error is None:
         return _machine_fault(exercise, mode, run), []
@@ -68,7 +71,21 @@ def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.
             j.raised = None
     if mode == "gpu" and all(j.passed or not (j.ran or j.raised) for j in judged) and run.case is None:
         _add_faults(judged, runner.run(kernels, concrete, "cpu"))
-    return _verdict(exercise, path, judged, run, mode), judged
+    verdict = _verdict(exercise, path, judged, run, mode)
+    return (_compiled(verdict, compilation) if compilation and verdict.passed else verdict), judged
+
+
+def _compiled(verdict: Verdict, compilation: Compilation) -> Verdict:
+    """A pass in the interpreter, unless the compiler would refuse the kernel."""
+    refusal, unknown = compilation.answer()
+    if refusal is not None:
+        headline, question = CAUSES["would_not_compile"]
+        return replace(
+            verdict, status=FAIL, cause="would_not_compile", message=f"{headline[0].upper()}{headline[1:]}. {refusal} {question}"
+        )
+    if unknown:
+        return replace(verdict, message=f"{verdict.message} Whether a GPU's compiler takes the kernel could not be asked: {unknown}")
+    return verdict
 
 
 def _add_faults(judged: list[Judged], interpreted: runner.Run) -> None:

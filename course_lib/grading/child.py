@@ -7,6 +7,7 @@ happened on the way goes to ``NN.error``. The parent takes only the bytes for ev
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -51,9 +52,14 @@ class _Interpreter:
 
     def __init__(self):
         import course_lib  # noqa: F401 - chooses the interpreter and mends its rounding
-        from course_lib.interpreter import bounds, launch
+        from course_lib.interpreter import bounds, hooks, launch
 
         self.launch, self.bounds = launch, bounds
+        try:
+            hooks.patch()
+            self.checked = bounds.checked
+        except AttributeError:  # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
+            self.checked = contextlib.nullcontext
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
         import numpy as np
@@ -69,7 +75,7 @@ class _Interpreter:
             addresses[tensor["name"]] = self.launch.pointer(start, tensor["dtype"])
             regions.append(self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"]))
         make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
-        with self.bounds.checked(regions):
+        with self.checked(regions):
             self.launch.launch(kernel, case["grid"], [make[kind](value) for kind, value in case["arguments"]], case["constexprs"])
         for apart in far:
             apart.collect(memory)

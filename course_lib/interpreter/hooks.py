@@ -58,7 +58,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
     Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
     """
-    _patch()
+    patch()
     _observers.append(observer)
     try:
         yield
@@ -78,8 +78,11 @@ def line_of_kernel() -> tuple[str, int] | None:
     return None
 
 
-def _patch() -> None:
-    """Hook the operations, once a process."""
+def patch() -> None:
+    """Hook the operations, once a process.
+
+    Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
+    """
     global _patched
     if _patched:
         return
