@@ -69,9 +69,12 @@ def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.
     for j in judged:
         if j.raised and j.raised["type"] == "Unplaceable":
             j.raised = None
-    if mode == "gpu" and all(j.passed or not (j.ran or j.raised) for j in judged) and run.case is None:
-        _add_faults(judged, runner.run(kernels, concrete, "cpu"))
+    unchecked = ""
+    if mode == "gpu" and (run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
+        unchecked = _add_faults(judged, runner.run(kernels, concrete, "cpu"))
     verdict = _verdict(exercise, path, judged, run, mode)
+    if verdict.passed and unchecked:
+        verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
     return (_compiled(verdict, compilation) if compilation and verdict.passed else verdict), judged
 
 
@@ -88,12 +91,18 @@ def _compiled(verdict: Verdict, compilation: Compilation) -> Verdict:
     return verdict
 
 
-def _add_faults(judged: list[Judged], interpreted: runner.Run) -> None:
-    """What only the interpreter sees: a compiled kernel that reads past the end of a tensor gives the right values."""
+def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
+    """What only the interpreter sees: a compiled kernel that reads past the end of a tensor mostly gives the right values,
+    and one that ends the GPU's context cannot say which lane did it. Returns, in words, what it could not look at."""
     for number, j in enumerate(judged):
         error = interpreted.errors.get(number)
         if error is not None and error["fault"] is not None:
-            j.fault = error["fault"] | {"words": error["text"]}
+            j.fault, j.ran = error["fault"] | {"words": error["text"]}, True
+    unseen = [error for error in interpreted.errors.values() if error["fault"] is None and error["type"] != "Unplaceable"]
+    if interpreted.ended == "finished" and not unseen:
+        return ""
+    why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else f"it {interpreted.ended}"
+    return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
 
 
 def _judged(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
