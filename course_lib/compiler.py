@@ -223,6 +223,14 @@ def compile_report(
     return CompileReport(**made | by_width | {"kernel": collected.name, "arch": arch, "num_warps": num_warps, "lines": lines})
 
 
+def warm() -> None:
+    """Start the helper process now, so that the first report need not wait for it.
+
+    Raises: CourseError if it does not start.
+    """
+    _helper.warm()
+
+
 class _Units:
     """Source texts for the helper, and how to name their files to a person."""
 
@@ -415,12 +423,7 @@ class _Helper:
         Raises: _Crashed; CourseError if the helper does not start.
         """
         with self.lock:
-            if self.owner != os.getpid():
-                self.process = self.folder = None
-            elif self.process is not None and self.process.poll() is not None:
-                self.stop()
-            if self.process is None:
-                self._start()
+            self._be_there()
             number = next(self.ids)
             line = json.dumps(job | {"id": number}).encode() + b"\n"
             try:
@@ -444,6 +447,22 @@ class _Helper:
                 self.stop()
                 raise
             return answer
+
+    def warm(self) -> None:
+        """Start it if it is not there.
+
+        Raises: CourseError if it does not start.
+        """
+        with self.lock:
+            self._be_there()
+
+    def _be_there(self) -> None:
+        if self.owner != os.getpid():
+            self.process = self.folder = None
+        elif self.process is not None and self.process.poll() is not None:
+            self.stop()
+        if self.process is None:
+            self._start()
 
     def _start(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="course-compile-"))

@@ -31,6 +31,12 @@ def edited(old: str, new: str) -> str:
     return RIGHT.replace(old, new)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def compiler_is_warm():
+    """The compiler's helper process serves this whole process and is no trace of a check: start it before any is looked for."""
+    assert check(EX, paths.SOLUTIONS / f"{EX.file}.py").passed
+
+
 @pytest.fixture(autouse=True)
 def traces(tmp_path, monkeypatch, capfd):
     """After each check: no process, no temporary folder, no traceback, and progress as it was."""
