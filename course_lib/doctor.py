@@ -396,6 +396,8 @@ def kernels(canary: _Child) -> list[Finding]:
     else:
         how = "interpreted" if mode == "cpu" else "compiled"
         findings.append(Finding("import order", OK, f"the choice is made before Triton is imported: kernels are {how}"))
+    for loss in report.get("losses", []):
+        findings.append(Finding("interpreter", NOTE, f"not corrected in this Triton: {loss}", _install_again()))
     if report["wrong"]:
         findings.append(Finding("kernels", PROBLEM, "small kernels give wrong results: " + "; ".join(report["wrong"]), _install_again()))
     else:

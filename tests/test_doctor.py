@@ -374,3 +374,22 @@ def test_a_canary_with_wrong_values_is_noticed(tmp_path: Path, wrong: str) -> No
         child.stop()
     assert levels(findings) == [("import order", OK), ("kernels", PROBLEM)]
     assert wrong in findings[1].what
+
+
+class _Reported:
+    """A canary's child that has already answered."""
+
+    errors = ""
+
+    def __init__(self, **facts) -> None:
+        self.facts = {"mode": "cpu", "triton": "cpu", "wrong": [], "losses": [], "seconds": 0.1} | facts
+
+    def report(self) -> dict:
+        return self.facts
+
+
+def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
+    assert {finding.level for finding in doctor.kernels(_Reported())} == {OK}
+    notes = [finding for finding in doctor.kernels(_Reported(losses=["fp32 to bf16 is truncated"])) if finding.level == NOTE]
+    assert [note.what for note in notes] == ["not corrected in this Triton: fp32 to bf16 is truncated"] and notes[0].remedy
+    assert doctor.can_run(doctor.kernels(_Reported(losses=["anything"])))
