@@ -41,6 +41,11 @@ class Case:
         return -self.N % self.block
 
     @property
+    def has_bad_row(self) -> bool:
+        """Row 1 holds a NaN or an Inf."""
+        return self.fill in ("nan row", "inf row")
+
+    @property
     def one_block(self) -> bool:
         return self.block >= self.N
 

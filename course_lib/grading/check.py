@@ -82,10 +82,7 @@ def _compiled(verdict: Verdict, compilation: Compilation) -> Verdict:
     """A pass in the interpreter, unless the compiler would refuse the kernel."""
     refusal, unknown = compilation.answer()
     if refusal is not None:
-        headline, question = CAUSES["would_not_compile"]
-        return replace(
-            verdict, status=FAIL, cause="would_not_compile", message=f"{headline[0].upper()}{headline[1:]}. {refusal} {question}"
-        )
+        return replace(verdict, status=FAIL, cause="would_not_compile", message=_message("would_not_compile", str(refusal)))
     if unknown:
         return replace(verdict, message=f"{verdict.message} Whether a GPU's compiler takes the kernel could not be asked: {unknown}")
     return verdict

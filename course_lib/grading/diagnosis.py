@@ -56,7 +56,7 @@ _HALF_PRECISION_LOSS = 2.0**-6  # relative to the terms added up: sums of fp16 o
 
 # what only some cases have, and what it means if exactly those fail
 _TRAITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
-    ("bad_row_spreads", lambda case: case.fill in ("nan row", "inf row")),
+    ("bad_row_spreads", lambda case: case.has_bad_row),
     ("cancellation", lambda case: abs(case.mean) >= 100 * case.std or case.fill == "constant" or case.N == 1),  # or a variance of 0
     ("low_precision", lambda case: case.dtype != "fp32"),
     ("row_mask", lambda case: _short_tile(case)),
