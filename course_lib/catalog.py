@@ -9,16 +9,22 @@ from pathlib import Path
 
 from course_lib.errors import CourseError
 
+KINDS = ("kernel", "torch", "numpy")
 _FILE = Path(__file__).with_name("catalog.toml")
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One entry of catalog.toml. ``hints`` grow more direct; ``entry_points`` are the kernels that the course launches."""
+    """One entry of catalog.toml. ``hints`` grow more direct.
+
+    ``kind`` says what the learner writes: "kernel" (Triton), or functions in "torch" or "numpy" operations. ``entry_points`` are
+    the kernels that the course launches, or the functions that it calls.
+    """
 
     id: str
     lesson: str
     file: str
+    kind: str
     title: str
     objective: str
     difficulty: int
@@ -46,6 +52,8 @@ def exercises() -> dict[str, Exercise]:
             raise CourseError(f"catalog.toml, exercise {name}: missing or unknown fields {sorted(wrong)}.")
         if name in found:
             raise CourseError(f"catalog.toml: exercise {name} stands there twice.")
+        if entry["kind"] not in KINDS:
+            raise CourseError(f"catalog.toml, exercise {name}: kind {entry['kind']!r} is none of {', '.join(KINDS)}.")
         found[name] = Exercise(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
     return dict(sorted(found.items()))
 

@@ -9,6 +9,9 @@ A solution marks what the learner writes::
 
 The exercise keeps everything else, so solving it only ever adds lines. The sentences stay, with the number of lines
 the solution took: ``# YOUR CODE, about 3 lines: What this part has to do.``
+
+Where the learner repairs code instead of writing it, lines that start with ``#|`` hold what the exercise has in that
+place, and the sentences begin with ``# REPAIR``.
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ def cut(solution: str, name: str = "solution") -> str:
 
 def _task(part: list[str], where: str) -> str:
     code = [line for line in part if line.strip() and not line.strip().startswith("#")]
+    given = [re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")]
     if not code:
         raise CourseError(f"{where}: this part has no code between its marks.")
     indent = re.match(r"\s*", code[0]).group()
@@ -63,13 +67,14 @@ def _task(part: list[str], where: str) -> str:
     if not sentences:
         raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
     count = f"about {len(code)} lines" if len(code) > 1 else "1 line"
-    return textwrap.fill(
-        f"YOUR CODE, {count}: {sentences}",
+    task = textwrap.fill(
+        f"REPAIR: {sentences}" if given else f"YOUR CODE, {count}: {sentences}",
         width=_WIDTH,
         initial_indent=indent + "# ",
         subsequent_indent=indent + "# ",
         break_on_hyphens=False,
     )
+    return "\n".join([task, *given])
 
 
 def _parseable(text: str, name: str) -> str:

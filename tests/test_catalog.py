@@ -65,10 +65,11 @@ def test_prerequisites_come_earlier_or_are_known(exercise):
 
 
 @every_exercise
-def test_entry_points_are_kernels_of_the_solution(exercise):
+def test_entry_points_are_kernels_or_functions_of_the_solution(exercise):
     tree = ast.parse((paths.SOLUTIONS / f"{exercise.file}.py").read_text())
-    kernels = {n.name for n in tree.body if isinstance(n, ast.FunctionDef) and [ast.unparse(d) for d in n.decorator_list] == ["triton.jit"]}
-    assert set(exercise.entry_points) <= kernels
+    decorators = ["triton.jit"] if exercise.kind == "kernel" else []
+    found = {n.name for n in tree.body if isinstance(n, ast.FunctionDef) and [ast.unparse(d) for d in n.decorator_list] == decorators}
+    assert set(exercise.entry_points) <= found
 
 
 def test_ids_are_unique_and_in_the_order_of_the_course():
@@ -94,6 +95,7 @@ def test_an_unknown_one_is_answered_with_those_there_are(unknown):
         (lambda entries: entries[0].pop("stretch"), "exercise 00a.*stretch"),
         (lambda entries: entries[0].update(extra=1), "exercise 00a.*extra"),
         (lambda entries: entries.append(entries[0]), "00a stands there twice"),
+        (lambda entries: entries[0].update(kind="jax"), "exercise 00a.*'jax' is none of"),
     ],
 )
 def test_an_authors_slip_is_named(monkeypatch, change, says):

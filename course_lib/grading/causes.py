@@ -69,13 +69,22 @@ CAUSES: dict[str, Cause] = {
         "a NaN or Inf is not handled as the formula does",
         "Row 1 holds a NaN or an Inf. Which rows should show it, and what should they hold?",
     ),
+    # functions
+    "wrong_axis": Cause(
+        "the statistics are taken over the wrong elements", "Which elements of x share one mean, and how many means are there?"
+    ),
+    "wrong_return": Cause(
+        "the function does not return what it should",
+        "Which values does the docstring ask for, of which shape and dtype, and in which order?",
+    ),
     # running
+    "function_raised": Cause("the function cannot be run", "Which shapes and dtypes do the values in that line have?"),
     "kernel_raised": Cause(
         "the kernel cannot be run", "What does the line do with values that are blocks, and which of its names are Triton's?"
     ),
-    "time_limit": Cause("the kernel does not end", "Which loop is it in, and what would end it?"),
+    "time_limit": Cause("the code does not end", "Which loop is it in, and what would end it?"),
     "output_flood": Cause(
-        "the kernel prints too much", "Which program and which lane do you want to see, and how often does the line run?"
+        "the code prints too much", "Which values do you want to see, of which program and lane, and how often does the line run?"
     ),
     "would_not_compile": Cause(
         "the kernel runs here, but a GPU's compiler refuses it", "What does the compiler need to know there before the kernel runs?"

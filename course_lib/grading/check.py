@@ -11,11 +11,13 @@ from pathlib import Path
 from course_lib import paths, workspace
 from course_lib import runtime as course_runtime
 from course_lib.catalog import Exercise
-from course_lib.grading import diagnosis, extract, runner
+from course_lib.grading import diagnosis, extract, extract_functions, runner
 from course_lib.grading.causes import CAUSES
 from course_lib.grading.compiled import Compilation
+from course_lib.grading.families import parts
 from course_lib.grading.judge import Deviation, Judged, judge
-from course_lib.grading.plans import Plan, plans
+from course_lib.grading.plan import Plan
+from course_lib.grading.plans import plans
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Verdict
 
 
@@ -25,7 +27,7 @@ def check(
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
     Args:
-        mode: "cpu" (interpreter) or "gpu" (compiled); None takes what this machine has.
+        mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; None takes what this machine has. Functions run on the CPU.
         seed: of the inputs; a learner's check always uses 0, so that two checks of one file agree.
         limits: time and memory; None takes those of the mode.
 
@@ -42,7 +44,7 @@ def evidence(
     started = time.monotonic()
     judged: list[Judged] = []
     try:
-        mode = mode or course_runtime.current().mode
+        mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
         verdict, judged = _check(exercise, path or workspace.file_of(exercise), mode, seed, limits)
     except Exception as fault:
         verdict = _fault(exercise, mode or "unknown", fault)
@@ -50,13 +52,16 @@ def evidence(
 
 
 def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.Limits | None) -> tuple[Verdict, list[Judged]]:
-    unsolved = extract.shape(workspace.generated_text(exercise), exercise.file, exercise.entry_points)
+    kernel = exercise.kind == "kernel"
+    shape = extract.shape if kernel else extract_functions.shape
+    unsolved = shape(workspace.generated_text(exercise), exercise.file, exercise.entry_points)
     try:
         text = extract.read_text(path)
-        if extract.shape(text, path.name, exercise.entry_points) == unsolved:
+        if shape(text, path.name, exercise.entry_points) == unsolved:
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked YOUR CODE, then check again."
             return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode), []
-        kernels = extract.extract(text, path.name, exercise.entry_points)
+        names = exercise.entry_points
+        kernels = extract.extract(text, path.name, names) if kernel else extract_functions.extract(text, path.name, names, exercise.kind)
     except extract.Unreadable as unreadable:
         return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode), []
     concrete = plans(exercise, seed)
@@ -116,18 +121,22 @@ def _verdict(exercise: Exercise, path: Path, judged: list[Judged], run: runner.R
         return Verdict(exercise.id, status, cause, message, cases, mode, runner.TIER, printed=run.printed.strip())
 
     raised = run.import_error or next((j.raised for j in judged if j.raised), None)
+    if raised and raised["type"] == "WrongReturn":
+        case = next(j for j in judged if j.raised).plan.case.described()
+        return verdict(FAIL, "wrong_return", _message("wrong_return", f"{raised['text']}. In the case {case}."))
     if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
         return verdict(
             FAIL, "output_flood", _message("output_flood", f"It printed more than {runner.Limits.file_bytes >> 20} MB and was stopped.")
         )
     if raised:
-        return verdict(ERROR, "kernel_raised", _raised_message(raised, path.name, next((j for j in judged if j.raised), None)))
+        cause = "kernel_raised" if exercise.kind == "kernel" else "function_raised"
+        return verdict(ERROR, cause, _raised_message(cause, raised, path.name, next((j for j in judged if j.raised), None)))
     failed = [j for j in judged if j.ran and not j.passed]
     if run.case is not None and not failed:
         cause = "time_limit" if run.ended == "timed out" else _crash_cause(judged[run.case])
         return verdict(FAIL, cause, _message(cause, _ended_evidence(run, judged[run.case].plan)))
     if failed:
-        cause = diagnosis.cause_of(judged)
+        cause = diagnosis.cause_of(judged, parts(exercise))
         return verdict(FAIL, cause, _message(cause, _evidence(judged, failed)))
     left_out = sum(not j.ran for j in judged)
     message = f"All {len(judged) - left_out} cases are right."
@@ -199,12 +208,12 @@ def _ended_evidence(run: runner.Run, plan: Plan) -> str:
     return f"It ended {how} in the case {at}. That is what an address far outside a tensor does."
 
 
-def _raised_message(raised: dict, file: str, judged: Judged | None) -> str:
+def _raised_message(cause: str, raised: dict, file: str, judged: Judged | None) -> str:
     where = f"{file}, line {raised['line']}" if raised["line"] else file
     text = " ".join(raised["text"].split())
     text = text if len(text) <= 600 else text[:300] + " ... " + text[-300:]
     at = f" In the case {judged.plan.case.described()}." if judged else ""
-    return f"{where}: {raised['type']}: {text}.{at} {CAUSES['kernel_raised'].question}"
+    return f"{where}: {raised['type']}: {text}.{at} {CAUSES[cause].question}"
 
 
 def _case_result(judged: Judged, number: int, run: runner.Run) -> CaseResult:

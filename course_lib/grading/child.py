@@ -1,6 +1,6 @@
-"""The child process: runs a learner's kernel on raw bytes and decides nothing.
+"""The child process: runs a learner's kernel, or function, on raw bytes and decides nothing.
 
-Started as a script, ``python -I child.py FOLDER``. It knows no exercise: ``FOLDER/job.json`` names a kernel, a grid and
+Started as a script, ``python -I child.py FOLDER``. It knows no exercise: ``FOLDER/job.json`` names an entry point, a grid and
 the arguments of each case; ``NN.in`` holds the case's buffers one after the other, and ``NN.out`` gets them back. What
 happened on the way goes to ``NN.error``. The parent takes only the bytes for evidence.
 """
@@ -22,9 +22,9 @@ _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 def main(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     sys.path.insert(0, job["root"])
-    os.environ["COURSE_DEVICE"] = job["mode"]
+    os.environ["COURSE_DEVICE"] = "gpu" if job["mode"] == "gpu" else "cpu"
     _limit(job["limits"])
-    machine = _Interpreter() if job["mode"] == "cpu" else _Gpu()
+    machine = {"cpu": _Interpreter, "gpu": _Gpu, "torch": _Torch, "numpy": _NumPy}[job["mode"]]()
     sys.path.insert(0, str(folder))
     try:
         import kernels
@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
     for number, case in enumerate(job["cases"]):
         (folder / f"{number:02}.begin").touch()
         try:
-            data = machine.run(getattr(kernels, case["kernel"]), case, (folder / f"{number:02}.in").read_bytes())
+            data = machine.run(getattr(kernels, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
         except BaseException as error:
             sys.stdout.flush()
             lost = machine.lost(error)
@@ -159,6 +159,92 @@ class _Gpu:
     def lost(self, error: BaseException) -> bool:
         """A CUDA error that is not a compiler's or an allocator's message leaves no context to go on with."""
         return not isinstance(error, Exception) or "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
+
+
+class WrongReturn(Exception):
+    """A function returned something else than it was asked for: ``str()`` says what, in words."""
+
+
+class _Functions:
+    """Cases that call a plain function: tensors in, one tensor or a tuple of them out."""
+
+    def run(self, function, case: dict, data: bytes) -> bytes:
+        memory = bytearray(data)
+        views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
+        make = {"tensor": views.__getitem__, "int": int, "float": float}
+        returned = function(*[make[kind](value) for kind, value in case["arguments"]])
+        wanted = [t for t in case["tensors"] if t["output"]]
+        values = returned if isinstance(returned, (tuple, list)) else (returned,)
+        if len(values) != len(wanted):
+            names = ", ".join(t["name"] for t in wanted)
+            got = "None" if returned is None else f"{len(values)} value" + "s" * (len(values) != 1)
+            raise WrongReturn(f"`{case['entry_point']}` returned {got}; asked for: {names}")
+        for t, value in zip(wanted, values, strict=True):
+            self.take(views[t["name"]], value, t)
+        return bytes(memory)
+
+    def lost(self, error: BaseException) -> bool:
+        return not isinstance(error, Exception)
+
+    @staticmethod
+    def refuse(t: dict, got: str) -> None:
+        shape = f"shape {_tuple(t['shape'])}" if t["shape"] else "one number"
+        raise WrongReturn(f"{t['name']} came back as {got}; asked for: {shape}, {t['dtype']}")
+
+
+def _tuple(shape) -> str:
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+
+
+class _NumPy(_Functions):
+    def __init__(self):
+        import ml_dtypes
+        import numpy as np
+
+        self.np = np
+        self.dtypes = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+        self.names = {dtype: name for name, dtype in self.dtypes.items()}
+
+    def view(self, memory: bytearray, t: dict):
+        flat = self.np.frombuffer(
+            memory, dtype=self.dtypes[t["dtype"]], offset=t["start"], count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"]
+        )
+        array = self.np.lib.stride_tricks.as_strided(flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]])
+        return array if t["shape"] or t["output"] else array[()]  # a number, not an array of no dimensions
+
+    def take(self, view, value, t: dict) -> None:
+        if not t["shape"] and isinstance(value, (int, float)):
+            value = self.dtypes[t["dtype"]].type(value)
+        if not isinstance(value, (self.np.ndarray, self.np.generic)):
+            self.refuse(t, f"`{type(value).__name__}`")
+        if list(value.shape) != t["shape"] or value.dtype != view.dtype:
+            self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, value.dtype)}")
+        view[...] = value
+
+
+class _Torch(_Functions):
+    def __init__(self):
+        import torch
+
+        self.torch = torch
+        torch.set_num_threads(1)
+        self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+        self.names = {dtype: name for name, dtype in self.dtypes.items()}
+
+    def view(self, memory: bytearray, t: dict):
+        flat = self.torch.frombuffer(
+            memory, dtype=self.dtypes[t["dtype"]], offset=t["start"], count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"]
+        )
+        return flat.as_strided(t["shape"], t["strides"])
+
+    def take(self, view, value, t: dict) -> None:
+        if not t["shape"] and isinstance(value, (int, float)):
+            value = self.torch.tensor(value, dtype=view.dtype)
+        if not isinstance(value, self.torch.Tensor):
+            self.refuse(t, f"`{type(value).__name__}`")
+        if list(value.shape) != t["shape"] or value.dtype != view.dtype:
+            self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}")
+        view.copy_(value)
 
 
 def contiguous(shape: list[int]) -> tuple[int, ...]:

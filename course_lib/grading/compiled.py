@@ -12,7 +12,7 @@ from course_lib import compiler
 from course_lib.compiler import CompileError, KernelSource, Pointer, compile_report
 from course_lib.errors import CourseError
 from course_lib.grading.extract import Kernels
-from course_lib.grading.plans import Plan
+from course_lib.grading.plan import Plan
 
 ARCH = "sm_90"
 _OURS = ("crash", "timeout")  # the compiler's own failure, which says nothing about the kernel
@@ -45,7 +45,7 @@ class Compilation:
             return None, self._failed
         for plan in {plan.case.dtype == "fp32": plan for plan in reversed(self._plans)}.values():
             arguments = [Pointer(plan.tensor(value).dtype) if kind == "tensor" else value for kind, value in plan.arguments]
-            source = KernelSource(self._kernels.source, plan.kernel, self._file)
+            source = KernelSource(self._kernels.source, plan.entry_point, self._file)
             try:
                 compile_report(source, arguments, plan.constexprs, num_warps=plan.num_warps, arch=ARCH, disassemble=False, limit=_LIMIT)
             except CompileError as error:

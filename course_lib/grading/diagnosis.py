@@ -11,16 +11,20 @@ from collections.abc import Callable
 from course_lib.grading import suspects, tolerance
 from course_lib.grading.cases import Case
 from course_lib.grading.judge import Judged
+from course_lib.grading.plan import Part
 
 
-def cause_of(judged: list[Judged]) -> str:
-    """The identifier of the cause; ``judged`` has at least one failed case."""
-    if cause := suspects.name_cause(judged):
+def cause_of(judged: list[Judged], parts: dict[str, Part]) -> str:
+    """The identifier of the cause; ``judged`` has at least one failed case, ``parts`` are those of the exercise."""
+    if cause := suspects.name_cause(judged, parts):
         return cause
     failed = [j for j in judged if not j.passed and j.ran]
     if all(j.plan.case.layout != "packed" for j in failed):
         return "offset_32_bit" if all(j.plan.case.layout == "far" for j in failed) else "stride_ignored"
-    return _memory_cause(failed) or _common_cause(judged, failed) or "wrong_values"
+    traits = [
+        trait for entry_point, part in parts.items() if any(j.plan.entry_point == entry_point for j in failed) for trait in part.traits
+    ]
+    return _memory_cause(failed) or _common_cause(judged, failed, traits) or "wrong_values"
 
 
 def _memory_cause(failed: list[Judged]) -> str | None:
@@ -65,8 +69,8 @@ _TRAITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
 )
 
 
-def _common_cause(judged: list[Judged], failed: list[Judged]) -> str | None:
-    for cause, trait in _TRAITS:
+def _common_cause(judged: list[Judged], failed: list[Judged], traits: list[tuple[str, Callable[[Case], bool]]]) -> str | None:
+    for cause, trait in (*traits, *_TRAITS):
         if all(trait(j.plan.case) for j in failed) and any(j.passed and not trait(j.plan.case) for j in judged):
             return cause
     # most, not all: in half precision small squares also vanish altogether

@@ -97,8 +97,8 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
     Raises: Unreadable if the text does not parse, imports what does not exist, lacks a kernel of ``wanted``, or uses in a
     kernel what is not on the list.
     """
-    tree = _parse(text, name)
-    _check_imports(tree, name)
+    tree = parse(text, name)
+    check_imports(tree, name, "A kernel needs only `import triton` and `import triton.language as tl`; remove the line.")
     kernels = _kernels(tree, name, wanted)
     constants = {_constant_name(node): node for node in tree.body if _constant_name(node)}
     plain = {
@@ -115,7 +115,7 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
     for kernel in kernels.values():
         _check_kernel(kernel, known=kernels.keys() | constants.keys(), plain=plain, imported=imported, file=name)
     keep = [*constants.values(), *kernels.values()]
-    return Kernels(_at_their_lines(text, keep), tuple(kernels))
+    return Kernels(at_their_lines(text, keep, "import triton; import triton.language as tl"), tuple(kernels))
 
 
 def shape(text: str, name: str, wanted: tuple[str, ...]) -> str:
@@ -123,7 +123,7 @@ def shape(text: str, name: str, wanted: tuple[str, ...]) -> str:
 
     Raises: Unreadable if the text does not parse or lacks a kernel of ``wanted``.
     """
-    return "\n".join(_shape(kernel) for kernel in _kernels(_parse(text, name), name, wanted).values())
+    return "\n".join(shape_of(kernel) for kernel in _kernels(parse(text, name), name, wanted).values())
 
 
 def _kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
@@ -134,7 +134,7 @@ def _kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, 
     return kernels
 
 
-def _parse(text: str, name: str) -> ast.Module:
+def parse(text: str, name: str) -> ast.Module:
     try:
         tree = ast.parse(text, filename=name)
         level: list[ast.AST] = [tree]
@@ -151,7 +151,8 @@ def _parse(text: str, name: str) -> ast.Module:
         raise Unreadable("syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply.") from None
 
 
-def _check_imports(tree: ast.Module, name: str) -> None:
+def check_imports(tree: ast.Module, name: str, needed: str) -> None:
+    """Refuse an import of what does not exist; ``needed`` says what the exercise needs instead."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -164,8 +165,7 @@ def _check_imports(tree: ast.Module, name: str) -> None:
             if not top or not _exists(top):
                 raise Unreadable(
                     "import_fails",
-                    f"{name}, line {node.lineno}: the import of {module!r} fails, there is no such module here. A kernel needs only "
-                    "`import triton` and `import triton.language as tl`; remove the line.",
+                    f"{name}, line {node.lineno}: the import of {module!r} fails, there is no such module here. {needed}",
                 )
 
 
@@ -217,13 +217,13 @@ def _check_constant(node: ast.stmt, file: str) -> None:
     # the child evaluates the whole line: nothing but the one argument may stand in it
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr" and len(value.args) == 1 and not value.keywords:
         value = value.args[0]
-    if not _is_plain(value):
+    if not is_plain(value):
         raise Unreadable(
             "not_allowed", f"{file}, line {node.lineno}: a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`."
         )
 
 
-def _is_plain(value: ast.expr) -> bool:
+def is_plain(value: ast.expr) -> bool:
     """True for a literal, or arithmetic with literals that takes no time: 9**9**9 would keep the child from starting."""
     for part in ast.walk(value):
         if not isinstance(part, (ast.Constant, ast.UnaryOp, ast.BinOp, ast.operator, ast.unaryop)):
@@ -260,7 +260,7 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imp
     if kernel.returns is not None or getattr(kernel, "type_params", None):
         refuse(kernel, f"`{kernel.name}` declares what it returns, or a type of its own. A kernel does neither; leave it out.")
     for default in arguments.defaults:
-        if not (isinstance(default, ast.Name) or _is_plain(default)):
+        if not (isinstance(default, ast.Name) or is_plain(default)):
             refuse(default, f"the default `{ast.unparse(default)}` of an argument must be a plain number, or the name of a constant.")
     body = [*kernel.body, *arguments.defaults]
     assigned = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -323,8 +323,8 @@ def _first_words(node: ast.AST) -> str:
     return words if len(words) < 60 else words[:57] + "..."
 
 
-def _at_their_lines(text: str, keep: list[ast.stmt]) -> str:
-    """The kept statements at their own line numbers, everything else blank, the two imports on the first line."""
+def at_their_lines(text: str, keep: list[ast.stmt], header: str) -> str:
+    """The kept statements at their own line numbers, everything else blank, the imports of ``header`` on the first line."""
     # the lines that Python counts: str.splitlines also ends one at a form feed or U+2028, which a comment may hold
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     out = [""] * len(lines)
@@ -336,15 +336,12 @@ def _at_their_lines(text: str, keep: list[ast.stmt]) -> str:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
         for number in range(first, node.end_lineno + 1):
             out[number - 1] = lines[number - 1]
-    header = "import triton; import triton.language as tl"
     if not out or out[0]:
-        raise Unreadable(
-            "not_allowed", "a kernel starts in the first line of the file. Begin with `import triton` and `import triton.language as tl`."
-        )
+        raise Unreadable("not_allowed", "code starts in the first line of the file. Begin with the imports that the exercise came with.")
     return "\n".join([header, *out[1:]]) + "\n"
 
 
-def _shape(kernel: ast.FunctionDef) -> str:
+def shape_of(kernel: ast.FunctionDef) -> str:
     class Strip(ast.NodeTransformer):
         def visit_Pass(self, node):
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from course_lib.grading.plans import Plan
+from course_lib.grading.plan import Plan
 
 _SHOWN = 5
 

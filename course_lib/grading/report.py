@@ -10,6 +10,8 @@ from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED,
 # a sign beside the word, so that colour is never alone in saying it
 SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAULT: "?"}
 
+_WHERE = {"gpu": "on the GPU", "cpu": "in the interpreter (CPU)", "torch": "in PyTorch (CPU)", "numpy": "in NumPy"}
+
 
 @dataclass(frozen=True)
 class Report:
@@ -24,7 +26,7 @@ class Report:
 def report(verdict: Verdict, exercise: Exercise) -> Report:
     right = sum(case.status == "pass" for case in verdict.cases)
     count = f", {right} of {len(verdict.cases)} cases right" if verdict.cases else ""
-    where = "on the GPU" if verdict.mode == "gpu" else "in the interpreter (CPU)"
+    where = _WHERE.get(verdict.mode, verdict.mode)
     ran = f"{where}, isolation: {verdict.tier}, " if verdict.cases else ""
     return Report(
         f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",

@@ -21,7 +21,7 @@ from pathlib import Path
 from course_lib import paths
 from course_lib.grading.buffers import DTYPES, Tensor
 from course_lib.grading.extract import Kernels
-from course_lib.grading.plans import Plan
+from course_lib.grading.plan import Plan
 
 TIER = "limits only"  # resource limits and a process group; no namespaces, no file-system confinement
 _CHILD = Path(__file__).with_name("child.py")
@@ -40,6 +40,8 @@ class Limits:
 
     @classmethod
     def for_mode(cls, mode: str) -> Limits:
+        if mode == "torch":
+            return cls(start=120.0)  # importing PyTorch takes seconds, on a busy machine many
         # a GPU's first case compiles, and CUDA reserves more address space than any machine has memory
         return cls(start=120.0, case=60.0, address_bytes=0) if mode == "gpu" else cls()
 
@@ -88,7 +90,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], mode: str, lim
         (folder / f"{number:02}.in").write_bytes(b"".join(parts))
         described.append(
             {
-                "kernel": plan.kernel,
+                "entry_point": plan.entry_point,
                 "grid": plan.grid,
                 "arguments": plan.arguments,
                 "constexprs": plan.constexprs,
@@ -107,7 +109,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
     itemsize = DTYPES[tensor.dtype].itemsize
     return {
         "name": tensor.name, "dtype": tensor.dtype, "itemsize": itemsize, "shape": tensor.shape, "strides": tensor.strides,
-        "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far,
+        "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far, "output": tensor.is_output,
     }  # fmt: skip
 
 

@@ -352,13 +352,13 @@ assert model(10, block=4, programs=2).unwritten == (8, 9)
 # run.)*
 
 # %%
-from course_lib.grading import cases
+from course_lib.grading.families import copying
 
-for case in cases.COPY:
+for case in copying.COPY:
     print(f"{case.name:17} {case.described()}")
-with_spare_lanes = [case for case in cases.COPY if -case.N % case.block]
-print(f"\n{len(with_spare_lanes)} of {len(cases.COPY)} have lanes past the end")
-assert (len(with_spare_lanes), len(cases.COPY)) == (4, 6)
+with_spare_lanes = [case for case in copying.COPY if -case.N % case.block]
+print(f"\n{len(with_spare_lanes)} of {len(copying.COPY)} have lanes past the end")
+assert (len(with_spare_lanes), len(copying.COPY)) == (4, 6)
 
 # %% [markdown]
 # On four of six. The check also does what you did above. Outputs start as NaN, so an element you never write stays visible. And each

@@ -1,0 +1,32 @@
+"""The masked copy: the first kernel of the course."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_lib.grading.buffers import rounded
+from course_lib.grading.cases import Case
+from course_lib.grading.making import half_ulp, vector
+from course_lib.grading.plan import Expected, Part, Plan
+
+COPY = (
+    Case("one full block", 1, 8, 8, "n equals BLOCK, one program", vector=True),
+    Case("two full blocks", 1, 16, 8, "two programs", vector=True),
+    Case("three lanes over", 1, 13, 8, "n is no multiple of BLOCK", vector=True),
+    Case("one element", 1, 1, 8, "seven of eight lanes are past the end", vector=True),
+    Case("many programs", 1, 1000, 64, "16 programs, the last one partly filled", vector=True),
+    Case("half precision", 1, 200, 128, "another dtype", dtype="fp16", vector=True),
+)
+
+
+def _copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    x = rounded(rng.normal(size=case.N), case.dtype)
+    tensors = (vector("x", case, case.dtype, x), vector("y", case, case.dtype, None))
+    values = x.astype(np.float64)
+    return Plan(
+        case, kernel, (-(-case.N // case.block),), tensors, (("tensor", "x"), ("tensor", "y"), ("int", case.N)), {"BLOCK": case.block},
+        {"y": Expected(values, half_ulp(values, case.dtype))}, inputs={"x": values},
+    )  # fmt: skip
+
+
+EXERCISES = {"00a": (Part(COPY, _copy),)}

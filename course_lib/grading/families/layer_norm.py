@@ -1,0 +1,144 @@
+"""LayerNorm forward, blocked and resident: the inputs that find its bugs, and its wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib import reference
+from course_lib.grading.buffers import rounded
+from course_lib.grading.cases import Case
+from course_lib.grading.making import divide_by, expect, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.grading.plan import Model, Outputs, Part, Plan
+
+# Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.
+LAYER_NORM_BLOCKED = (
+    Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 06, two full blocks", fill="worked"),
+    Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
+    Case("one short block", 3, 7, 16, "N below BLOCK, 9 padded lanes, mean -2", mean=-2.0),
+    Case("one column", 2, 1, 16, "N = 1: the variance is 0, so y is b"),
+    Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
+    Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
+    Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", std=0.03, eps=0.1, mean=0.5),
+    Case("tiny eps", 3, 96, 32, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    Case("constant row", 2, 20, 8, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
+    Case("mean 1000", 2, 768, 256, "the mean is 1000 times the spread", mean=1e3),
+    Case("mean 10000", 2, 255, 64, "the mean is 10000 times the spread", mean=1e4),
+    Case("fp16", 3, 129, 64, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
+    Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
+    Case("fp16, mean 8", 2, 1025, 512, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
+    Case("fp32 weights", 2, 33, 16, "x in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("sliced", 4, 50, 16, "x and y are slices of wider matrices, so their row strides differ", mean=2.0, layout="sliced"),
+    Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+)
+
+LAYER_NORM_RESIDENT = (
+    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 06, one row a program", fill="worked"),
+    Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
+    Case("two rows a program", 4, 16, 16, "no padding, two full tiles", rows=2, mean=1.0),
+    Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
+    Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
+    Case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", rows=2),
+    Case("many rows", 70, 20, 32, "9 programs of 8 rows, the last one partly filled", rows=8, mean=1.0),
+    Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", rows=2, std=0.03, eps=0.1, mean=0.5),
+    Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", rows=2, std=0.03, eps=1e-12),
+    Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
+    Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
+    Case("mean 10000", 2, 255, 256, "the mean is 10000 times the spread", rows=2, mean=1e4),
+    Case("fp16", 3, 129, 256, "half precision in and out, mean 3", rows=2, dtype="fp16", mean=3.0),
+    Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
+    Case("fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
+    Case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
+    Case("sliced", 5, 50, 64, "x and y are slices of wider matrices, so their row strides differ", rows=2, mean=2.0, layout="sliced"),
+    Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", rows=4, fill="nan row"),
+    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", rows=4, fill="inf row"),
+    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", layout="far"),
+)
+
+
+def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
+    w_dtype = case.w_dtype or case.dtype
+    x, w, b = matrix(case, rng), weight(case.N, w_dtype, rng), rounded(rng.normal(size=case.N), w_dtype)
+    tensors = (
+        placed("x", case, x, spare=3), placed("y", case, None, spare=9),
+        vector("w", case, w_dtype, w), vector("b", case, w_dtype, b),
+        statistic("mean", case), statistic("rstd", case),
+    )  # fmt: skip
+    arguments = [("tensor", name) for name in ("x", "y", "w", "b", "mean", "rstd")]
+    arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0])]
+    arguments += [("int", case.M)] * resident + [("int", case.N), ("float", case.eps)]
+    with np.errstate(invalid="ignore"):
+        want = reference.layer_norm(x, w, b, case.eps)
+        w64, b64 = w.astype(np.float64), b.astype(np.float64)
+        scale = 1 + np.abs(want.mean) * want.rstd
+        x64 = x.astype(np.float64)
+        expected = {
+            "y": expect(want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype, infinite=case.fill == "inf row"),
+            "mean": expect(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
+            "rstd": expect(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
+        }
+    return Plan(
+        case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block} if resident else {"BLOCK": case.block},
+        expected, inputs={"x": x64, "w": w64, "b": b64},
+    )  # fmt: skip
+
+
+def _layer_norm_blocked(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    return _layer_norm(case, kernel, rng, resident=False)
+
+
+def _layer_norm_resident(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    return _layer_norm(case, kernel, rng, resident=True)
+
+
+def _models() -> Iterator[tuple[str, Model]]:
+    yield "padding_in_variance", lambda p: _wrong(p, padding=True)
+    yield "unbiased_variance", lambda p: _wrong(p, var_divisor="N-1")
+    yield "eps_missing", lambda p: _wrong(p, eps=0.0)
+    yield "eps_outside", lambda p: _wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
+    for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
+        yield "eps_hard_coded", lambda p, fixed=fixed: _wrong(p, eps=fixed)
+    yield "root_missing", lambda p: _wrong(p, root=lambda v, eps: 1 / (v + eps))
+    for mean_divisor in ("N", "BLOCK", "lanes", "1"):
+        for var_divisor in ("N", "BLOCK", "lanes", "1"):
+            for padding in (False, True):
+                if (mean_divisor, var_divisor) != ("N", "N"):
+                    yield (
+                        "divisor",
+                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _wrong(p, mean_divisor=m, var_divisor=v, padding=z),
+                    )
+    yield "w_ignored", lambda p: _wrong(p, w=1.0)
+    yield "b_ignored", lambda p: _wrong(p, b=0.0)
+    yield "w_twice", lambda p: _wrong(p, w=p.inputs["w"] ** 2)
+    yield "mean_not_subtracted", lambda p: _wrong(p, centre=0.0)
+    for which in ("both", "mean", "variance"):
+        yield "block_not_accumulated", lambda p, which=which: _wrong(p, last_block=which)
+    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v)
+    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v + eps)
+    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+
+
+def _wrong(
+    p: Plan, *, mean_divisor="N", var_divisor="N", padding=False, eps=None, root=inverse_root, save=None, w=None, b=None, centre=None, last_block=""
+) -> Outputs:  # fmt: skip
+    x, eps = p.inputs["x"], p.case.eps if eps is None else eps
+    last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
+    mean = (last if last_block in ("both", "mean") else x).sum(axis=1, keepdims=True) / divide_by(p, mean_divisor)
+    squares = (((last if last_block in ("both", "variance") else x) - mean) ** 2).sum(axis=1, keepdims=True)
+    if padding:
+        squares = squares + p.case.padded_lanes * mean**2
+    var = squares / divide_by(p, var_divisor)
+    rstd = root(var, eps)
+    y = (x - (mean if centre is None else centre)) * rstd * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b)
+    return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}
+
+
+EXERCISES = {
+    "06a": (Part(LAYER_NORM_BLOCKED, _layer_norm_blocked, _models),),
+    "06b": (Part(LAYER_NORM_RESIDENT, _layer_norm_resident, _models),),
+}

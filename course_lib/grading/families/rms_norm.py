@@ -1,0 +1,112 @@
+"""RMSNorm forward, alone and with the residual added: the inputs that find its bugs, and its wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib import reference
+from course_lib.grading.buffers import rounded
+from course_lib.grading.cases import Case
+from course_lib.grading.making import divide_by, expect, half_ulp, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+
+RMS_NORM = (
+    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 07", fill="worked"),
+    Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
+    Case("one column", 2, 1, 16, "N = 1"),
+    Case("one row", 1, 129, 256, "M = 1, 127 padded lanes"),
+    Case("long row", 2, 1000, 1024, "24 padded lanes"),
+    Case("near zero", 3, 100, 128, "values around 0.003: where eps stands decides the result", std=0.003, eps=1e-5),
+    Case("large eps", 3, 96, 128, "std 0.03, eps = 0.1", std=0.03, eps=0.1),
+    Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    Case("zero row", 2, 20, 32, "every element is 0: y is 0, not NaN", fill="constant", mean=0.0),
+    Case("fp16", 3, 129, 256, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
+    Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
+    Case("fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
+    Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ", mean=2.0, layout="sliced"),
+    Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+)
+
+
+def _rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    w_dtype = case.w_dtype or case.dtype
+    x, w = matrix(case, rng), weight(case.N, w_dtype, rng)
+    tensors = (
+        placed("x", case, x, spare=3), placed("y", case, None, spare=9),
+        vector("w", case, w_dtype, w), statistic("rstd", case),
+    )  # fmt: skip
+    arguments = [("tensor", name) for name in ("x", "y", "w", "rstd")]
+    arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0]), ("int", case.N), ("float", case.eps)]
+    return Plan(
+        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expected_rms(x, w, case),
+        inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)},
+    )  # fmt: skip
+
+
+def _add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    w_dtype = case.w_dtype or case.dtype
+    x, w = matrix(case, rng), weight(case.N, w_dtype, rng)
+    residual = rounded(np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact = x.astype(np.float32) + residual.astype(np.float32)
+    total = rounded(exact, case.dtype)
+    tensors = (
+        placed("x", case, x, spare=3), placed("residual", case, residual, spare=5),
+        placed("total", case, None, spare=9), placed("y", case, None, spare=14),
+        vector("w", case, w_dtype, w), statistic("rstd", case),
+    )  # fmt: skip
+    arguments = [("tensor", name) for name in ("x", "residual", "total", "y", "w", "rstd")]
+    arguments += [("int", tensor.strides[0]) for tensor in tensors[:4]] + [("int", case.N), ("float", case.eps)]
+    total64 = total.astype(np.float64)
+    expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expected_rms(total, w, case)}
+    inputs = {"x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "exact": exact.astype(np.float64)}
+    return Plan(case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs)
+
+
+def _expected_rms(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:
+    with np.errstate(invalid="ignore"):
+        want = reference.rms_norm(x, w, case.eps)
+        terms = np.abs(w.astype(np.float64)) + np.abs(want.y)
+        return {"y": expect(want.y, terms, case.dtype), "rstd": expect(want.rstd, want.rstd, "fp32", free=case.has_bad_row)}
+
+
+def _models() -> Iterator[tuple[str, Model]]:
+    yield "eps_missing", lambda p: _wrong(p, eps=0.0)
+    yield "eps_outside", lambda p: _wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
+    for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
+        yield "eps_hard_coded", lambda p, fixed=fixed: _wrong(p, eps=fixed)
+    yield "root_missing", lambda p: _wrong(p, root=lambda v, eps: 1 / (v + eps))
+    for divisor in ("BLOCK", "lanes", "1"):
+        yield "divisor", lambda p, d=divisor: _wrong(p, divisor=d)
+    yield "unbiased_variance", lambda p: _wrong(p, divisor="N-1")
+    yield "w_ignored", lambda p: _wrong(p, w=1.0)
+    yield "w_twice", lambda p: _wrong(p, w=p.inputs["w"] ** 2)
+    yield "mean_subtracted", lambda p: _wrong(p, x=p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True))
+    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v)
+    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+
+
+def _fused_models() -> Iterator[tuple[str, Model]]:
+    yield from _models()
+    yield "residual_ignored", lambda p: _wrong(p, x=p.inputs["first"])
+    yield "residual_ignored", lambda p: {"total": p.inputs["first"], **_wrong(p, x=p.inputs["first"])}
+    yield "unrounded_total", lambda p: _wrong(p, x=p.inputs["exact"])
+
+
+def _wrong(p: Plan, *, x=None, divisor="N", eps=None, root=inverse_root, save=None, w=None) -> Outputs:
+    x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
+    square = (x**2).sum(axis=1, keepdims=True) / divide_by(p, divisor)
+    rstd = root(square, eps)
+    return {"y": x * rstd * (p.inputs["w"] if w is None else w), "rstd": (rstd if save is None else save(square, eps))[:, 0]}
+
+
+EXERCISES = {
+    "07a": (Part(RMS_NORM, _rms_norm, _models),),
+    "07b": (Part(RMS_NORM, _add_rms_norm, _fused_models),),
+}

@@ -1,0 +1,20 @@
+"""Exercise 01a: LayerNorm in PyTorch operations.
+
+    y = (x - mean) * rstd * w + b        rstd = 1 / sqrt(var + eps)        var divided by N
+
+x has shape (..., N): any number of leading dimensions, and each row of N elements is normalised by itself. w and b have
+shape (N,). x, w and b are fp16, bf16 or fp32, not always the same. Compute in fp32 and return y in the shape and dtype of x.
+
+Write it from sums, means and roots; `torch.nn.functional.layer_norm` is what you are writing. Leave x, w and b as they are.
+Check with the panel in lesson 01, or with `course check 01a` in a terminal.
+"""
+
+import torch
+
+
+def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float) -> torch.Tensor:
+    # YOUR CODE, about 3 lines: x in fp32. The mean of each row, kept as a column so that it broadcasts, then the
+    # deviations from it.
+    pass
+    # YOUR CODE, about 2 lines: The biased variance of each row, and rstd from it and eps.
+    # YOUR CODE, about 2 lines: Normalise, scale, shift, and return y in x's dtype.
