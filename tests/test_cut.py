@@ -35,6 +35,37 @@ def is_task(line: str) -> bool:
 # ---- the marks ---------------------------------------------------------------------------------------------------------
 
 
+def test_a_repair_keeps_the_given_lines_in_place_of_the_solution():
+    assert cut_of("""
+        def f(dy, x):
+            # BEGIN SOLUTION
+            #: One factor is wrong.
+            #| if dy.any():
+            #|     dw = dy * x
+            if dy.any():
+                dw = dy * xhat
+            # END SOLUTION
+            return dw
+        """) == text("""
+        def f(dy, x):
+            # REPAIR: One factor is wrong.
+            if dy.any():
+                dw = dy * x
+            return dw
+        """)
+
+
+def test_a_repair_that_does_not_parse_is_an_authors_slip():
+    with pytest.raises(CourseError, match="does not parse"):
+        cut_of("""
+            # BEGIN SOLUTION
+            #: One factor is wrong.
+            #| dw = dy *
+            dw = dy * xhat
+            # END SOLUTION
+            """)
+
+
 def test_a_part_becomes_its_task_with_the_number_of_lines():
     assert cut_of("""
         a = 1
@@ -179,7 +210,7 @@ def test_whatever_is_cut_parses_and_solving_it_only_adds_lines(body, last):
         return
     exercise = cut(solution)
     ast.parse(exercise)
-    remaining = iter(solution.splitlines())
+    remaining = iter(solution.replace("#| ", "").splitlines())  # what a repair gives is in the exercise, too
     for line in exercise.splitlines():
         assert is_task(line) or line.strip() == "pass" or line in remaining, line
 
@@ -192,6 +223,8 @@ def inside_and_outside(solution: str) -> tuple[list[str], list[str]]:
     for line in solution.splitlines():
         if line.strip() in (BEGIN, END):
             within = line.strip() == BEGIN
+        elif line.strip().startswith("#|"):
+            outside.append(line.replace("#| ", "", 1))  # given, to be repaired
         elif not line.strip().startswith("#"):
             (inside if within else outside).append(line)
     return inside, outside
@@ -200,7 +233,7 @@ def inside_and_outside(solution: str) -> tuple[list[str], list[str]]:
 @pytest.mark.parametrize("file", SOLUTIONS, ids=lambda f: f.stem)
 def test_solving_an_exercise_only_adds_lines(file):
     solution = file.read_text(encoding="utf-8")
-    remaining = iter(solution.splitlines())
+    remaining = iter(solution.replace("#| ", "").splitlines())  # what a repair gives is in the exercise, too
     for line in cut(solution).splitlines():
         assert "YOUR CODE" in line or is_task(line) or line.strip() == "pass" or line in remaining, line
 
