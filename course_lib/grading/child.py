@@ -174,7 +174,7 @@ class _Functions:
         make = {"tensor": views.__getitem__, "int": int, "float": float}
         returned = function(*[make[kind](value) for kind, value in case["arguments"]])
         wanted = [t for t in case["tensors"] if t["output"]]
-        values = returned if isinstance(returned, (tuple, list)) else (returned,)
+        values = returned if isinstance(returned, (tuple, list)) else () if returned is None else (returned,)
         if len(values) != len(wanted):
             names = ", ".join(t["name"] for t in wanted)
             got = "None" if returned is None else f"{len(values)} value" + "s" * (len(values) != 1)
