@@ -29,6 +29,21 @@ class RMSNormResult(NamedTuple):
     rstd: np.ndarray
 
 
+class LayerNormVJP(NamedTuple):
+    """``dx`` (M, N); ``dw`` and ``db`` (N,), summed over the rows; all float64."""
+
+    dx: np.ndarray
+    dw: np.ndarray
+    db: np.ndarray
+
+
+class RMSNormVJP(NamedTuple):
+    """``dx`` (M, N); ``dw`` (N,), summed over the rows; both float64."""
+
+    dx: np.ndarray
+    dw: np.ndarray
+
+
 def float64(array) -> np.ndarray:
     """``array`` as float64, exactly. PyTorch tensors are recognised by what they can do, so PyTorch is not imported."""
     if hasattr(array, "detach"):
@@ -71,6 +86,64 @@ def rms_norm(x, w=None, eps: float = 1e-5) -> RMSNormResult:
     x, w, _ = _checked(x, w, None)
     rstd = 1.0 / np.sqrt((x**2).mean(axis=1) + eps)
     return RMSNormResult(x * rstd[:, None] * w, rstd)
+
+
+def layer_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> LayerNormVJP:
+    """Gradients of LayerNorm: ``dx = (wdy - xhat * c1 - c2) * rstd``, ``dw = sum of dy * xhat``, ``db = sum of dy``.
+
+    ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)``, both over the columns of a row; the sums run over
+    the rows. The statistics are computed anew from x, so the result rests on nothing that a forward pass has saved.
+
+    Args:
+        dy: shape (M, N), the gradient of some loss with respect to y.
+        x: shape (M, N), N >= 1, the forward pass's input.
+        w: shape (N,), or None for all ones.
+        eps: added to the variance inside the root.
+
+    Raises: ValueError as :func:`layer_norm`, and if dy has not the shape of x.
+
+    Source: Ba, Kiros and Hinton 2016, "Layer Normalization"; lesson 02 derives the formula and sympy proves it.
+    """
+    x, w, _ = _checked(x, w, None)
+    dy = _cotangent(dy, x)
+    mean = x.mean(axis=1, keepdims=True)
+    rstd = 1.0 / np.sqrt(((x - mean) ** 2).mean(axis=1, keepdims=True) + eps)
+    xhat = (x - mean) * rstd
+    wdy = w * dy
+    c1 = (xhat * wdy).mean(axis=1, keepdims=True)
+    c2 = wdy.mean(axis=1, keepdims=True)
+    return LayerNormVJP((wdy - xhat * c1 - c2) * rstd, (dy * xhat).sum(axis=0), dy.sum(axis=0))
+
+
+def rms_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> RMSNormVJP:
+    """Gradients of RMSNorm: ``dx = (wdy - xhat * c1) * rstd`` and ``dw = sum over rows of dy * xhat``.
+
+    ``xhat = x * rstd``, ``wdy = w * dy`` and ``c1 = mean(xhat * wdy)``. No mean was subtracted, so there is no c2.
+
+    Args:
+        dy: shape (M, N), the gradient of some loss with respect to y.
+        x: shape (M, N), N >= 1, the forward pass's input.
+        w: shape (N,), or None for all ones.
+        eps: added to the mean square inside the root.
+
+    Raises: ValueError as :func:`layer_norm_vjp`.
+
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; lesson 02 derives the formula.
+    """
+    x, w, _ = _checked(x, w, None)
+    dy = _cotangent(dy, x)
+    rstd = 1.0 / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps)
+    xhat = x * rstd
+    wdy = w * dy
+    c1 = (xhat * wdy).mean(axis=1, keepdims=True)
+    return RMSNormVJP((wdy - xhat * c1) * rstd, (dy * xhat).sum(axis=0))
+
+
+def _cotangent(dy, x: np.ndarray) -> np.ndarray:
+    dy = float64(dy)
+    if dy.shape != x.shape:
+        raise ValueError(f"dy has shape {dy.shape}; it is the gradient of y, so it must have the shape of x, {x.shape}.")
+    return dy
 
 
 def _checked(x, w, b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -6,9 +6,14 @@ configurations round differently: the same row would get different bits in diffe
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
+import torch
+
 RESIDENT_LIMIT = 32768  # columns; above it one program's registers cannot hold a row
+PERSISTENT_LIMIT = 8192  # columns; above it a program cannot hold x, dy and its part of dw and db at once
+_CPU_PROCESSORS = 4  # in the interpreter programs run one after another: few, and more than one
 
 
 class Launch(NamedTuple):
@@ -51,3 +56,61 @@ def blocked(N: int) -> Launch:
     """The launch for rows of any length that are read block by block."""
     block = min(max(1 << (N - 1).bit_length(), 16), 8192)
     return Launch(1, block, min(max(block // 512, 1), 16))
+
+
+class Persistent(NamedTuple):
+    """A loop over tiles of ROWS rows and BLOCK columns, by some programs on each multiprocessor, STAGES tiles in flight."""
+
+    rows: int
+    block: int
+    num_warps: int
+    programs_a_processor: int
+    stages: int
+
+
+# widest BLOCK a line serves -> (ROWS, num_warps, programs a multiprocessor, stages)
+_PERSISTENT = {
+    128: (16, 4, 4, 1),
+    256: (8, 4, 4, 1),
+    512: (4, 4, 4, 1),
+    1024: (2, 4, 2, 1),
+    2048: (1, 4, 2, 1),
+    4096: (1, 8, 2, 1),
+    8192: (1, 16, 1, 1),
+}
+
+
+def persistent(N: int) -> Persistent:
+    """The launch of a backward pass that reads each row once.
+
+    Raises: ValueError if N is below 1 or above PERSISTENT_LIMIT.
+    """
+    if not 1 <= N <= PERSISTENT_LIMIT:
+        raise ValueError(f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N}; use algorithm 'columns'")
+    block = 1 << (N - 1).bit_length()
+    for widest, (rows, num_warps, programs, stages) in _PERSISTENT.items():
+        if block <= widest:
+            return Persistent(rows, block, num_warps, programs, stages)
+    raise AssertionError("unreachable: the table ends at PERSISTENT_LIMIT")
+
+
+def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The dtype of mean and rstd for an x of ``dtype``: fp32, never less, and fp64 for fp64."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+@functools.cache
+def processors(device: torch.device) -> int:
+    """Multiprocessors of the device; for the CPU a small number."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else _CPU_PROCESSORS
+
+
+def chunks(M: int) -> tuple[int, int]:
+    """How many chunks of rows column sums are taken over, and the rows of one: a function of M alone, so the bits are, too."""
+    rows = max(32, -(-M // 128))
+    return -(-M // rows), rows
+
+
+def lock_group(N: int) -> int:
+    """How many buffers share the rows' parts of dw and db, by row length: the Triton tutorial's table."""
+    return 256 if N <= 1024 else 128 if N <= 4096 else 96 if N <= 8192 else 64

@@ -35,20 +35,21 @@ def layer_norm_blocked_kernel(
 
     Registers: BLOCK / (32 * num_warps) fp32 a thread for each of x and the running sums, whatever N is.
     """
+    ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
     x_row_ptr = x_ptr + row * stride_x_row
     y_row_ptr = y_ptr + row * stride_y_row
 
-    total = tl.zeros([BLOCK], dtype=tl.float32)
+    total = tl.zeros([BLOCK], dtype=ACC)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        total += tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(tl.float32)
+        total += tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(ACC)
     mean = tl.sum(total, axis=0) / N
 
-    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    squares = tl.zeros([BLOCK], dtype=ACC)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(tl.float32)
+        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(ACC)
         deviation = tl.where(cols < N, x - mean, 0.0)  # a padded lane holds 0 - mean, and would be squared
         squares += deviation * deviation
     rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
@@ -58,12 +59,12 @@ def layer_norm_blocked_kernel(
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         mask = cols < N
-        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(tl.float32)
+        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(ACC)
         y = (x - mean) * rstd
         if HAS_W:
-            y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+            y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
         if HAS_B:
-            y = y + tl.load(b_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+            y = y + tl.load(b_ptr + cols, mask=mask, other=0.0).to(ACC)
         tl.store(y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
@@ -81,6 +82,7 @@ def layer_norm_resident_kernel(
     Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread. w and b are loaded before the reductions, so that their
     latency hides behind them; x and y pass through the cache once and are marked to leave it first.
     """
+    ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
     col_mask = cols < N
@@ -89,11 +91,11 @@ def layer_norm_resident_kernel(
 
     x = tl.load(
         x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first"
-    ).to(tl.float32)
+    ).to(ACC)
     if HAS_W:
-        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
     if HAS_B:
-        b = tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        b = tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
 
     mean = tl.sum(x, axis=1) / N
     deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
@@ -118,19 +120,19 @@ def layer_norm_forward(
     """LayerNorm of the rows of a matrix.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16 or bf16, any strides.
+        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
         algorithm: "resident", "blocked", or "auto" for resident up to 32768 columns.
 
-    Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32.
+    Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or N is too long for the resident kernel.
     """
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    mean = torch.empty(M, dtype=torch.float32, device=x.device)
-    rstd = torch.empty(M, dtype=torch.float32, device=x.device)
+    mean = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
+    rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
     if M == 0:
         return y, mean, rstd
     if algorithm == "auto":

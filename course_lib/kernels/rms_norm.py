@@ -31,14 +31,15 @@ def rms_norm_blocked_kernel(
     BLOCK: tl.constexpr,                                      # columns a step; any power of two, N may be longer
 ):  # fmt: skip
     """One row a program, BLOCK columns a step, two sweeps over the row."""
+    ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
     x_row_ptr = x_ptr + row * stride_x_row
     y_row_ptr = y_ptr + row * stride_y_row
 
-    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    squares = tl.zeros([BLOCK], dtype=ACC)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
-        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(tl.float32)
+        x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(ACC)
         squares += x * x
     rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
 
@@ -46,9 +47,9 @@ def rms_norm_blocked_kernel(
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         mask = cols < N
-        y = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(tl.float32) * rstd
+        y = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(ACC) * rstd
         if HAS_W:
-            y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+            y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
         tl.store(y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
@@ -63,6 +64,7 @@ def rms_norm_resident_kernel(
     BLOCK: tl.constexpr,                                      # power of two >= N: the whole row stays in registers
 ):  # fmt: skip
     """A tile of ROWS whole rows a program, read once. Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread."""
+    ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
     col_mask = cols < N
@@ -72,17 +74,17 @@ def rms_norm_resident_kernel(
 
     x = tl.load(
         x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first"
-    ).to(tl.float32)
+    ).to(ACC)
     if HAS_W:
-        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
+        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
     if ADD:
         x += tl.load(
             residual_ptr + rows[:, None] * stride_residual_row + cols_wide[None, :] * stride_residual_col,
             mask=mask, other=0.0, eviction_policy="evict_first",
-        ).to(tl.float32)  # fmt: skip
+        ).to(ACC)  # fmt: skip
         rounded = x.to(sum_ptr.dtype.element_ty)
         tl.store(sum_ptr + y_offsets, rounded, mask=mask)
-        x = rounded.to(tl.float32)  # the next layer reads the rounded sum, so this one normalises it too
+        x = rounded.to(ACC)  # the next layer reads the rounded sum, so this one normalises it too
 
     rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + eps)  # padded lanes are 0 and add nothing; for a variance they would
     y = x * rstd[:, None]
@@ -96,18 +98,18 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
     """RMSNorm of the rows of a matrix.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16 or bf16, any strides.
+        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
         algorithm: "resident", "blocked", or "auto" for resident up to 32768 columns.
 
-    Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32.
+    Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or N is too long for the resident kernel.
     """
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    rstd = torch.empty(M, dtype=torch.float32, device=x.device)
+    rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
     if M == 0:
         return y, rstd
     if algorithm == "auto":
@@ -129,10 +131,10 @@ def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: flo
     """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, in one kernel.
 
     Args:
-        x, residual: shape (M, N), 1 <= N <= 32768, fp32, fp16 or bf16, any strides.
+        x, residual: shape (M, N), 1 <= N <= 32768, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
 
-    Returns: total and y, of x's shape and dtype, contiguous; rstd, shape (M,), fp32.
+    Returns: total and y, of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the shapes of x and residual differ or N is too long.
     """
@@ -141,7 +143,7 @@ def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: flo
     M, N = x.shape
     total = torch.empty((M, N), dtype=x.dtype, device=x.device)
     y = torch.empty_like(total)
-    rstd = torch.empty(M, dtype=torch.float32, device=x.device)
+    rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
     launch_table.resident(N)  # refuses a row that is too long even when M is 0
     if M > 0:
         _launch_resident(x, residual, total, y, w, rstd, eps)
