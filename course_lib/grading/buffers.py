@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "int32": np.dtype(np.int32)}
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 # of outputs and of inputs: were they one, a stray copy of x's guard into y's would leave no trace
-_POISON = {True: {"fp32": 0x7FC0DEAD, "fp16": 0x7EAD, "bf16": 0x7FAD}, False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE}}
+_POISON = {
+    True: {"fp32": 0x7FC0DEAD, "fp16": 0x7EAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD},
+    False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE, "int32": 0x7ABCBEEF},
+}
 GUARD = 64  # least elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's
 
 
@@ -28,6 +31,7 @@ def guard_for(elements: int) -> int:
 class Tensor:
     """A tensor of the case: its layout, and its values if it is an input (None: an output, poisoned).
 
+    ``scratch`` is neither: locks and partial sums that the kernel works in, with ``values`` or poisoned, and not judged.
     ``strides`` are in elements. A ``far`` tensor lies in address space of which only its rows are ever touched: its
     rows travel packed, and the child lays them ``strides[0]`` apart.
     """
@@ -39,14 +43,15 @@ class Tensor:
     values: np.ndarray | None = None
     far: bool = False
     guard: int = GUARD
+    scratch: bool = False
 
     @property
     def is_output(self) -> bool:
-        return self.values is None
+        return self.values is None and not self.scratch
 
     @property
     def _poison(self) -> int:
-        return _POISON[self.is_output][self.dtype]
+        return _POISON[self.values is None][self.dtype]
 
     @property
     def packed_strides(self) -> tuple[int, ...]:

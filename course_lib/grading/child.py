@@ -16,6 +16,7 @@ import sys
 import traceback
 from pathlib import Path
 
+_MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 
 
@@ -52,9 +53,9 @@ class _Interpreter:
 
     def __init__(self):
         import course_lib  # noqa: F401 - chooses the interpreter and mends its rounding
-        from course_lib.interpreter import bounds, hooks, launch
+        from course_lib.interpreter import bounds, hooks, launch, schedule
 
-        self.launch, self.bounds = launch, bounds
+        self.launch, self.bounds, self.schedule = launch, bounds, schedule
         try:
             hooks.patch()
             self.checked = bounds.checked
@@ -62,6 +63,17 @@ class _Interpreter:
             self.checked = contextlib.nullcontext
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
+        if not case["interleavings"]:
+            return self.once(kernel, case, data)
+        runs = [self.once(kernel, case, data, seed) for seed in range(case["interleavings"])]
+        for t in case["tensors"]:
+            here = slice(t["offset"], t["offset"] + t["nbytes"])
+            if t["output"] and not case["any_order"] and any(other[here] != runs[0][here] for other in runs):
+                raise Interleaved("order", f"{t['name']} has other bits when the programs run in another order", t["name"], None)
+        return runs[0]
+
+    def once(self, kernel, case: dict, data: bytes, seed: int | None = None) -> bytes:
+        """One launch: the programs in order, or interleaved as ``seed`` draws it."""
         import numpy as np
 
         memory = np.frombuffer(bytearray(data), dtype=np.uint8)
@@ -75,14 +87,36 @@ class _Interpreter:
             addresses[tensor["name"]] = self.launch.pointer(start, tensor["dtype"])
             regions.append(self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"]))
         make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
+        arguments = [make[kind](value) for kind, value in case["arguments"]]
         with self.checked(regions):
-            self.launch.launch(kernel, case["grid"], [make[kind](value) for kind, value in case["arguments"]], case["constexprs"])
+            if seed is None:
+                self.launch.launch(kernel, case["grid"], arguments, case["constexprs"])
+            else:
+                self.interleaved(kernel, case, arguments, seed)
         for apart in far:
             apart.collect(memory)
         return memory.tobytes()
 
+    def interleaved(self, kernel, case: dict, arguments: list, seed: int) -> None:
+        outcome = self.schedule.run(kernel, tuple(case["grid"]), *arguments, seed=seed, max_steps=_MAX_STEPS, **case["constexprs"])
+        if outcome.races:
+            race = outcome.races[0]
+            raise Interleaved("race", race.message, race.where.split("[")[0], race.second.line)
+        if outcome.deadlock:
+            raise Interleaved("deadlock", outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line)
+        if outcome.limit:
+            raise Interleaved("livelock", outcome.limit, "", None)
+
     def lost(self, error: BaseException) -> bool:
         return not isinstance(error, Exception)
+
+
+class Interleaved(Exception):
+    """What only another order of the programs shows: ``kind`` is "race", "deadlock", "livelock" or "order"."""
+
+    def __init__(self, kind: str, message: str, tensor: str, line: int | None):
+        super().__init__(message)
+        self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
 
 
 class Unplaceable(Exception):
@@ -125,7 +159,7 @@ class _Gpu:
         import course_lib  # noqa: F401 - makes sure that Triton compiles
 
         self.torch = torch
-        self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+        self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
         torch = self.torch
@@ -273,7 +307,7 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
             line = _line_of(source, node.lineno, file) or line  # a compiler error counts lines from the function's own
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
-    fault = {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")} if type(error).__name__ == "OutOfBounds" else None
+    fault = {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")} if type(error).__name__ in ("OutOfBounds", "Interleaved") else None
     return json.dumps({"type": type(chain[-1]).__name__, "text": text, "fault": fault, "line": line, "lost": lost}).encode()
 
 

@@ -13,12 +13,17 @@ from course_lib.grading.cases import Case
 from course_lib.grading.judge import Judged
 from course_lib.grading.plan import Part
 
+# what a run with interleaved programs finds, and the cause it is
+INTERLEAVED = {"race": "race", "deadlock": "deadlock", "livelock": "deadlock", "order": "order_dependent"}
+
 
 def cause_of(judged: list[Judged], parts: dict[str, Part]) -> str:
     """The identifier of the cause; ``judged`` has at least one failed case, ``parts`` are those of the exercise."""
+    failed = [j for j in judged if not j.passed and j.ran]
+    if shared := [j.fault["kind"] for j in failed if j.fault and j.fault["kind"] in INTERLEAVED]:
+        return INTERLEAVED[shared[0]]
     if cause := suspects.name_cause(judged, parts):
         return cause
-    failed = [j for j in judged if not j.passed and j.ran]
     if all(j.plan.case.layout != "packed" for j in failed):
         return "offset_32_bit" if all(j.plan.case.layout == "far" for j in failed) else "stride_ignored"
     traits = [

@@ -58,6 +58,8 @@ def judge(plan: Plan, data: bytes) -> Judged:
         outside = tensor.changed_outside(piece)
         if outside.size:
             result.outside[tensor.name] = outside
+        if tensor.scratch:
+            continue
         if not tensor.is_output:
             if piece != tensor.initial_bytes() and not outside.size:
                 result.changed[tensor.name] = int(np.sum(_bits(tensor.read(piece)) != _bits(tensor.read(tensor.initial_bytes()))))

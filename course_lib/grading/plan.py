@@ -38,6 +38,8 @@ class Plan:
     expected: dict[str, Expected]
     num_warps: int = 4
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
+    interleavings: int = 0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
+    any_order: bool = False  # the outputs' bits may depend on that order
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)

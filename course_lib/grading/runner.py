@@ -95,6 +95,8 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], mode: str, lim
                 "arguments": plan.arguments,
                 "constexprs": plan.constexprs,
                 "num_warps": plan.num_warps,
+                "interleavings": plan.interleavings,
+                "any_order": plan.any_order,
                 "tensors": tensors,
             }
         )

@@ -10,10 +10,10 @@ digit, so rows 2^30 apart cost as much as packed ones.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dis
 import math
 import sys
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -182,9 +182,12 @@ class OutOfBounds(Exception):
         self.file, self.line = file, line
 
 
+_open_blocks: contextvars.ContextVar[tuple] = contextvars.ContextVar("open_blocks", default=())
+
+
 @contextlib.contextmanager
 def checked(regions: Iterable[Region]) -> Iterator[None]:
-    """Check every load, store and atomic of the kernels that this thread launches inside the block.
+    """Check every load, store and atomic of the kernels launched inside the block, interleaved ones included.
 
     All unmasked lanes of an access must be elements of one region, of the region's item size. So a row that runs over
     into the next tensor's memory is caught at the lane that crosses, and an access that gathers from two tensors at
@@ -194,17 +197,19 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
     kernels, or a region overlaps itself in too many ways.
     """
     require_interpreter("accesses can only be checked")
-    regions, owner = tuple(regions), threading.get_ident()
+    regions, token = tuple(regions), object()
     for region in regions:
         region._layout  # noqa: B018 - a layout that cannot be checked is refused here, not in the middle of a kernel
 
     def check(access: hooks.Access) -> None:
-        if threading.get_ident() != owner:
+        if token not in _open_blocks.get():
             return  # a widget's kernel, in the thread beside this one
         live = access.live()
         if live.size and find_region(regions, live, access.itemsize) is None:
             raise _fault(regions, access, live)
 
+    # a context and not a thread: interleaved programs run in threads of their own, in their launcher's context
+    before = _open_blocks.set((*_open_blocks.get(), token))
     try:
         with hooks.observing(check):
             yield
@@ -215,6 +220,8 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
         if fault is None:
             raise
         raise fault from None
+    finally:
+        _open_blocks.reset(before)
 
 
 def require_interpreter(what: str) -> None:

@@ -10,13 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+_TRITON_NAMES = {"int32": "i32", "int64": "i64"}
+
 
 def pointer(address: int, dtype: str):
     """A kernel argument that points at ``address``, to elements of ``dtype`` ("fp32", "fp16", "bf16", "int32", "int64")."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
-    element = tl.str_to_ty(dtype, None) if dtype.startswith("*") else tl.str_to_ty("*" + dtype, None)
+    element = tl.str_to_ty("*" + _TRITON_NAMES.get(dtype, dtype), None)
     return tl.tensor(TensorHandle(np.array([address], dtype=np.uint64), element), element)
 
 

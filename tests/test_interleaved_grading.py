@@ -1,0 +1,103 @@
+"""Programs that share memory: the grader's child interleaves them, and says race, deadlock or order with both lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from course_lib.grading.buffers import Tensor
+from course_lib.grading.cases import Case
+from course_lib.grading.extract import extract
+from course_lib.grading.judge import judge
+from course_lib.grading.plan import Expected, Plan
+from course_lib.grading.runner import run
+
+M, N = 4, 8
+HEAD = (
+    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, total_ptr, part_ptr, lock_ptr, N: tl.constexpr):\n"
+)
+ADD = (
+    "cols = tl.arange(0, N)",
+    "row = tl.load(x_ptr + tl.program_id(0) * N + cols)",
+)
+TAKE = "while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass"
+UPDATE = "tl.store(total_ptr + cols, tl.load(total_ptr + cols) + row)"
+RELEASE = "tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)"
+ZERO = "tl.store(total_ptr + cols, tl.zeros([N], tl.float32))"
+
+
+def plan(values: np.ndarray, any_order: bool = True, interleavings: int = 6) -> Plan:
+    tensors = (
+        Tensor("x", "fp32", (M, N), (N, 1), values.astype(np.float32)),
+        Tensor("total", "fp32", (N,), (1,), np.zeros(N, np.float32), scratch=True),
+        Tensor("part", "fp32", (M, N), (N, 1), scratch=True),
+        Tensor("lock", "int32", (2,), (1,), np.zeros(2, np.int32), scratch=True),
+    )
+    case = Case("c", M, N, N, "programs that share memory")
+    arguments = tuple(("tensor", t.name) for t in tensors)
+    return Plan(case, "sum_rows", (M,), tensors, arguments, {"N": N}, {}, interleavings=interleavings, any_order=any_order)
+
+
+def child(body: tuple[str, ...], the_plan: Plan):
+    text = HEAD + "".join(f"    {line}\n" for line in body)
+    return run(extract(text, "ex.py", ("sum_rows",)), [the_plan], "cpu")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "words"),
+    [
+        ((*ADD, UPDATE), "race", "Race on total_ptr"),
+        ((*ADD, TAKE, UPDATE), "deadlock", "Deadlock"),
+        ((*ADD, TAKE, "tl.atomic_xchg(lock_ptr, 0)", UPDATE), "race", "Race on total_ptr"),
+        (
+            (*ADD, "while tl.load(lock_ptr) == 1:\n        pass", "tl.store(lock_ptr, 1)", UPDATE, "tl.store(lock_ptr, 0)"),
+            "race",
+            "Race on lock_ptr",
+        ),
+        ((*ADD, TAKE, UPDATE, "tl.debug_barrier()", "tl.atomic_xchg(lock_ptr + 1, 0)"), "deadlock", "Deadlock"),
+    ],
+    ids=["no lock", "never released", "released early", "a lock that is no atomic", "another lock released"],
+)
+def test_what_only_another_order_shows_is_found_with_its_line(body, kind, words):
+    (error,) = child(body, plan(np.ones((M, N)))).errors.values()
+    assert error["fault"]["kind"] == kind and words in error["text"] and "line" in error["text"], error
+    assert error["fault"]["line"] is None or error["fault"]["line"] > 6
+
+
+def test_a_right_lock_passes_and_its_sum_is_right():
+    x = np.arange(M * N, dtype=np.float32).reshape(M, N)
+    the_plan = plan(x)
+    outcome = child((*ADD, TAKE, UPDATE, RELEASE), the_plan)
+    assert not outcome.errors and outcome.ended == "finished"
+    start = the_plan.tensors[0].nbytes
+    total = the_plan.tensors[1].read(outcome.data[0][start : start + the_plan.tensors[1].nbytes])
+    assert total.tolist() == x.sum(axis=0).tolist()
+
+
+def output_plan(any_order: bool) -> Plan:
+    x = np.array([1e8, 1.0, -1e8, 1.0])[:, None] * np.ones((M, N))  # a sum that depends on the order
+    first = plan(x, any_order)
+    total = Tensor("total", "fp32", (N,), (1,))
+    count = Tensor("part", "int32", (M, N), (N, 1), np.zeros((M, N), np.int32), scratch=True)
+    expected = {"total": Expected(np.full(N, 2.0), np.full(N, 4.0))}
+    tensors = (first.tensors[0], total, count, first.tensors[3])
+    return Plan(first.case, "sum_rows", (M,), tensors, first.arguments, {"N": N}, expected, interleavings=8, any_order=any_order)
+
+
+IN_TURN = (
+    *ADD, TAKE, "seen = tl.load(part_ptr)", "old = tl.load(total_ptr + cols)",
+    "tl.store(total_ptr + cols, tl.where(seen == 0, row, old + row))", "tl.store(part_ptr, 1)", RELEASE,
+)  # fmt: skip
+
+
+def test_a_result_that_depends_on_the_order_is_refused_only_where_bits_are_asked_for():
+    (error,) = child(IN_TURN, output_plan(any_order=False)).errors.values()
+    assert error["fault"]["kind"] == "order" and "total has other bits" in error["text"]
+    loose = output_plan(any_order=True)
+    outcome = child(IN_TURN, loose)
+    assert judge(loose, outcome.data[0]).passed
+
+
+def test_bounds_are_checked_in_interleaved_programs_too():
+    (error,) = child((*ADD, "tl.atomic_add(total_ptr + N + cols, row)"), plan(np.ones((M, N)))).errors.values()
+    assert error["fault"]["tensor"] == "total" and error["fault"]["kind"] not in ("race", "deadlock")
