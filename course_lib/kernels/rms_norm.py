@@ -75,8 +75,6 @@ def rms_norm_resident_kernel(
     x = tl.load(
         x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first"
     ).to(ACC)
-    if HAS_W:
-        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
     if ADD:
         x += tl.load(
             residual_ptr + rows[:, None] * stride_residual_row + cols_wide[None, :] * stride_residual_col,
@@ -88,8 +86,8 @@ def rms_norm_resident_kernel(
 
     rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + eps)  # padded lanes are 0 and add nothing; for a variance they would
     y = x * rstd[:, None]
-    if HAS_W:
-        y = y * w[None, :]
+    if HAS_W:  # after the reduction: until then its registers are x's
+        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
 

@@ -270,8 +270,8 @@ def _columns(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) 
     rms_norm_row_sums_kernel[(M,)](dy, x, stand_in, rstd, c1, *_strides(dy, x), N, HAS_W=w is not None, BLOCK=block, num_warps=num_warps)
     chunks, rows_a_chunk = launch_table.chunks(M)
     dw_partial = _partial(chunks, N, x)
-    rms_norm_backward_columns_kernel[(triton.cdiv(N, 256), chunks)](
+    rms_norm_backward_columns_kernel[(triton.cdiv(N, 512), chunks)](
         dy, x, stand_in, rstd, c1, dx, dw_partial, *_strides(dy, x), dx.stride(0), M, N, rows_a_chunk,
-        HAS_W=w is not None, BLOCK_M=8, BLOCK_N=256, num_warps=4,
+        HAS_W=w is not None, BLOCK_M=8, BLOCK_N=512, num_warps=4,
     )  # fmt: skip
     return dw_partial
