@@ -1,4 +1,4 @@
-"""The two figures of lesson 07: where the place of eps matters, and what a fused addition costs."""
+"""The figure of lesson 07: what a fused addition costs."""
 
 from __future__ import annotations
 
@@ -12,28 +12,6 @@ from course_lib.widgets import style
 
 PROVIDERS = {"unfused": "two kernels: add, then norm", "resident": "one kernel"}
 _LOOKS = {"unfused": "torch", "resident": "resident"}  # half of the unfused pair is PyTorch's addition
-
-
-def eps_outside(rms: Sequence[float], ratio: Sequence[float], eps: float) -> Figure:
-    """``1 / (rms + eps)`` over ``1 / sqrt(rms^2 + eps)``, row by row, on logarithmic axes.
-
-    Args:
-        rms: the root mean square of each row, in rising order, above 0.
-        ratio: of the two results for that row.
-        eps: the one used; its root is marked, and so is the limit ``1 / sqrt(eps)`` that the ratio tends to.
-    """
-    figure = Figure()
-    axes = figure.add_subplot()
-    root, limit = eps**0.5, eps**-0.5
-    axes.plot(rms, ratio, color=style.COLOURS["rstd"], marker="o")
-    axes.axvline(root, color=style.QUIET, linestyle=":")
-    axes.axhline(limit, color=style.QUIET, linestyle=":")
-    axes.annotate(f"rms = sqrt(eps) = {root:.2g}", (root, limit**0.75), (6, 0), textcoords="offset points")
-    axes.annotate(f"1 / sqrt(eps) = {limit:.0f}: a row of zeros", (rms[-1], limit), (0, -14), textcoords="offset points", ha="right")
-    axes.annotate("no difference", (rms[-1], 1.0), (0, 8), textcoords="offset points", ha="right")
-    axes.set(xscale="log", yscale="log", xlabel="rms of the row", ylabel="eps outside / eps inside", ylim=(0.7, 2 * limit))
-    axes.set_title("With eps outside the root, quiet rows come out too loud")
-    return figure
 
 
 def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:

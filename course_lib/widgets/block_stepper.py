@@ -19,6 +19,8 @@ from course_lib.widgets.live import LiveStepper, Picture
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 BLOCKS = (2, 4, 8, 16)
+EPS = (0.0, 1e-12, 1e-5, 1e-3, 0.1)
+TYPED = "type your own"
 MAX_ROWS, MAX_COLUMNS = 6, 16
 EXAMPLE = (
     (2.0, -1.0, 3.0, 0.5, -0.5, 1.5, -2.0, 1.0),
@@ -30,6 +32,7 @@ SWEEPS = {
     "layer_norm": {"sum": "sum x for the mean", "deviation": "sum (x - mean)^2 for the variance", "normalise": "write y"},
     "rms_norm": {"squares": "sum x^2 for the mean square", "normalise": "write y"},
 }
+_NOISE = 1e-13  # what rounding leaves of a 0; anything larger is a number of the reader's
 _WORKING = {"sum": "summing", "squares": "summing", "deviation": "variance", "normalise": "normalising"}
 
 
@@ -141,7 +144,8 @@ class _Rows:
             return lanes, lanes * lanes
         w, b = np.zeros(self.block), np.zeros(self.block)
         w[inside], b[inside] = self.w[columns[inside]], self.b[columns[inside]]
-        return centred * known.rstd * w + b, None
+        with np.errstate(invalid="ignore"):  # 0 * inf, if eps is 0: NaN is what such a row becomes
+            return centred * known.rstd * w + b, None
 
     def _record(self, row: int, phase: str, lanes: np.ndarray, columns: np.ndarray, accumulator: np.ndarray, last: bool) -> None:
         n, known, running = self.x.shape[1], self.rows[row], float(accumulator.sum())
@@ -156,7 +160,7 @@ class _Rows:
             known = replace(known, squares=running)
             if last:
                 rms = math.sqrt(running / n + self.eps)
-                known = replace(known, spread=running / n, rms=rms, rstd=1.0 / rms)
+                known = replace(known, spread=running / n, rms=rms, rstd=1.0 / rms if rms else math.inf)
             self.rows[row] = known
 
     def _frame(self, row, phase, index, columns, inside, lanes, added, accumulator) -> Frame:
@@ -246,6 +250,11 @@ def describe(frame: Frame) -> str:
     elif frame.phase in ("deviation", "squares") and row.rstd is not None:
         name = "variance" if frame.phase == "deviation" else "mean square"
         words.append(f"{name} = {_number(row.squares)} / {n} = {_number(row.spread)}, rstd = {_number(row.rstd)}.")
+        if frame.eps >= 0.01 * row.spread > 0:
+            words.append(f"eps = {frame.eps:g} matters here: without it rstd would be {_number(row.spread**-0.5)}.")
+        elif row.spread == 0:
+            without = f"1 / sqrt(eps), and eps is {frame.eps:g}" if frame.eps else "1 / 0, and 0 times that is no number"
+            words.append(f"The {name} is 0, so rstd is {without}.")
     if row.spread is not None and _is_wrong(frame):
         words.append(
             f"The right variance is {_number(frame.right_spread)}: the padded lanes added {_number(row.spread - frame.right_spread)}."
@@ -340,7 +349,8 @@ def _draw_table(axes: Axes, frame: Frame, top: float) -> None:
         style.write(axes, x, top + 0.1, name, ha="right", colour=style.QUIET)
     axes.plot([0.2, style.WIDTH - 0.2], [top + 0.2, top + 0.2], color=style.GRID, linewidth=1.0, marker="")
     for r, row in enumerate(frame.rows):
-        values: list[Any] = [str(r), *([row.total, row.mean] if layer else []), row.squares, row.spread, row.rms, row.rstd]
+        values: list[Any] = [str(r), *([row.total, row.mean] if layer else []), row.squares, row.spread]
+        values += [None if row.spread is None else math.sqrt(row.spread), row.rstd]  # the true rms: where eps matters, not 1 / rstd
         if right:
             values.append(_variance(frame.x[r]) if row.spread is not None else None)
         at_y = top + 0.2 + (r + 0.5) * line
@@ -373,39 +383,86 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
         x: shape (M, N) with at most 6 rows and 16 columns; None takes the 3 x 8 worked example.
         block: 2, 4, 8 or 16.
 
+    In the widget the reader can also type rows, take random ones, and change eps.
+
     Raises: CourseError if an argument is outside those.
     """
     if block not in BLOCKS:
         raise CourseError(f"the block stepper shows BLOCK from {BLOCKS}; you asked for {block}.")
     given = np.asarray(EXAMPLE if x is None else x, dtype=np.float64)
     _checked(given, block, kind, 1e-5, None, None)
-    if given.shape[0] > MAX_ROWS or given.shape[1] > MAX_COLUMNS:
-        raise CourseError(f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {given.shape}.")
+    _check_room(given.shape)
     first = "worked example" if x is None else "yours"
     controls = {
         "kind": ipywidgets.Dropdown(
             options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=_wide(170)
         ),
-        "data": ipywidgets.Dropdown(options=[first, "random, mean 0", "random, mean 3"], description="x", layout=_wide(180)),
+        "data": ipywidgets.Dropdown(options=[first, TYPED, "random, mean 0", "random, mean 3"], description="x", layout=_wide(180)),
+        "typed": ipywidgets.Text(
+            "; ".join(" ".join(f"{value:g}" for value in row) for row in given[:2]),
+            description="rows",
+            placeholder="numbers, with ; between rows",
+            continuous_update=False,
+            layout=_wide(420),
+        ),
         "rows": ipywidgets.IntSlider(given.shape[0], 1, MAX_ROWS, description="rows M", layout=_wide(230)),
         "columns": ipywidgets.IntSlider(given.shape[1], 1, MAX_COLUMNS, description="columns N", layout=_wide(250)),
         "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK", layout=_wide(130)),
+        "eps": ipywidgets.Dropdown(options=[(f"{eps:g}", eps) for eps in EPS], value=1e-5, description="eps", layout=_wide(120)),
         "mask_deviation": ipywidgets.Checkbox(True, description="mask the deviation", indent=False, layout=_wide(170)),
     }
 
     def arrange(controls: Mapping[str, Any]) -> None:
-        fixed = controls["data"].value == first
-        for name, size in zip(("rows", "columns"), given.shape, strict=True):
-            controls[name].disabled = fixed
-            if fixed:
-                controls[name].value = size
+        data = controls["data"].value
         controls["mask_deviation"].disabled = controls["kind"].value != "layer_norm"
+        controls["typed"].layout.display = None if data == TYPED else "none"
+        fixed = {first: given.shape, TYPED: None}.get(data, ())
+        for control in (controls["rows"], controls["columns"]):
+            control.disabled = fixed != ()
+        if data == TYPED:
+            fixed = parsed(controls["typed"].value).shape
+        for name, size in zip(("rows", "columns"), fixed, strict=False):
+            controls[name].value = size
 
-    def frames(kind: str, data: str, rows: int, columns: int, block: int, mask_deviation: bool) -> list[Frame]:
-        values = given if data == first else _random(rows, columns, mean=3.0 if data.endswith("3") else 0.0)
-        return steps(values, block, kind, mask_deviation=mask_deviation)
+    def frames(kind: str, data: str, typed: str, rows: int, columns: int, block: int, eps: float, mask_deviation: bool) -> list[Frame]:
+        if data in (first, TYPED):
+            values = given if data == first else parsed(typed)
+        else:
+            values = _random(rows, columns, mean=3.0 if data.endswith("3") else 0.0)
+        return steps(values, block, kind, eps, mask_deviation=mask_deviation)
 
     return LiveStepper(frames, draw, controls, arrange=arrange, still=_telling)
+
+
+def parsed(text: str) -> np.ndarray:
+    """Rows as a reader types them, as (M, N): numbers with spaces or commas between, and a semicolon between rows.
+
+    Raises: CourseError if something is no finite number, the rows differ in length, or there is no room to draw them.
+    """
+    rows = [line.replace(",", " ").split() for line in text.replace("\n", ";").split(";") if line.strip()]
+    if not rows:
+        raise CourseError("there is no row yet: type numbers with spaces between them, and a semicolon between rows.")
+    values = [[_typed_number(word) for word in row] for row in rows]
+    lengths = [len(row) for row in rows]
+    if len(set(lengths)) > 1:
+        raise CourseError(f"every row needs as many numbers as the others; these have {', '.join(map(str, lengths))}.")
+    _check_room((len(rows), lengths[0]))
+    return np.array(values)
+
+
+def _typed_number(word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        raise CourseError(f"{word!r} is not a number. Type for example `2 -1 3 .5; 4 -3 2.5 1`.") from None
+    if not math.isfinite(value) or abs(value) >= 1e6:
+        raise CourseError(f"{word} cannot be drawn: the block stepper takes numbers between -1e6 and 1e6.")
+    return value
+
+
+def _check_room(shape: tuple[int, ...]) -> None:
+    if shape[0] > MAX_ROWS or shape[1] > MAX_COLUMNS:
+        raise CourseError(f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {shape}.")
 
 
 def _telling(frames: Sequence[Frame]) -> int:
@@ -435,11 +492,14 @@ def _columns(frame: Frame) -> str:
 
 
 def _number(value: float | None, places: int = 2) -> str:
-    """``value`` with at most ``places`` decimals and no trailing zeros; a dash where it is not known yet."""
+    """``value`` with at most ``places`` decimals and no trailing zeros, or a power of ten; a dash where it is not known yet."""
     if value is None:
         return "-"
-    if abs(value) >= 1e4:
-        return f"{value:.1e}"
+    if not math.isfinite(value):
+        return str(value)
+    if abs(value) >= 1e4 or _NOISE < abs(value) < 0.5 * 10.0**-places:
+        digits, exponent = f"{value:.{int(abs(value) >= 1e4)}e}".split("e")
+        return f"{digits}e{int(exponent)}"
     text = f"{value:.{places}f}".rstrip("0").rstrip(".") if places else f"{value:.0f}"
     return "0" if text in ("-0", "") else text
 

@@ -18,15 +18,15 @@
 #
 # **You will be able to**
 #
-# - say what RMSNorm drops, what padded lanes do to it, and which number they can still spoil;
-# - put eps where PyTorch puts it, and say on which rows the other place shows;
-# - check a published table, and find the rows that are wrong;
+# - say what padded lanes do to RMSNorm, and which number they can still spoil;
+# - say what a wrong place of eps leaves behind for the backward pass;
 # - write the forward kernel for rows that stay in registers, in any dtype;
 # - fuse the residual addition into it, with the same bits as two kernels and fewer bytes.
 #
-# **You need** lesson 06: lanes and `tl.sum`, padding in the variance, strides, fp32 at the load.
+# **You need** lesson 01: the formula, eps inside the root, the 3 x 8 example. Lesson 06: lanes and `tl.sum`, padding in the variance,
+# strides, fp32 at the load.
 #
-# **Time** about 75 minutes: 40 to read and run, 15 for exercise 07a, 20 for 07b.
+# **Time** about 70 minutes: 35 to read and run, 15 for exercise 07a, 20 for 07b.
 
 # %%
 import course_lib
@@ -40,34 +40,16 @@ import triton
 import triton.language as tl
 
 from course_lib import exercise, reference
+from course_lib.figures import lesson07
 from course_lib.widgets import block_stepper, bytes_moved, picture
 
 # %% [markdown]
-# ## What does RMSNorm leave out?
+# ## The formula once more
 #
 # $$\mathrm{rstd} = \frac{1}{\sqrt{\frac{1}{N}\sum_j x_j^2 + \mathrm{eps}}} \qquad y_j = x_j\,\mathrm{rstd}\; w_j$$
 #
-# No mean is subtracted and no bias is added. The root of the mean square is the **rms** of the row, so `rstd` is 1 / rms, apart from eps.
-#
-# LayerNorm does not change if you multiply a row by 10, and does not change if you add 3 to all of it. (eps aside.) Which of the two still
-# holds for RMSNorm? And for which rows do the norms agree? *(Predict, then run.)*
-
-# %%
-rng = np.random.default_rng(0)
-x = rng.standard_normal((4, 64))
-for name, norm in (("LayerNorm", reference.layer_norm), ("RMSNorm", reference.rms_norm)):
-    y = norm(x).y
-    print(f"{name:9}: times 10 moves y by {abs(norm(10 * x).y - y).max():.0e}, plus 3 by {abs(norm(x + 3).y - y).max():.0e}")
-assert np.allclose(reference.rms_norm(10 * x).y, reference.rms_norm(x).y, atol=1e-4)
-assert np.allclose(reference.layer_norm(x + 3).y, reference.layer_norm(x).y, atol=1e-12)
-assert abs(reference.rms_norm(x + 3).y - reference.rms_norm(x).y).max() > 1
-
-centred = x - x.mean(axis=1, keepdims=True)
-assert np.allclose(reference.rms_norm(centred).y, reference.layer_norm(x).y, atol=1e-12)
-assert np.allclose(reference.rms_norm(x).y, torch.nn.functional.rms_norm(torch.from_numpy(x), (64,), eps=1e-5), atol=1e-12)
-
-# %% [markdown]
-# Scale yes, shift no. On rows with mean 0 they agree, and LayerNorm is RMSNorm of the centred row.
+# Lesson 01 took it apart: no mean is subtracted and no bias is added, the scale of a row still does not matter, its shift now does. One sum
+# is left, and `rstd` is the only statistic to save. What does that change for a kernel?
 #
 # ## Where does the padding go this time?
 #
@@ -113,13 +95,15 @@ def by_block_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     tl.store(y_ptr + cols, x * rstd, mask=cols < N)
 
 
-factors = {}
+rng = np.random.default_rng(0)
+factors, mean_squares = {}, {}
 for N in (17, 1000, 1020, 1024, 1025):
     row = rng.standard_normal((1, N)).astype(np.float32)
     BLOCK = triton.next_power_of_2(N)
     y = torch.empty(N, device=DEVICE)
     by_block_kernel[(1,)](torch.tensor(row, device=DEVICE), y, N, 1e-5, BLOCK=BLOCK)
     factors[N] = float(np.median(reference.float64(y) / reference.rms_norm(row).y[0]))
+    mean_squares[N] = float((reference.float64(y) ** 2).mean())
     print(f"N {N:4} in {BLOCK:4}: y too large by a factor {factors[N]:.4f}, sqrt(BLOCK / N) = {(BLOCK / N) ** 0.5:.4f}")
     assert np.isclose(factors[N], (BLOCK / N) ** 0.5, rtol=1e-4)
 assert 1.011 < factors[1000] < 1.013 and 1.41 < factors[1025] < 1.42
@@ -129,93 +113,56 @@ assert 1.001 < factors[1020] < 1.003 and abs(factors[1024] - 1) < 1e-5
 # The factor is `sqrt(BLOCK / N)`: 1.2 % at 1000, and 1.41 at 1025, one column past a power of two. At 1024 it is exactly right, and at
 # 1020 a test with a tolerance of 1e-2 lets 0.2 % through. You added up N numbers, so divide by N.
 #
-# ## Where does eps stand?
-#
-# `1 / sqrt(mean square + eps)` and `1 / (rms + eps)`. You met the pair in lesson 06. With eps = 1e-5, how loud is the second one against
-# the first on rows with an rms of 1, of 0.001, of 0.0001? And on a row of zeros? *(Predict, then run.)*
+# Lesson 01 has a check that needs no reference: the mean square of `y` is about 1. Would it have caught this? *(Predict, then run.)*
 
 # %%
+for N, mean_square in mean_squares.items():
+    print(f"N {N:4}: mean square of y {mean_square:.3f}, BLOCK / N {triton.next_power_of_2(N) / N:.3f}")
+    assert np.isclose(mean_square, triton.next_power_of_2(N) / N, rtol=1e-4)
+assert round(mean_squares[1025], 1) == 2 and round(mean_squares[1000], 3) == 1.024 and round(mean_squares[1024], 3) == 1
+
+# %% [markdown]
+# At 1025 it shouts: 2 instead of 1. At 1000 it says 1.024, which you would have to look for. At 1024 there is nothing to find.
+#
+# ## What does a wrong eps leave behind?
+#
+# Lesson 01 compared `1 / sqrt(mean square + eps)` with the `1 / (rms + eps)` of a blog post: no difference on ordinary rows, 29 times too
+# loud at an rms of 0.0001. For a kernel there is one more thing at stake, because it also *saves* `rstd`. Take a row of zeros, and eps =
+# 1e-5. What is `y`, and what does the backward pass find, for each of the two? *(Predict, then run.)*
+
+
+# %%
+@triton.jit
+def eps_kernel(x_ptr, y_ptr, rstd_ptr, N, eps, OUTSIDE: tl.constexpr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+    mean_square = tl.sum(x * x, axis=0) / N
+    rstd = tl.rsqrt(mean_square + eps)
+    if OUTSIDE:
+        rstd = 1 / (tl.sqrt(mean_square) + eps)
+    tl.store(rstd_ptr, rstd)
+    tl.store(y_ptr + cols, x * rstd, mask=cols < N)
+
+
 eps = 1e-5
-ratio = {}
-for rms in (1, 1e-2, 1e-3, 1e-4, 0):
-    row = rms * np.array([[1.0, -1, 1, -1, 1, -1, 1, -1]])
-    inside, outside = 1 / np.sqrt((row**2).mean() + eps), 1 / (np.sqrt((row**2).mean()) + eps)
-    by_torch = torch.nn.functional.rms_norm(torch.from_numpy(row), (8,), eps=eps).numpy()
-    ratio[rms] = outside / inside
-    print(f"rms {rms:6}: inside {inside:8.2f}   outside {outside:9.2f}   ratio {ratio[rms]:7.2f}")
-    assert np.allclose(row * inside, by_torch, rtol=1e-12, atol=0)
-    assert rms in (0, 1) or not np.allclose(row * outside, by_torch, rtol=1e-2)
-assert abs(ratio[1] - 1) < 1e-4 and 3.2 < ratio[1e-3] < 3.3 and 28 < ratio[1e-4] < 30
-assert np.isclose(ratio[0], eps**-0.5) and 316 < ratio[0] < 317
-
-# %%
-from course_lib.figures import lesson07
-
-rms = np.logspace(-7, 1, 33)
-picture(
-    lesson07.eps_outside(rms, np.sqrt(rms**2 + eps) / (rms + eps), eps),
-    alt="Ratio of the two results against the rms of the row, both axes logarithmic, eps = 1e-5. The ratio is 1 down to an rms of about "
-    "0.01, leaves it around sqrt(eps) = 0.0032, and rises to 316 for rows near zero.",
-)
+zeros, saved = torch.zeros(8, device=DEVICE), {}
+for OUTSIDE in (False, True):
+    y, rstd = torch.empty(8, device=DEVICE), torch.empty(1, device=DEVICE)
+    eps_kernel[(1,)](zeros, y, rstd, 8, eps, OUTSIDE=OUTSIDE, BLOCK=8)
+    saved[OUTSIDE] = rstd.item()
+    print(f"eps {'outside' if OUTSIDE else 'inside':7}: y all 0: {bool((y == 0).all())}, rstd {saved[OUTSIDE]:.0f}")
+    assert (y == 0).all()
+assert np.isclose(saved[False], reference.rms_norm(np.zeros((1, 8)), eps=eps).rstd[0]) and round(saved[False]) == 316
+assert np.isclose(saved[True], 1e5)
 
 # %% [markdown]
-# > **ERRATUM** (blog post "Triton Kernels - RMS Norm"). Its text computes `1 / (rms + eps)`. Its full kernel computes
-# > `1 / sqrt(mean square + eps)`. Only the kernel matches PyTorch.
+# `y` is 0 both times, and a test of the forward pass is content. The saved numbers are 316 and 100000, and every gradient of that row is
+# multiplied by one of them. So test the saved statistic as well as `y`.
 #
-# Ordinary rows cannot tell the two apart: at an rms of 1 the ratio is 1 to four digits. On a row of 0.001 the factor is 3.3. A row of
-# zeros gives `y` = 0 either way, and that is the treacherous one: what differs is the `rstd` you save, 316 or 100000, and the backward
-# pass multiplies by it.
+# ## What does a kernel make of the table?
 #
-# While you are at it: which eps does PyTorch take if you name none? *(Predict, then run.)*
-
-# %%
-row = torch.tensor([[1e-3, 2e-3, -1e-3, 5e-4]])
-unnamed = torch.nn.functional.rms_norm(row, (4,))
-machine = torch.nn.functional.rms_norm(row, (4,), eps=torch.finfo(torch.float32).eps)
-usual = torch.nn.functional.rms_norm(row, (4,), eps=1e-5)
-print("none:", unnamed, "\n1e-5:", usual)
-assert torch.equal(unnamed, machine) and unnamed[0, 0] > 2 * usual[0, 0] and round(torch.finfo(torch.float32).eps, 8) == 1.2e-7
-zeros = np.zeros((1, 8))
-assert (reference.rms_norm(zeros).y == 0).all() and 316 < reference.rms_norm(zeros).rstd[0] < 317
-assert round(1 / (0 + eps)) == 100000
-
-# %% [markdown]
-# Not the 1e-5 of `layer_norm`. For fp32 it is the machine epsilon, 1.2e-7, and on this row `y` is more than twice as large. Models write
-# their eps down. Pass it on.
-#
-# ## Is the table right?
-#
-# A small example, to be done by hand: 3 rows, 8 columns, BLOCK = 4, w = 1. Row 0 is `2 -1 3 .5 -.5 1.5 -2 1`. What is the sum of squares
-# of each block, and what is 1 / rms? *(Predict, then run.)*
-
-# %%
-x = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
-first, second = (x[0, :4] ** 2).sum(), (x[0, 4:] ** 2).sum()
-mean_square = (first + second) / 8
-rms = np.sqrt(mean_square)
-print(f"blocks {first} + {second} = {first + second}, mean square {mean_square:.3f}, rms {rms:.3f}, 1 / rms {1 / rms:.3f}")
-print("y =", (x[0] / rms).round(2))
-assert (first, second, first + second) == (14.25, 7.50, 21.75)
-assert (round(mean_square, 3), round(rms, 3), round(1 / rms, 3)) == (2.719, 1.649, 0.606)
-assert (x[0] / rms).round(2).tolist() == [1.21, -0.61, 1.82, 0.3, -0.3, 0.91, -1.21, 0.61]
-
-# %% [markdown]
-# The same example is in the post, with all three rows. This is its column of sums of squares:
-#
-# | row | x | the post's sum of squares |
-# |---|---|---|
-# | 0 | `2 -1 3 .5 -.5 1.5 -2 1` | 21.75 |
-# | 1 | `4 -3 2.5 1 -1.5 0 -.5 2` | 44.25 |
-# | 2 | `-1 3.5 -2.5 1.5 0 -3 2.5 -.5` | 50.00 |
-#
-# Row 0 you have just confirmed. What about the others? Put the rows you believe are wrong into the list. A pencil is enough.
-
-# %%
-suspects = []  # your answer, for instance [1] or [0, 2]
-published = np.array([21.75, 44.25, 50.00])
-
-# %% [markdown]
-# Do not trust a pencil either: let a kernel store the sum of squares of every block.
+# In lesson 01 you found two wrong rows in the post's 3 x 8 example. A kernel can do your pencil's work: one program a row, and it stores
+# the sum of squares of each block.
 
 
 # %% tags=["nbval-check-output"]
@@ -228,6 +175,8 @@ def block_squares_kernel(x_ptr, squares_ptr, blocks, N, BLOCK: tl.constexpr):
         tl.store(squares_ptr + row * blocks + start // BLOCK, tl.sum(x * x, axis=0))
 
 
+x = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
+published = np.array([21.75, 44.25, 50.00])
 x_dev = torch.tensor(x, dtype=torch.float32, device=DEVICE)
 squares = torch.empty(3, 2, device=DEVICE)
 block_squares_kernel[(3,)](x_dev, squares, 2, 8, BLOCK=4)
@@ -236,36 +185,13 @@ true = reference.float64(squares)
 wrong = [row for row in range(3) if true[row].sum() != published[row]]
 for row, (first, second) in enumerate(true):
     print(f"row {row}: {first:5.2f} + {second:5.2f} = {first + second:5.2f}, published {published[row]:5.2f}")
-print("wrong rows:", wrong, "- as you said" if sorted(suspects) == wrong else f"- you said {suspects}")
+print("wrong rows:", wrong)
 assert wrong == [1, 2]
 assert true.tolist() == [[14.25, 7.50], [32.25, 6.50], [21.75, 15.50]]
 assert true.sum(axis=1).tolist() == [21.75, 38.75, 37.25]
 
 # %% [markdown]
-# > **ERRATUM** (the same post). Two of three rows are wrong. Row 1 is 32.25 + 6.50 = 38.75, row 2 is 21.75 + 15.50 = 37.25.
-#
-# Could you have found that without adding up again? Take the post's sums as they are and normalise with them. The mean square of `y` should
-# be 1, whatever the row. What is it for the three rows? *(Predict, then run.)*
-
-# %%
-y_published = x / np.sqrt(published / 8)[:, None]
-check = (y_published**2).mean(axis=1)
-print("mean square of y, from the post's sums:", check.round(3))
-print("mean square of y, from the kernel's:   ", ((x / np.sqrt(true.sum(axis=1) / 8)[:, None]) ** 2).mean(axis=1).round(3))
-assert check.round(3).tolist() == [1.0, 0.876, 0.745]
-assert ((x[0] / (true[0].sum() / 8)) ** 2).mean() < 0.4  # the root forgotten
-assert factors[1025] ** 2 > 1.9  # divided by BLOCK
-
-for row in (1, 2):
-    mean_square = true[row].sum() / 8
-    print(f"row {row}: mean square {mean_square:.3f}, rms {mean_square**0.5:.3f}, 1 / rms {mean_square**-0.5:.3f}")
-    print("       y =", reference.rms_norm(x).y[row].round(2) + 0)
-assert reference.rms_norm(x).y[1].round(2).tolist() == [1.82, -1.36, 1.14, 0.45, -0.68, 0, -0.23, 0.91]
-assert reference.rms_norm(x).y[2].round(2).tolist() == [-0.46, 1.62, -1.16, 0.7, 0, -1.39, 1.16, -0.23]
-
-# %% [markdown]
-# 0.876 and 0.745: the output of a norm carries its own check. "Is the mean square of `y` about 1?" needs no reference, and catches a
-# wrong sum, a forgotten root and a wrong divisor.
+# Rows 1 and 2, as in lesson 01.
 #
 # ### Step through it
 #
@@ -599,10 +525,8 @@ exercise("07b")
 # %% [markdown]
 # ## Summary
 #
-# - RMSNorm drops the mean and the bias. It still ignores the scale of a row, no longer its shift.
 # - A padded lane holds 0 and adds nothing to a sum of squares. Divide by N all the same: by BLOCK, `y` is off by `sqrt(BLOCK / N)`.
-# - eps belongs inside the root. Outside, rows near zero are too loud by up to `1 / sqrt(eps)`, and ordinary rows show nothing.
-# - The mean square of `y` (before `w`) is about 1. That checks a kernel, or somebody's table.
+# - A wrong place of eps shows in the saved `rstd` even where `y` is right. Test what you save.
 # - Squares leave fp16 from 256 on, and one of them makes the row 0. fp32 at the load.
 # - Fused with the addition: 4 M N instead of 5 M N. Store the total, and normalise the *rounded* one: then the bits are those of two
 #   kernels.
@@ -612,7 +536,7 @@ exercise("07b")
 # **Where to read on**
 #
 # - Zhang and Sennrich 2019, "Root Mean Square Layer Normalization": the paper, and why the shift may go.
-# - The blog post "Triton Kernels - RMS Norm": two phases, drawn step by step. Read it with the two errata of this lesson at hand.
+# - The blog post "Triton Kernels - RMS Norm": two phases, drawn step by step. Read it with the two errata of lesson 01 at hand.
 # - Liger-Kernel's fused add and RMSNorm, and flash-attention's Triton norm: both round the sum first.
 # - `course_lib/kernels/rms_norm.py`: blocked, resident and fused as the course ships them. After the exercises.
 #

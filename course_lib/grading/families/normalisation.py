@@ -76,57 +76,82 @@ def _plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.nda
 
 def _layer_norm_models() -> Iterator[tuple[str, Model]]:
     yield "unbiased_variance", lambda p: _wrong_layer_norm(p, correction=1)
+    yield "unbiased_variance", lambda p: _wrong_layer_norm(p, correction=1, root=_eps_after_the_root)  # as x.std() invites to
     yield from _eps_models(_wrong_layer_norm)
-    yield "divisor", lambda p: _wrong_layer_norm(p, correction=p.case.N - 1)
+    yield "divisor", lambda p: _wrong_layer_norm(p, correction=p.case.N - 1)  # a variance that is not divided at all
+    yield "divisor", lambda p: _wrong_layer_norm(p, count=p.tensor("x").shape[0])  # len(x)
     yield "w_ignored", lambda p: _wrong_layer_norm(p, w=1.0)
     yield "b_ignored", lambda p: _wrong_layer_norm(p, b=0.0)
     yield "w_twice", lambda p: _wrong_layer_norm(p, w=p.inputs["w"] ** 2)
     yield "mean_not_subtracted", lambda p: _wrong_layer_norm(p, centre=0.0)
-    yield "wrong_axis", lambda p: _wrong_layer_norm(p, axis=0)
-    yield "wrong_axis", lambda p: _wrong_layer_norm(p, axis=(0, 1))
+    yield from _axis_models(_wrong_layer_norm)
 
 
 def _rms_norm_models() -> Iterator[tuple[str, Model]]:
     yield from _eps_models(_wrong_rms_norm)
-    yield "divisor", lambda p: _wrong_rms_norm(p, divide=False)
+    yield "divisor", lambda p: _wrong_rms_norm(p, count=1)
+    yield "divisor", lambda p: _wrong_rms_norm(p, count=p.case.N - 1)
+    yield "divisor", lambda p: _wrong_rms_norm(p, count=p.tensor("x").shape[0])  # len(x)
     yield "w_ignored", lambda p: _wrong_rms_norm(p, w=1.0)
     yield "w_twice", lambda p: _wrong_rms_norm(p, w=p.inputs["w"] ** 2)
     yield "mean_subtracted", lambda p: _wrong_rms_norm(p, centre=True)
-    yield "wrong_axis", lambda p: _wrong_rms_norm(p, axis=0)
-    yield "wrong_axis", lambda p: _wrong_rms_norm(p, axis=(0, 1))
+    yield "mean_subtracted", lambda p: _wrong_rms_norm(p, centre_statistic=True)  # x over its standard deviation
+    yield from _axis_models(_wrong_rms_norm)
 
 
 def _eps_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
     yield "eps_missing", lambda p: wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
+    yield "eps_outside", lambda p: wrong(p, root=_eps_after_the_root)
+    yield "eps_outside", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v + eps) + eps))  # inside and outside
     for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
         yield "eps_hard_coded", lambda p, fixed=fixed: wrong(p, eps=fixed)
     yield "root_missing", lambda p: wrong(p, root=lambda v, eps: 1 / (v + eps))
+    # the larger of the two instead of their sum: no cause of its own, but it must not pass for a loss of digits
+    yield "wrong_values", lambda p: wrong(p, root=lambda v, eps: 1 / np.sqrt(np.maximum(v, eps)))
 
 
-def _wrong_layer_norm(p: Plan, *, correction=0, eps=None, root=inverse_root, w=None, b=None, centre=None, axis=-1) -> Outputs:
-    x, eps = _rows(p, axis), p.case.eps if eps is None else eps
-    mean = x.mean(axis=axis, keepdims=True)
-    count = x.size // mean.size
+def _axis_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+    for over in ("first", "all", "shape[0]", "sample"):
+        yield "wrong_axis", lambda p, over=over: wrong(p, over=over)
+
+
+def _wrong_layer_norm(
+    p: Plan, *, correction=0, count=None, eps=None, root=inverse_root, w=None, b=None, centre=None, over="row"
+) -> Outputs:
+    (x, axis), eps = _seen(p, over), p.case.eps if eps is None else eps
+    count = x.size // x.mean(axis=axis).size if count is None else count
+    mean = x.sum(axis=axis, keepdims=True) / np.float64(count)
     var = ((x - mean) ** 2).sum(axis=axis, keepdims=True) / np.float64(count - correction)
-    y = (x - (mean if centre is None else centre)) * root(var, eps)
-    return _y(p, y * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b))
+    xhat = ((x - (mean if centre is None else centre)) * root(var, eps)).reshape(p.tensor("y").shape)
+    return {"y": xhat * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b)}
 
 
-def _wrong_rms_norm(p: Plan, *, divide=True, eps=None, root=inverse_root, w=None, centre=False, axis=-1) -> Outputs:
-    x, eps = _rows(p, axis), p.case.eps if eps is None else eps
-    x = x - x.mean(axis=-1, keepdims=True) if centre else x
-    square = (x**2).mean(axis=axis, keepdims=True) if divide else (x**2).sum(axis=axis, keepdims=True)
-    return _y(p, x * root(square, eps) * (p.inputs["w"] if w is None else w))
+def _wrong_rms_norm(
+    p: Plan, *, count=None, eps=None, root=inverse_root, w=None, centre=False, centre_statistic=False, over="row"
+) -> Outputs:
+    (x, axis), eps = _seen(p, over), p.case.eps if eps is None else eps
+    centred = x - x.mean(axis=-1, keepdims=True)
+    count = x.size // x.mean(axis=axis).size if count is None else count
+    squares = (centred if centre or centre_statistic else x) ** 2
+    rstd = root(squares.sum(axis=axis, keepdims=True) / np.float64(count), eps)
+    xhat = ((centred if centre else x) * rstd).reshape(p.tensor("y").shape)
+    return {"y": xhat * (p.inputs["w"] if w is None else w)}
 
 
-def _rows(p: Plan, axis) -> np.ndarray:
-    """x as the mistake sees it: over the whole of it as (M, N), over one axis in its own shape."""
-    return p.inputs["x"] if isinstance(axis, tuple) else p.inputs["x"].reshape(p.tensor("y").shape)
+def _eps_after_the_root(v, eps):
+    return 1 / (np.sqrt(v) + eps)
 
 
-def _y(p: Plan, y: np.ndarray) -> Outputs:
-    return {"y": y.reshape(p.tensor("y").shape)}
+def _seen(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
+    """x in the shape in which a solution sees it, and the axis over which it takes its statistics."""
+    x, shape = p.inputs["x"], p.tensor("y").shape
+    return {
+        "row": (x, -1),
+        "first": (x.reshape(shape), 0),
+        "all": (x, (0, 1)),
+        "shape[0]": (x.reshape(shape[0], -1), -1),  # x.shape[0] taken for the number of rows
+        "sample": (x.reshape(shape[0] if len(shape) > 1 else 1, -1), -1),  # every dimension but the first
+    }[over]
 
 
 EXERCISES = {

@@ -1,0 +1,230 @@
+"""The gradients of LayerNorm and RMSNorm in PyTorch operations: the inputs that find their bugs, and their wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from course_lib import reference
+from course_lib.grading.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases import Case
+from course_lib.grading.making import expect, matrix, weight
+from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+
+# dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
+_COMMON = (
+    Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    Case("mean 3", 5, 17, 0, "rows with mean 3: x and xhat are far apart", mean=3.0),
+    Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0, std=2.0),
+    Case("one row", 1, 33, 0, "M = 1", mean=1.0),
+    Case("one column", 5, 1, 0, "N = 1", mean=2.0),
+    Case("two columns", 4, 2, 0, "N = 2: next to nothing of wdy is left", mean=-1.0),
+    Case("many rows", 1000, 5, 0, "1000 rows share one w", mean=-2.0),
+    Case("small spread", 3, 96, 0, "std 0.03, eps = 1e-12: rstd is 33", std=0.03, eps=1e-12, mean=0.1),
+    Case("large eps", 3, 100, 0, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1),
+    Case("mean 1000", 3, 768, 0, "the mean is 1000 times the spread", mean=1e3),
+    Case("fp16", 4, 129, 0, "x, dy and w in fp16, mean 8", dtype="fp16", mean=8.0, std=0.5),
+    Case("fp16, many rows", 600, 8, 0, "sums over 600 rows need more than fp16's 11 bits", dtype="fp16", mean=3.0),
+    Case("fp16, std 100", 2, 2500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
+    Case("bf16", 3, 127, 0, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
+    Case("fp32 weights", 4, 33, 0, "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("fp16 weights", 4, 33, 0, "x and dy in fp32, w in fp16: dx in fp32, the rest in fp16", w_dtype="fp16"),
+    Case("sliced", 4, 50, 0, "x and dy are slices of wider matrices", mean=2.0, layout="sliced"),
+    Case("expanded", 4, 50, 0, "dy is one number expanded to (M, N), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
+    Case("a NaN row", 4, 19, 0, "dy holds a NaN in row 1: dx shows it in that row only, dw in that column", fill="nan row"),
+)
+LAYER_NORM = (*_COMMON, Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3))
+RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill="constant", mean=0.0, eps=1e-3))
+
+
+def _layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _inputs(case, rng)
+    forward = reference.layer_norm(x, w, eps=case.eps)
+    want = reference.layer_norm_vjp(dy, x, w, case.eps)
+    saved = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
+    return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd"))
+
+
+def _rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _inputs(case, rng)
+    want = reference.rms_norm_vjp(dy, x, w, case.eps)
+    saved = {"rstd": rounded(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
+    return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "rstd"))
+
+
+def _dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    """dw and db alone, in fp32."""
+    whole = _layer_norm(case, entry_point, rng)
+    dy, x, w = (whole.tensor(name).values for name in ("dy", "x", "w"))
+    saved = {name: whole.tensor(name).values for name in ("mean", "rstd")}
+    want = {name: whole.expected[name].values for name in ("dw", "db")}
+    return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want, "fp32"), ("dy", "x", "mean", "rstd"), "fp32")
+
+
+def _inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x = matrix(case, rng) if not case.has_bad_row else rounded(rng.normal(size=(case.M, case.N)), case.dtype)
+    dy = rng.normal(0.5, size=(case.M, case.N))
+    if case.has_bad_row:
+        dy[1, case.N // 3] = np.nan
+    if case.layout == "expanded":
+        dy[...] = dy[0, 0]
+    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+
+
+def _expected(
+    case: Case, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], want: dict[str, np.ndarray], dtype: str = ""
+) -> dict[str, Expected]:
+    """The oracle's gradients with the error that fp32 may make in each.
+
+    A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
+    the mean of its product with ``|wdy|``, into ``xhat * c1`` both ways, and into dw row by row.
+    """
+    dy, x, w = (values.astype(np.float64) for values in (dy, x, w))
+    rstd = saved["rstd"].astype(np.float64)[:, None]
+    mean = saved["mean"].astype(np.float64)[:, None] if "mean" in saved else np.zeros_like(rstd)
+    xhat, wdy = (x - mean) * rstd, w * dy
+    unsure = np.abs(xhat) + np.abs(mean) * rstd
+    c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
+    terms = {
+        "dx": rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)),
+        "dw": (np.abs(dy) * unsure).sum(axis=0),
+        "db": np.abs(dy).sum(axis=0),
+    }
+    dtypes = {"dx": case.dtype, "dw": dtype or case.w_dtype or case.dtype, "db": dtype or case.w_dtype or case.dtype}
+    return {name: expect(values, terms[name], dtypes[name]) for name, values in want.items()}
+
+
+def _plan(
+    case: Case, entry_point: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], expected: dict[str, Expected],
+    order: tuple[str, ...], dtype: str = "",
+) -> Plan:  # fmt: skip
+    shape, w_dtype = (case.M, case.N), case.w_dtype or case.dtype
+    strides = {"packed": (contiguous(shape),) * 2, "sliced": ((case.N + 3, 1), (case.N + 9, 1)), "expanded": (contiguous(shape), (0, 0))}
+    of_x, of_dy = strides[case.layout]
+    tensors = (
+        Tensor("dy", case.dtype, shape, of_dy, dy), Tensor("x", case.dtype, shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
+        *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
+        *(Tensor(name, case.dtype if name == "dx" else dtype or w_dtype, want.values.shape, contiguous(want.values.shape))
+          for name, want in expected.items()),
+    )  # fmt: skip
+    inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
+    return Plan(case, entry_point, (), tensors, tuple(("tensor", name) for name in order), {}, expected, inputs=inputs)
+
+
+# wrong formulas: a cause, and what is different from the right one
+Mistake = tuple[str, dict[str, object]]
+_XHAT: tuple[Mistake, ...] = (("xhat_wrong", {"xhat": "x"}), ("xhat_wrong", {"xhat": "deviation"}), ("xhat_wrong", {"xhat": "scaled"}))
+_DX_BOTH_NORMS: tuple[Mistake, ...] = (
+    ("c1_missing", {"c1": 0}),
+    ("rstd_in_dx", {"power": 0}),
+    ("rstd_in_dx", {"power": 2}),
+    ("rstd_in_dx", {"power": -1}),
+    ("w_missing_in_dx", {"w": 0}),
+    ("w_twice", {"w": 2}),
+    *_XHAT,
+    ("vjp_divisor", {"divisor1": "N-1"}),
+    ("vjp_divisor", {"divisor1": "1"}),
+    ("vjp_divisor", {"divisor1": "M"}),
+    ("vjp_divisor", {"axis": 0}),
+    ("vjp_divisor", {"axis": (0, 1)}),
+    ("sign_of_c1_or_c2", {"c1": -1}),
+    ("dy_ignored", {"dy": "ones"}),
+)
+_DX_LAYER_NORM: tuple[Mistake, ...] = (
+    ("projection_missing", {"c1": 0, "c2": 0}),
+    ("c2_missing", {"c2": 0}),
+    *_DX_BOTH_NORMS,
+    *(("vjp_divisor", {"divisor1": one, "divisor2": two}) for one in ("N", "N-1", "1") for two in ("N-1", "1")),
+    ("sign_of_c1_or_c2", {"c2": -1}),
+    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
+    ("c1_and_c2_swapped", {"swap": True}),
+)
+_DX_RMS_NORM: tuple[Mistake, ...] = (*_DX_BOTH_NORMS, ("c2_in_rms_norm", {"c2": 1}), ("c2_in_rms_norm", {"c2": 1, "c1": 0}))
+_DW: tuple[Mistake, ...] = (
+    ("dw_sums_columns", {"columns": True, "xhat": "x"}),
+    ("dw_sums_columns", {"columns": True, "xhat": "x", "rows": "last"}),
+    ("dw_sums_columns", {"columns": True}),
+    ("dw_sums_columns", {"columns": True, "rows": "last"}),
+    *_XHAT,
+    ("dw_without_xhat", {"xhat": "ones"}),
+    ("w_in_dw", {"w": 1}),
+    ("rows_not_summed", {"rows": "last"}),
+    ("rows_not_summed", {"rows": "first"}),
+    ("rows_not_summed", {"rows": "mean"}),
+    ("rows_not_summed", {"rows": "last", "xhat": "x"}),
+    ("dy_ignored", {"dy": "ones"}),
+)
+_DB: tuple[Mistake, ...] = (
+    ("w_in_dw", {"w": 1}),
+    ("rows_not_summed", {"rows": "last"}),
+    ("rows_not_summed", {"rows": "first"}),
+    ("rows_not_summed", {"rows": "mean"}),
+    ("xhat_in_db", {"xhat": "xhat"}),
+    ("dy_ignored", {"dy": "ones"}),
+)
+
+
+def _layer_norm_models() -> Iterator[tuple[str, Model]]:
+    return _combined(_DX_LAYER_NORM)
+
+
+def _rms_norm_models() -> Iterator[tuple[str, Model]]:
+    return _combined(_DX_RMS_NORM)
+
+
+def _dw_models() -> Iterator[tuple[str, Model]]:
+    return _combined(())
+
+
+def _combined(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+    """One mistake in one gradient; then one in each of two or three, named after the first, for a learner may make several."""
+    choices = [(dx, dw, db) for dx, dw, db in product((None, *of_dx), (None, *_DW), (None, *_DB)) if dx or dw or db]
+    for mistakes in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
+        cause = next(mistake[0] for mistake in mistakes if mistake)
+        yield cause, lambda p, mistakes=mistakes: _wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes))
+
+
+def _wrong(p: Plan, dx: dict, dw: dict, db: dict) -> Outputs:
+    outputs = {"dx": lambda: _wrong_dx(p, **dx), "dw": lambda: _wrong_sum(p, **({"xhat": "xhat"} | dw)), "db": lambda: _wrong_sum(p, **db)}
+    return {name: outputs[name]() for name in p.expected}
+
+
+def _wrong_dx(p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", axis=1, power=1, swap=False) -> np.ndarray:
+    rstd, hat, c2 = p.inputs["rstd"][:, None], _hat(p, xhat), "mean" in p.inputs if c2 is None else c2
+    wdy = p.inputs["w"] ** w * _dy(p, dy)
+    along_hat = c1 * (hat * wdy).sum(axis=axis, keepdims=True) / _divisor(p, divisor1, axis)
+    along_one = c2 * wdy.sum(axis=axis, keepdims=True) / _divisor(p, divisor2, axis)
+    if swap:
+        along_hat, along_one = along_one, along_hat
+    return (wdy - hat * along_hat - along_one) * rstd**power
+
+
+def _wrong_sum(p: Plan, *, dy="dy", w=0, xhat="ones", rows="all", columns=False) -> np.ndarray:
+    """dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
+    values = p.inputs["w"] ** w * _dy(p, dy)
+    terms = (values.sum(axis=1, keepdims=True) if columns else values) * _hat(p, xhat)
+    return {"all": terms.sum(axis=0), "last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}[rows]
+
+
+def _dy(p: Plan, which: str) -> np.ndarray:
+    return p.inputs["dy"] if which == "dy" else np.ones_like(p.inputs["dy"])
+
+
+def _hat(p: Plan, which: str) -> np.ndarray:
+    """xhat, or what stands in its place: "x", "deviation" (never scaled) or "scaled" (no mean subtracted)."""
+    x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
+    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[which]
+
+
+def _divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:
+    N = {0: p.case.M, 1: p.case.N}.get(axis, p.case.M * p.case.N)
+    return np.float64({"N": N, "N-1": N - 1, "1": 1, "M": p.case.M}[which])
+
+
+EXERCISES = {
+    "02a": (Part(LAYER_NORM, _layer_norm, _layer_norm_models),),
+    "02b": (Part(RMS_NORM, _rms_norm, _rms_norm_models),),
+    "02c": (Part(LAYER_NORM, _dw_and_db, _dw_models),),
+}
