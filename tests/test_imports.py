@@ -62,6 +62,7 @@ def parts(names: set[str]) -> set[str]:
 
 RULES = [
     ("reference", set(), "anything of the course"),
+    ("statistics", set(), "anything of the course"),
     ("kernels", {"grading", "widgets", "bench", "cli", "functional", "modules", "figures", "authoring", "doctor", "progress"}, ""),
     ("functional", {"grading", "widgets", "bench", "cli", "figures", "authoring"}, ""),
     ("grading", {"widgets", "cli", "bench", "figures", "authoring", "doctor", "progress", "update"}, ""),

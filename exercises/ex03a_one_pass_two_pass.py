@@ -1,0 +1,26 @@
+"""Exercise 03a: mean and variance of rows, in one pass and in two.
+
+x has shape (M, N), fp16, bf16 or fp32. Both functions return (mean, var), each fp32 of shape (M,). var is divided by N.
+
+    one_pass    E[x^2] - E[x]^2, from two sums that one sweep over x could collect. A variance below 0 becomes 0:
+                whoever takes 1 / sqrt(var + eps) next must not get NaN.
+    two_pass    the mean, then the mean of (x - mean)^2, right at any mean.
+
+Compute in fp32: no square and no sum in half precision. Leave x as it is. `np.var` is what you are writing; `np.sum`,
+`np.mean` and `np.maximum` are yours to use. one_pass may lose at a large mean what its formula loses, two_pass may not.
+
+Check with the panel in lesson 03, or with `course check 03a` in a terminal.
+"""
+
+import numpy as np
+
+
+def one_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    # YOUR CODE, about 3 lines: x in fp32; its mean and its mean square.
+    # YOUR CODE, 1 line: The variance from those two, not below 0.
+    return mean, var
+
+
+def two_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    # YOUR CODE, about 4 lines: x in fp32; the mean first, then the deviations from it, and their mean square.
+    return mean, var
