@@ -1,0 +1,69 @@
+"""The sum of each row: the inputs that find its bugs, and its wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib.grading.cases import Case
+from course_lib.grading.making import expect, matrix, placed, statistic
+from course_lib.grading.plan import Model, Outputs, Part, Plan
+
+ROW_SUM = (
+    Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 01, two full blocks", fill="worked"),
+    Case("one full block", 4, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
+    Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
+    Case("one short block", 3, 7, 16, "N below BLOCK, 9 padded lanes, mean -2", mean=-2.0),
+    Case("one column", 4, 1, 16, "N = 1: the sum is the number itself", mean=1.0),
+    Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
+    Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
+    Case("many rows", 40, 20, 8, "40 programs", mean=1.0),
+    Case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", std=100.0),
+    Case("fp16", 3, 129, 64, "half precision in, fp32 out", dtype="fp16", mean=3.0),
+    Case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", dtype="fp16", mean=100.0),
+    Case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case("bf16", 3, 127, 128, "bfloat16 in, one block", dtype="bf16", mean=3.0),
+    Case("bf16, 4096 numbers near 1", 2, 4096, 256, "in bf16, 256 + 1 is 256", dtype="bf16", mean=1.0, std=0.25),
+    Case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN", mean=2.0, layout="sliced"),
+    Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not", fill="inf row"),
+    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+)
+
+
+def _row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    x = matrix(case, rng)
+    x64 = x.astype(np.float64)
+    tensors = (placed("x", case, x, spare=3), statistic("y", case))
+    arguments = (("tensor", "x"), ("tensor", "y"), ("int", tensors[0].strides[0]), ("int", case.N))
+    want = x64.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        expected = {"y": expect(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
+    return Plan(case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64})
+
+
+def _models() -> Iterator[tuple[str, Model]]:
+    yield "mean_for_sum", lambda p: _total(p.inputs["x"], 1 / p.case.N)
+    yield "mean_for_sum", lambda p: _total(p.inputs["x"], 1 / p.case.block)
+    yield "tail_left_out", lambda p: _total(p.inputs["x"][:, :-1])
+    yield "tail_left_out", lambda p: _total(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
+    yield "only_one_block", lambda p: _total(p.inputs["x"][:, : p.case.block])
+    yield "block_not_accumulated", lambda p: _total(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :])
+    yield "block_counted_again", _sums_of_running_sums
+    yield "lanes_apart", lambda p: _total(p.inputs["x"][:, :: p.case.block])
+    yield "same_row", lambda p: _total(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+
+
+def _total(x: np.ndarray, scale: float = 1.0) -> Outputs:
+    return {"y": x.sum(axis=1) * scale}
+
+
+def _sums_of_running_sums(p: Plan) -> Outputs:
+    """The lanes keep their sums, and all of them are added to the result after every block."""
+    steps = -(-p.case.N // p.case.block)
+    often = steps - np.arange(p.case.N) // p.case.block
+    return _total(p.inputs["x"] * often)
+
+
+EXERCISES = {"04a": (Part(ROW_SUM, _row_sum, _models),)}
