@@ -4,38 +4,27 @@ fails with its cause."""
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 from pathlib import Path
 
 import pytest
 
 import course_lib
 from course_lib import catalog, paths, workspace
+from course_lib.authoring import mutants, verdicts
 from course_lib.grading.causes import CAUSES
 from course_lib.grading.check import check
 from course_lib.grading.runner import Limits
 
 HERE = Path(__file__).parent
+PAGE = verdicts.PAGE.read_text(encoding="utf-8") if verdicts.PAGE.exists() else ""
 EXERCISES = list(catalog.exercises().values())
 # a GPU's first case has to be compiled before it can hang
 SHORT = dataclasses.replace(Limits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
 UNREADABLE_CAUSES = {"undefined_name", "not_allowed", "no_kernel", "no_function"}
 
 
-def mutants():
-    return [
-        pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}")
-        for exercise in EXERCISES
-        for entry in tomllib.loads((HERE / "mutants" / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
-    ]
-
-
-def mutated(exercise, entry) -> str:
-    prose, imports, text = workspace.solution_text(exercise).partition("\nimport ")
-    for find, replacement in entry["edits"]:
-        assert text.count(find) == 1, f"{entry['id']}: {find!r} stands {text.count(find)} times in the solution's code"
-        text = text.replace(find, replacement)
-    return prose + imports + text
+MUTANTS = [pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}") for exercise, entry in mutants.every()]
+SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdicts.chosen().items()}
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
@@ -60,20 +49,29 @@ def test_a_right_but_different_kernel_passes(file, seed):
     assert verdict.status == "pass", verdict.message + verdict.printed
 
 
-@pytest.mark.parametrize(("exercise", "entry"), mutants())
+@pytest.mark.parametrize(("exercise", "entry"), MUTANTS)
 def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
-    file = tmp_path / "mutant.py"
-    file.write_text(mutated(exercise, entry), encoding="utf-8")
+    file = tmp_path / verdicts.FILE
+    file.write_text(mutants.text_of(exercise, entry), encoding="utf-8")
     verdict = check(exercise, file, limits=SHORT if entry.get("slow") else None)
     assert verdict.status in ("fail", "error"), "the mutant survived"
-    expected = entry.get(f"cause_{verdict.mode}", entry["cause"])
+    expected = entry.get(f"cause_{course_lib.MODE}", entry["cause"])
     assert verdict.cause == expected, f"{verdict.cause}: {verdict.message}"
     assert verdict.message
+    if course_lib.MODE == "cpu" and (cause := SHOWN.get((exercise.id, entry["id"]))):
+        shown = verdicts.section(cause, exercise, entry, verdict.message)
+        assert shown in PAGE, f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
+
+
+def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
+    sections = [line.split(":")[0].removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
+    assert sections[: len(SHOWN)] == sorted(SHOWN.values())
+    assert f"| all | {len(MUTANTS)} |" in PAGE
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_every_exercise_has_mutants_and_a_variant(exercise):
-    entries = tomllib.loads((HERE / "mutants" / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
+    entries = mutants.of(exercise)
     assert len(entries) >= 3 and len({e["id"] for e in entries}) == len(entries)
     assert {
         cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
