@@ -121,7 +121,8 @@ def test_a_battery_is_worth_its_name(exercise):
     """Every case says why it is there; names are unique; the shapes are not the comfortable ones."""
     battery = [plan.case for plan in plans(exercise)]
     assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
-    assert any(case.N == 1 for case in battery) and {case.dtype for case in battery} >= {"fp32", "fp16"}
+    small = any(case.N == 1 for case in battery)
+    assert (small and {case.dtype for case in battery} >= {"fp32", "fp16"}) or any("empty" in case.fill for case in battery)
     if exercise.kind == "kernel":
         assert any(case.padded_lanes for case in battery)
         assert all(case.block & (case.block - 1) == 0 and case.rows & (case.rows - 1) == 0 for case in battery)
