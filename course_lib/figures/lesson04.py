@@ -52,7 +52,7 @@ def roofline(device: Device, intensities: Mapping[str, float], measured: Mapping
         )
         axes.annotate(name, (intensity, speed / 1e12), (9, -11), textcoords="offset points")
     axes.text(
-        1.0, 0.02, f"roof: data sheet of the {device.name}; diamonds: {source}", transform=axes.transAxes, ha="right", color=style.QUIET
+        1.0, 0.02, f"roof: data sheet of the {device.name}\ndiamonds: {source}", transform=axes.transAxes, ha="right", color=style.QUIET
     )
     axes.set(xscale="log", yscale="log", xlabel="arithmetic intensity in FLOP a byte", ylabel="TFLOP/s", xlim=(0.02, 4000), ylim=(0.1, 150))
     axes.set_title("A norm stands far left of the ridge: only bytes cost time")
