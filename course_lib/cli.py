@@ -150,6 +150,20 @@ def doctor() -> int:
 
 
 @app.command()
+def bench(
+    kind: Annotated[str, typer.Argument(help="forward, backward, statistics, or all.", metavar="KIND")] = "all",
+    stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Also draw time over floor into this PNG file; of `all`, one file a kind.")] = None,
+) -> int:
+    """Time the course's kernels against PyTorch's, over the floor of this GPU, and save what came out."""
+    from course_lib import bench_command
+
+    for line in bench_command.run(kind, stored=stored, plot=plot):
+        print(line, flush=True)  # plain: a table of numbers that other programs may read
+    return 0
+
+
+@app.command()
 def update() -> int:
     """Bring the course up to date. What you wrote stays as it is."""
     from course_lib.update import update as bring_up_to_date

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import course_lib
 from course_lib import catalog, cli, paths, progress, workspace
 from course_lib.errors import CourseError
 from course_lib.grading import runner
@@ -340,3 +341,23 @@ def test_status_imports_neither_torch_nor_triton():
 def test_the_entry_point_is_the_one_that_pyproject_installs():
     text = (Path(paths.ROOT) / "pyproject.toml").read_text()
     assert 'course = "course_command:main"' in text
+
+
+# ---- bench -------------------------------------------------------------------------------------------------------------
+
+
+def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
+    code, printed, _ = command("bench", "backward", "--stored", "--plot", str(tmp_path / "out" / "b.png"))
+    assert code == 0 and "layer_norm_backward persistent" in printed and "time over floor" in printed
+    assert (tmp_path / "out" / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_bench_refuses_in_words(command):
+    code, _, said = command("bench", "sideways")
+    assert code == cli.BAD_REQUEST and "There are: forward, backward, statistics, all" in said
+
+
+@pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is a GPU to measure on")
+def test_bench_without_a_gpu_measures_nothing(command):
+    code, printed, said = command("bench", "forward")
+    assert code == cli.BAD_REQUEST and not printed and "measuring needs a GPU" in said
