@@ -1,0 +1,234 @@
+"""Mean and variance of streamed rows as kernels, in two sweeps and by Welford: inputs that find their bugs, wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+
+import numpy as np
+
+from course_lib.grading import tolerance
+from course_lib.grading.cases import Case
+from course_lib.grading.making import divide_by, expect, matrix, placed, statistic
+from course_lib.grading.plan import Model, Outputs, Part, Plan
+
+_COMMON = (
+    Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 05, two full blocks", fill="worked"),
+    Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
+    Case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", mean=-2.0),
+    Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
+    Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
+    Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
+    Case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one", mean=1.0, std=2.0),
+    Case("small spread", 3, 100, 32, "std 0.001 around 0", std=0.001),
+    Case("constant row", 2, 40, 16, "the variance is 0, the mean is not", fill="constant", mean=100.5),
+    Case("mean 1000", 8, 768, 256, "the mean is 1000 times the spread", mean=1e3),
+    Case("mean 10000", 8, 255, 64, "the mean is 10000 times the spread", mean=1e4),
+    Case("fp16", 3, 129, 64, "half precision, mean 3", dtype="fp16", mean=3.0),
+    Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
+    Case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case("bf16", 3, 127, 32, "bfloat16, mean 3", dtype="bf16", mean=3.0),
+    Case("sliced", 4, 50, 16, "x is a slice of a wider matrix: rows are farther apart than N", mean=2.0, layout="sliced"),
+    Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+)
+TWO_PASS = _COMMON
+WELFORD = (
+    *_COMMON,
+    Case("mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", mean=4.0),
+    Case("drifting lanes", 3, 200, 64, "the mean of each lane differs from the mean of the row", std=3.0, mean=-1.0, fill="drifting"),
+)
+
+
+def _two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    """var: its own roundings, and the square of the mean's error, which the deviations contain."""
+    return _statistics(case, kernel, rng, lambda size, var: var + tolerance.K * tolerance.UNIT * size**2)
+
+
+def _welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
+    return _statistics(case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2)
+
+
+def _statistics(case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Plan:
+    x = matrix(case, rng)
+    if case.fill == "drifting":  # a wave whose period is the block: what a lane sees is all alike
+        x = (x + 8 * np.sin(2 * np.pi * np.arange(case.N) / case.block)).astype(x.dtype)
+    tensors = (placed("x", case, x, spare=3), statistic("mean", case), statistic("var", case))
+    arguments = (*(("tensor", t.name) for t in tensors), ("int", tensors[0].strides[0]), ("int", case.N))
+    x64 = x.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        mean = x64.mean(axis=1)
+        var = ((x64 - mean[:, None]) ** 2).mean(axis=1)
+        size = np.abs(x64).mean(axis=1)
+        infinite = case.fill == "inf row"  # its mean is Inf by one right algorithm and NaN by another
+        expected = {"mean": expect(mean, size, "fp32", infinite=infinite), "var": expect(var, terms(size, var), "fp32", infinite=infinite)}
+    return Plan(case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64})
+
+
+# ---- wrong formulas of both
+
+
+def _saved(mean: np.ndarray, var: np.ndarray) -> Outputs:
+    return {"mean": mean, "var": var}
+
+
+def _finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
+    """Right mean and M2, and then something wrong: from (plan, mean, M2) to what is saved."""
+    yield "unbiased_variance", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "N-1"))
+    yield "not_divided", lambda p, mean, M2: _saved(mean, M2)
+    yield "not_divided", lambda p, mean, M2: _saved(mean * p.case.N, M2 / p.case.N)
+    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "BLOCK"))
+    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "lanes"))
+    yield "std_for_var", lambda p, mean, M2: _saved(mean, np.sqrt(M2 / p.case.N))
+    yield "rstd_for_var", lambda p, mean, M2: _saved(mean, 1 / np.sqrt(M2 / p.case.N))
+    for eps in (1e-5, 1e-6, 1e-8, 1e-12):
+        yield "rstd_for_var", lambda p, mean, M2, eps=eps: _saved(mean, 1 / np.sqrt(M2 / p.case.N + eps))
+    yield "outputs_swapped", lambda p, mean, M2: _saved(M2 / p.case.N, mean)
+
+
+def _two_pass_models() -> Iterator[tuple[str, Model]]:
+    for cause, finish in _finishes():
+        yield cause, lambda p, finish=finish: finish(p, *_sums(p))
+    yield "padding_in_variance", lambda p: _two_sweeps(p, padding=True)
+    for mean_divisor, var_divisor, padding in product(("N", "BLOCK", "lanes", "1"), ("N", "BLOCK", "lanes", "1"), (False, True)):
+        if (mean_divisor, var_divisor) != ("N", "N"):
+            yield "divisor", lambda p, m=mean_divisor, v=var_divisor, z=padding: _two_sweeps(p, m, v, z)
+    for which in ("both", "mean", "variance"):
+        yield "block_not_accumulated", lambda p, which=which: _two_sweeps(p, last_block=which)
+        yield "block_not_accumulated", lambda p, which=which: _two_sweeps(p, last_block=which, padding=True)
+    yield "mean_not_subtracted", lambda p: _saved(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1))
+    yield "deviation_not_squared", lambda p: _saved(p.inputs["x"].mean(axis=1), np.abs(_deviation(p)).mean(axis=1))
+    yield "deviation_not_squared", lambda p: _saved(p.inputs["x"].mean(axis=1), 0 * p.inputs["x"][:, 0])
+    for sign in (1, -1):
+        yield (
+            "variance_terms",
+            lambda p, s=sign: _saved(p.inputs["x"].mean(axis=1), s * ((p.inputs["x"] ** 2).mean(axis=1) - p.inputs["x"].mean(axis=1))),
+        )
+
+
+def _deviation(p: Plan) -> np.ndarray:
+    return p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True)
+
+
+def _sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
+    """The right mean and M2."""
+    return p.inputs["x"].mean(axis=1), (_deviation(p) ** 2).sum(axis=1)
+
+
+def _two_sweeps(p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, last_block: str = "") -> Outputs:
+    x = p.inputs["x"]
+    last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
+    mean = (last if last_block in ("both", "mean") else x).sum(axis=1) / divide_by(p, mean_divisor)
+    squares = (((last if last_block in ("both", "variance") else x) - mean[:, None]) ** 2).sum(axis=1)
+    if padding:
+        squares = squares + p.case.padded_lanes * mean**2
+    return _saved(mean, squares / divide_by(p, var_divisor))
+
+
+# ---- wrong formulas of Welford
+
+
+def _welford_models() -> Iterator[tuple[str, Model]]:
+    for cause, finish in _finishes():
+        yield cause, lambda p, finish=finish: finish(p, *_sums(p))
+    for factor in (0, -1, 2):
+        yield "merge_between", lambda p, f=factor: _merged(p, _lanes(p), between=lambda d, a, b, n: f * d**2 * a * b / n)
+    for between in (
+        lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
+        lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
+    ):  # fmt: skip
+        yield "merge_between", lambda p, between=between: _merged(p, _lanes(p), between=between)
+    for counted, moved, by_count in product((False, True), (False, True), (False, True)):
+        if counted or moved:
+            cause = "mask_missing" if moved else "lane_counts"
+            yield cause, lambda p, c=counted, m=moved, b=by_count: _merged(p, _lanes(p, padding_counts=c, padding_moves=m), by_count=b)
+    for share in (lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n):
+        yield "merge_weights", lambda p, share=share: _merged(p, _lanes(p), share=share)
+    for equal, factor, by_count in product((_equal_counts, _one_each), (1, 0), (False, True)):
+        yield (
+            "merge_weights",
+            lambda p, e=equal, f=factor, c=by_count: _merged(
+                p, e(p, _lanes(p)), between=lambda d, a, b, n: f * d**2 * a * b / n, by_count=c
+            ),
+        )
+    for which in ("old", "new"):
+        yield "welford_product", lambda p, which=which: _merged(p, _lanes(p, which))
+    for count in (
+        lambda k, p: k - 1,
+        lambda k, p: k + 1,
+        lambda k, p: p.case.N,
+        lambda k, p: p.case.block,
+        lambda k, p: 1,
+        lambda k, p: -(-p.case.N // p.case.block),
+    ):
+        yield "welford_count", lambda p, count=count: _merged(p, _lanes(p, count=count))
+    for by_count in (False, True):
+        yield "block_not_accumulated", lambda p, b=by_count: _merged(p, _last_block(p), by_count=b)
+
+
+Partials = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def _lanes(
+    p: Plan, which: str = "both", count: Callable = lambda k, p: k, padding_counts: bool = False, padding_moves: bool = False
+) -> Partials:
+    """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, or the padding."""
+    x, block = p.inputs["x"], p.case.block
+    M, N = x.shape
+    padded = np.concatenate([x, np.zeros((M, p.case.padded_lanes))], axis=1)
+    n, mean, M2 = (np.zeros((M, block)) for _ in range(3))
+    for start in range(0, N, block):
+        inside = np.arange(start, start + block) < N
+        here = padded[:, start : start + block]
+        n = n + (inside | padding_counts)
+        old = np.where(inside | padding_moves, here - mean, 0.0)
+        moved = mean + old / np.maximum(count(n, p), 1.0)
+        new = here - moved
+        mean, M2 = moved, M2 + {"both": old * new, "old": old * old, "new": np.where(inside | padding_moves, new * new, 0.0)}[which]
+    return n, mean, M2
+
+
+def _equal_counts(p: Plan, lanes: Partials) -> Partials:
+    return np.full_like(lanes[0], -(-p.case.N // p.case.block)), lanes[1], lanes[2]
+
+
+def _one_each(p: Plan, lanes: Partials) -> Partials:
+    return np.ones_like(lanes[0]), lanes[1], lanes[2]
+
+
+def _last_block(p: Plan) -> Partials:
+    """What the lanes hold if they begin anew with every block."""
+    x, block = p.inputs["x"], p.case.block
+    last = x[:, (x.shape[1] - 1) // block * block :]
+    empty = np.zeros((x.shape[0], block - last.shape[1]))
+    return np.concatenate([np.ones_like(last), empty], axis=1), np.concatenate([last, empty], axis=1), np.zeros((x.shape[0], block))
+
+
+def _merged(
+    p: Plan, lanes: Partials, *, share: Callable = lambda a, b, n: b / n, between: Callable = lambda d, a, b, n: d**2 * a * b / n, by_count: bool = False
+) -> Outputs:  # fmt: skip
+    """The lanes merged as the interpreter's tree does it, lane i with lane i + half. A right merge does not depend on the tree."""
+    n, mean, M2 = lanes
+    while n.shape[1] > 1:
+        half = n.shape[1] // 2
+        (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = ((part[:, :half], part[:, half:]) for part in (n, mean, M2))
+        n, d = n_a + n_b, mean_b - mean_a
+        some = np.maximum(n, 1)
+        mean, M2 = mean_a + d * share(n_a, n_b, some), M2_a + M2_b + between(d, n_a, n_b, some)
+    return _saved(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
+
+
+def _has_empty_lanes(case: Case) -> bool:
+    return case.block > case.N
+
+
+def _far_from_zero(case: Case) -> bool:
+    return abs(case.mean) >= 10 * case.std or case.fill == "constant" or case.N == 1
+
+
+EXERCISES = {
+    "05a": (Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),),
+    "05b": (Part(WELFORD, _welford, _welford_models, traits=(("empty_partial", _has_empty_lanes), ("cancellation", _far_from_zero))),),
+}

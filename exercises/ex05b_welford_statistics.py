@@ -1,0 +1,41 @@
+"""Exercise 05b: mean and variance of long rows in one sweep, by Welford in every lane and a merge of the lanes.
+
+One program takes one row of N columns, BLOCK columns a step. Each lane keeps three numbers of the columns that it has
+seen: how many (count), their mean, and M2, the sum of their squared deviations from that mean. After the sweep tl.reduce
+merges the BLOCK lanes into one, by the function merge, which takes two partial statistics and returns that of both
+together.
+
+Save mean and var = M2 / N, one a row. N need not be a multiple of BLOCK, and may be smaller than it: some lanes then never
+see an element, and merge meets two sides with a count of 0. Columns lie next to one another; rows are stride_x elements
+apart, and row * stride_x can pass 2^31. Compute in fp32 whatever the dtype of x. The mean may be 10000 times the standard
+deviation.
+
+The course launches the kernel for you. Check with the panel in lesson 05, or with `course check 05b` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def merge(n_a, mean_a, M2_a, n_b, mean_b, M2_b):
+    # YOUR CODE, about 5 lines: n, mean and M2 of both sides together. Both may be empty: which division is 0 / 0
+    # then?
+    return n, mean, M2
+
+
+@triton.jit
+def welford_kernel(
+    x_ptr, mean_ptr, var_ptr,
+    stride_x,               # elements between rows
+    N,
+    BLOCK: tl.constexpr,    # columns a step, a power of two
+):
+    row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
+    # YOUR CODE, about 3 lines: count, mean and M2 of every lane, in fp32, before it has seen anything.
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        mask = cols < N
+        # YOUR CODE, about 5 lines: Load the block as fp32. In each lane: one more element, unless it lies past column
+        # N; the mean moves, M2 grows.
+    # YOUR CODE, about 3 lines: Merge the lanes, and save mean and var of this row.

@@ -1,0 +1,49 @@
+"""Exercise 05a: mean and variance of long rows, in two sweeps.
+
+One program takes one row of N columns. The row may be longer than BLOCK, so the program sweeps over it block by block:
+once for the mean, and once more for
+
+    var = the mean of (x - mean)^2        divided by N, not N - 1
+
+Save mean and var, one a row. N need not be a multiple of BLOCK. Columns lie next to one another; rows are stride_x
+elements apart, and row * stride_x can pass 2^31. Compute in fp32 whatever the dtype of x. The mean may be 10000 times
+the standard deviation, and var must be right all the same.
+
+The course launches the kernel for you. Check with the panel in lesson 05, or with `course check 05a` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def two_pass_kernel(
+    x_ptr, mean_ptr, var_ptr,
+    stride_x,               # elements between rows
+    N,
+    BLOCK: tl.constexpr,    # columns a step, a power of two
+):
+    row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
+    # BEGIN SOLUTION
+    #: First sweep. Every lane adds up its own columns of the row, in fp32; after the loop the lanes are added up once. mean.
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32)
+    mean = tl.sum(total, axis=0) / N
+    # END SOLUTION
+    # BEGIN SOLUTION
+    #: Second sweep. Load the blocks again and add up squared deviations, lane by lane. What does x - mean hold past column N? var.
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32)
+        deviation = tl.where(cols < N, x - mean, 0.0)
+        squares += deviation * deviation
+    var = tl.sum(squares, axis=0) / N
+    # END SOLUTION
+    # BEGIN SOLUTION
+    #: Save both for this row.
+    tl.store(mean_ptr + row, mean)
+    tl.store(var_ptr + row, var)
+    # END SOLUTION
