@@ -12,7 +12,7 @@ from course_lib.bench import measurement
 from course_lib.errors import CourseError
 from course_lib.files import write_atomic
 
-KINDS = ("forward", "backward", "statistics")
+KINDS = ("forward", "backward", "long_rows", "statistics")
 
 
 def run(kind: str, *, stored: bool = False, plot: Path | None = None) -> Iterator[str]:

@@ -151,7 +151,7 @@ def doctor() -> int:
 
 @app.command()
 def bench(
-    kind: Annotated[str, typer.Argument(help="forward, backward, statistics, or all.", metavar="KIND")] = "all",
+    kind: Annotated[str, typer.Argument(help="forward, backward, long_rows, statistics, or all.", metavar="KIND")] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw time over floor into this PNG file; of `all`, one file a kind.")] = None,
 ) -> int:

@@ -61,7 +61,7 @@ def _measure_row_length(result: Measurement, M: int, N: int) -> None:
     inputs = [torch.randn(M, N, device="cuda", dtype=torch.float16) + 1 for _ in range(count)]
     w, b = torch.rand(N, device="cuda", dtype=torch.float16) + 0.5, torch.randn(N, device="cuda", dtype=torch.float16)
     residual = torch.randn(M, N, device="cuda", dtype=torch.float16)
-    floor = _floor(inputs)
+    floor = floor_us(inputs)
     providers: dict[tuple[str, str], tuple[Call, int]] = {
         ("layer_norm", "blocked"): (lambda x: layer_norm_forward(x, w, b, _EPS, algorithm="blocked")[0], 2),
         ("layer_norm", "resident"): (lambda x: layer_norm_forward(x, w, b, _EPS, algorithm="resident")[0], 2),
@@ -89,7 +89,7 @@ def _measure_row_length(result: Measurement, M: int, N: int) -> None:
         )
 
 
-def _floor(inputs: list[torch.Tensor]) -> float:
+def floor_us(inputs: list[torch.Tensor]) -> float:
     """Reads one matrix and writes one, over flat views: a clone of 5120 or 15872 columns takes a fifth longer than its bytes."""
     flat = [x.view(-1) for x in inputs]
     target = torch.empty_like(flat[0])

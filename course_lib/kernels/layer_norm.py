@@ -20,7 +20,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table
+from course_lib.kernels import launch_table, split_row
 
 
 @triton.jit
@@ -121,7 +121,7 @@ def layer_norm_forward(
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
-        algorithm: "resident", "blocked", or "auto" for resident up to 32768 columns.
+        algorithm: "resident", "blocked", "split" (split_row.py), or "auto" for resident up to 32768 columns and split above.
 
     Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
@@ -134,7 +134,9 @@ def layer_norm_forward(
     if M == 0:
         return y, mean, rstd
     if algorithm == "auto":
-        algorithm = "resident" if N <= launch_table.RESIDENT_LIMIT else "blocked"
+        algorithm = "resident" if N <= launch_table.RESIDENT_LIMIT else "split" if split_row.fits(x) else "blocked"
+    if algorithm == "split":
+        return split_row.split_forward(x, w, b, eps, centred=True)
     # an absent w or b still needs a pointer of some dtype; x stands in and is never read through it
     arguments = (x, y, x if w is None else w.contiguous(), x if b is None else b.contiguous(), mean, rstd)
     strides = (x.stride(0), x.stride(1), y.stride(0), y.stride(1))
@@ -148,5 +150,5 @@ def layer_norm_forward(
         _, block, num_warps = launch_table.blocked(N)
         layer_norm_blocked_kernel[(M,)](*arguments, *strides, N, eps, **present, BLOCK=block, num_warps=num_warps)
     else:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be 'resident', 'blocked' or 'auto'")
+        raise ValueError(f"algorithm is {algorithm!r}; it can be 'resident', 'blocked', 'split' or 'auto'")
     return y, mean, rstd

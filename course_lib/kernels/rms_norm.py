@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table
+from course_lib.kernels import launch_table, split_row
 
 
 @triton.jit
@@ -99,7 +99,7 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
-        algorithm: "resident", "blocked", or "auto" for resident up to 32768 columns.
+        algorithm: "resident", "blocked", "split" (split_row.py), or "auto" for resident up to 32768 columns and split above.
 
     Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
@@ -111,7 +111,10 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
     if M == 0:
         return y, rstd
     if algorithm == "auto":
-        algorithm = "resident" if N <= launch_table.RESIDENT_LIMIT else "blocked"
+        algorithm = "resident" if N <= launch_table.RESIDENT_LIMIT else "split" if split_row.fits(x) else "blocked"
+    if algorithm == "split":
+        y, _, rstd = split_row.split_forward(x, w, None, eps, centred=False)
+        return y, rstd
     if algorithm == "resident":
         _launch_resident(x, None, None, y, w, rstd, eps)
     elif algorithm == "blocked":
@@ -121,28 +124,30 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
             HAS_W=w is not None, BLOCK=block, num_warps=num_warps,
         )  # fmt: skip
     else:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be 'resident', 'blocked' or 'auto'")
+        raise ValueError(f"algorithm is {algorithm!r}; it can be 'resident', 'blocked', 'split' or 'auto'")
     return y, rstd
 
 
 def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, in one kernel.
+    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, in one kernel up to 32768 columns, in two above.
 
     Args:
-        x, residual: shape (M, N), 1 <= N <= 32768, fp32, fp16, bf16 or fp64, any strides.
+        x, residual: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
 
     Returns: total and y, of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the shapes of x and residual differ or N is too long.
+    Raises: ValueError if the shapes of x and residual differ.
     """
     if x.shape != residual.shape:
         raise ValueError(f"x has shape {tuple(x.shape)} and residual {tuple(residual.shape)}; they must be the same")
     M, N = x.shape
+    if N > launch_table.RESIDENT_LIMIT:  # two kernels: a split row's chunks would each have to wait with the sum in registers
+        total = x + residual
+        return total, *rms_norm_forward(total, w, eps)
     total = torch.empty((M, N), dtype=x.dtype, device=x.device)
     y = torch.empty_like(total)
     rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
-    launch_table.resident(N)  # refuses a row that is too long even when M is 0
     if M > 0:
         _launch_resident(x, residual, total, y, w, rstd, eps)
     return total, y, rstd

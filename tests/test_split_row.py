@@ -1,0 +1,102 @@
+"""Rows split over programs: values, fixed bits, and a wait that ends in whatever order the programs start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import course_lib
+from course_lib import functional, reference
+from course_lib.interpreter import schedule
+from course_lib.kernels import launch_table, split_row
+from course_lib.kernels.layer_norm import layer_norm_forward
+from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
+
+DEVICE = course_lib.DEVICE
+CPU = pytest.mark.skipif(course_lib.MODE != "cpu", reason="interleaves programs in the interpreter")
+
+
+def make(shape, dtype=torch.float32, seed=0, mean=3.0):
+    return (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) + mean).to(dtype).to(DEVICE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 17), (2, 40), (5, 257), (1, 20000)])
+def test_both_norms_match_the_specification(shape, dtype):
+    x, w, b = make(shape, dtype), make(shape[1], dtype, 1, 0.5), make(shape[1], dtype, 2, 0.0)
+    y, mean, rstd = layer_norm_forward(x, w, b, 1e-5, algorithm="split")
+    want = reference.layer_norm(x, w, b, 1e-5)
+    tolerance = {torch.float16: 2e-3, torch.float32: 2e-5, torch.float64: 2e-5}[dtype]
+    assert y.dtype == x.dtype and np.allclose(reference.float64(y), want.y, rtol=tolerance, atol=10 * tolerance)
+    assert np.allclose(reference.float64(mean), want.mean, rtol=1e-5) and np.allclose(reference.float64(rstd), want.rstd, rtol=1e-4)
+    y, rstd = rms_norm_forward(x, w, 1e-5, algorithm="split")
+    want = reference.rms_norm(x, w, 1e-5)
+    assert np.allclose(reference.float64(y), want.y, rtol=tolerance, atol=tolerance)
+    assert np.allclose(reference.float64(rstd), want.rstd, rtol=1e-5)
+
+
+def test_a_mean_far_from_zero_loses_nothing():
+    x = make((2, 3000), mean=1e4)
+    _, _, rstd = layer_norm_forward(x, None, None, 1e-5, algorithm="split")
+    assert np.allclose(reference.float64(rstd), reference.layer_norm(x).rstd, rtol=2e-3)
+
+
+def test_a_row_has_the_same_bits_in_every_batch():
+    x = make((6, 300), torch.float16)
+    whole, _, _ = layer_norm_forward(x, None, None, 1e-5, algorithm="split")
+    for rows in (slice(0, 1), slice(3, 5), slice(5, 6)):
+        part, _, _ = layer_norm_forward(x[rows], None, None, 1e-5, algorithm="split")
+        assert torch.equal(part, whole[rows])
+
+
+def test_a_bad_row_stays_alone_and_strides_are_minded():
+    wide = make((8, 120))
+    wide[1, 7] = float("nan")
+    x = wide[:4, ::2].t().contiguous().t()  # unit stride between rows
+    y, _, _ = layer_norm_forward(x, None, None, 1e-5, algorithm="split")
+    assert y[[0, 2, 3]].isfinite().all()
+    assert np.allclose(reference.float64(y[2:]), reference.layer_norm(x[2:]).y, atol=1e-5)
+
+
+def test_no_length_is_refused_by_the_public_functions():
+    N = launch_table.RESIDENT_LIMIT + 5
+    x, r, w = make((2, N), torch.float16), make((2, N), torch.float16, 1, 0.0), make(N, torch.float16, 2, 0.5)
+    assert np.allclose(reference.float64(functional.layer_norm(x, (N,), w)), reference.layer_norm(x, w).y, atol=1e-2, rtol=2e-3)
+    total, y, _ = add_rms_norm_forward(x, r, w, 1e-5)
+    assert torch.equal(total, x + r) and np.allclose(reference.float64(y), reference.rms_norm(total, w).y, atol=1e-2, rtol=2e-3)
+    assert layer_norm_forward(x[:0], None, None, 1e-5)[0].shape == (0, N)
+
+
+def launched(seed: int, resident: int, M: int = 3, N: int = 40) -> tuple[schedule.Schedule, torch.Tensor]:
+    x = make((M, N))
+    y, mean, rstd = torch.empty_like(x), torch.empty(M), torch.empty(M)
+    partial, counter = torch.full((M, 3, 2), float("nan")), torch.zeros(M + 1, dtype=torch.int32)
+    outcome = schedule.run(
+        split_row.split_row_forward_kernel, (M * 3,), x, y, x, x, mean, rstd, partial, counter, N, 1, N, M, N, 1e-5,
+        seed=seed, resident=resident, CENTRED=True, HAS_W=False, HAS_B=False, CHUNKS=3, CHUNKS_2=4, BLOCK=16,
+    )  # fmt: skip
+    return outcome, y
+
+
+@CPU
+@pytest.mark.parametrize("resident", [3, 4, 9])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_race_and_no_deadlock_in_any_order_tried(seed, resident):
+    """Programs start in an order that the seed draws; room for one row's chunks is enough."""
+    outcome, y = launched(seed, resident)
+    assert outcome.complete and not outcome.findings, outcome.findings
+    assert torch.equal(y, launched(0, 9)[1])
+
+
+@CPU
+def test_with_less_room_than_a_row_has_chunks_it_would_hang_and_the_scheduler_says_so():
+    outcome, _ = launched(0, 2)
+    assert outcome.deadlock is not None
+
+
+def test_a_device_too_small_for_a_row_is_refused(monkeypatch):
+    monkeypatch.setattr(split_row, "fits", lambda x: False)
+    with pytest.raises(ValueError, match="more than this device has multiprocessors"):
+        layer_norm_forward(make((1, 40)), None, None, 1e-5, algorithm="split")
+    assert layer_norm_forward(make((1, 40000)), None, None, 1e-5)[0].isfinite().all()
