@@ -10,6 +10,7 @@ from course_lib.kernels import launch_table
 from course_lib.kernels.layer_norm_backward import layer_norm_backward_persistent_kernel
 from course_lib.kernels.rms_norm_backward import rms_norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
+from course_lib.kernels.split_row_backward import split_row_backward_kernel
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(course_lib.MODE != "cpu", reason="the tables are checked where nothing else compiles")]
 # a table line, by a row length it serves; multiples of 16 and others are launched differently
@@ -47,4 +48,16 @@ def test_the_split_row_kernel_does_not_spill(centred, dtype):
         x, sums = Pointer(dtype), Pointer("fp32")
         arguments = [x, x, x, x, sums, sums, sums, Pointer("int32"), N, 1, N, 16, N, 1e-5]
         report = compile_report(split_row_forward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
+        assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+@pytest.mark.parametrize("centred", [True, False])
+def test_the_split_row_backward_does_not_spill(centred, dtype):
+    for N, arch in [(16384, "sm_80"), (16384, "sm_90"), (16384, "sm_100"), (262144, "sm_90"), (100001, "sm_90")]:
+        launch = launch_table.split_backward(N, centred, 2 if dtype == "fp16" else 4)
+        constexprs = {"CENTRED": centred, "HAS_W": True, "CHUNKS": launch.chunks, "CHUNKS_2": 64, "BLOCK": launch.block}
+        x, sums = Pointer(dtype), Pointer("fp32")
+        arguments = [x, x, x, sums, sums, x, sums, sums, sums, Pointer("int32"), N, 1, N, 1, N, 1000, N, 132]
+        report = compile_report(split_row_backward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"

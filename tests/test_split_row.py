@@ -9,7 +9,7 @@ import torch
 import course_lib
 from course_lib import functional, reference
 from course_lib.interpreter import schedule
-from course_lib.kernels import launch_table, split_row
+from course_lib.kernels import launch_table, split_row, split_row_backward
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 
@@ -100,3 +100,34 @@ def test_a_device_too_small_for_a_row_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="more than this device has multiprocessors"):
         layer_norm_forward(make((1, 40)), None, None, 1e-5, algorithm="split")
     assert layer_norm_forward(make((1, 40000)), None, None, 1e-5)[0].isfinite().all()
+
+
+# ---- backward ----------------------------------------------------------------------------------------------------------
+
+
+def backward(seed: int, resident: int, M: int = 4, N: int = 40, groups: int = 2) -> tuple[schedule.Schedule, list[torch.Tensor]]:
+    x, dy = make((M, N)), make((M, N), seed=1, mean=0.0)
+    _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
+    dx, partial = torch.empty_like(x), torch.full((2, groups, N), float("nan"))
+    sums, counter = torch.full((M, 3, 2), float("nan")), torch.zeros(M + 1, dtype=torch.int32)
+    outcome = schedule.run(
+        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx, partial[0], partial[1], sums, counter,
+        N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False, CHUNKS=3, CHUNKS_2=4, BLOCK=16,
+    )  # fmt: skip
+    return outcome, [dx, partial[0].sum(0), partial[1].sum(0)]
+
+
+@CPU
+@pytest.mark.parametrize("resident", [3, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_backward_exchange_has_no_race_and_no_deadlock_in_any_order_tried(seed, resident):
+    outcome, results = backward(seed, resident)
+    assert outcome.complete and not outcome.findings, outcome.findings
+    want = reference.layer_norm_vjp(make((4, 40), seed=1, mean=0.0), make((4, 40)))
+    for got, first, exact in zip(results, backward(0, 6)[1], want, strict=True):
+        assert torch.equal(got, first) and np.allclose(reference.float64(got), exact, atol=1e-5)
+
+
+@CPU
+def test_the_backward_exchange_hangs_with_less_room_than_a_group_and_the_scheduler_says_so():
+    assert backward(0, 2)[0].deadlock is not None

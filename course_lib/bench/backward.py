@@ -2,7 +2,7 @@
 
     python -m course_lib.bench.backward       measures on this machine's GPU, saves, prints a table
 
-Each row has op ("layer_norm_backward", "rms_norm_backward"), provider ("persistent", "two-stage", "locked", "columns", "torch",
+Each row has op ("layer_norm_backward", "rms_norm_backward"), provider ("persistent", "split", "two-stage", "locked", "columns", "torch",
 "compile"), M, N, dtype, us (device time of one call: dx, dw and db), gbps (the least bytes a backward pass can move, 3 M N
 elements, over that time) and over_floor (time over the fastest elementwise pass over as many bytes, same run).
 """
@@ -114,7 +114,7 @@ def _providers(N: int, w: torch.Tensor, b: torch.Tensor, compiled: bool) -> dict
 
     calls: dict[tuple[str, str], Call] = {}
     fits = N <= launch_table.PERSISTENT_LIMIT
-    for algorithm in (*(("persistent",) if fits else ()), "two-stage", *(("locked",) if fits else ()), "columns"):
+    for algorithm in ("persistent" if fits else "split", "two-stage", *(("locked",) if fits else ()), "columns"):
         calls["layer_norm_backward", algorithm] = lambda i, a=algorithm: layer_norm_backward(i[0], i[1], w, i[2], i[3], algorithm=a)
         if algorithm != "locked":
             calls["rms_norm_backward", algorithm] = lambda i, a=algorithm: rms_norm_backward(i[0], i[1], w, i[3], algorithm=a)

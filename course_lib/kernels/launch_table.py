@@ -144,3 +144,27 @@ def split(N: int) -> Split:
     """
     block = 8192 if N > 2048 else max(16, 1 << (max(N // 2, 1) - 1).bit_length())
     return Split(-(-N // block), block, min(max(block // 1024, 1), 8))
+
+
+class SplitBackward(NamedTuple):
+    """CHUNKS programs of num_warps warps share a row, each owns BLOCK columns; some programs on each multiprocessor."""
+
+    chunks: int
+    block: int
+    num_warps: int
+    programs_a_processor: int
+
+
+def split_backward(N: int, centred: bool, itemsize: int) -> SplitBackward:
+    """The launch of a backward pass whose rows are shared by a group of programs.
+
+    ``centred`` for LayerNorm, which keeps db as well; ``itemsize`` bytes an element of x. Measured on an H100, fp16, 2048 to 8192
+    columns a program, 4 to 16 warps, 1 to 4 programs a multiprocessor. 8192 columns fit the registers where x and dy
+    are prefetched in half precision by 16-byte loads; other rows spill there, and take 4096.
+    """
+    if N <= 2048:
+        block = max(16, 1 << (max(N // 2, 1) - 1).bit_length())
+        return SplitBackward(-(-N // block), block, min(max(block // 512, 1), 8), 1)
+    if N % 16 == 0 and itemsize == 2:
+        return SplitBackward(-(-N // 8192), 8192, 16 if centred else 8, 1)
+    return SplitBackward(-(-N // 4096), 4096, 8, 1)

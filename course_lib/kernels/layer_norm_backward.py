@@ -1,4 +1,4 @@
-"""LayerNorm backward, four ways to the same gradients.
+"""LayerNorm backward, five ways to the same gradients.
 
 With ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)`` over the columns of a row,
 
@@ -13,7 +13,8 @@ elements of x, dy and dx (3 is the least), and what each design does about the s
   passes plus the traffic on the buffers. Who comes first decides the order of the additions, so bits change between runs.
 - persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw and
   db in registers until the end. 3 passes plus 16 P N bytes of partial sums, P programs. No locks, the same bits every time.
-- long rows (N above PERSISTENT_LIMIT): c1 and c2 by rows in one kernel, then dx and the partial sums by columns. 5 passes.
+- columns, for rows of any length: c1 and c2 by rows in one kernel, then dx and the partial sums by columns. 5 passes.
+- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to programs. 3 passes.
 
 mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std = 100).
 fp64 inputs are computed in fp64.
@@ -29,7 +30,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table
+from course_lib.kernels import launch_table, split_row_backward
 from course_lib.kernels.column_sums import column_sums
 
 
@@ -280,7 +281,7 @@ def layer_norm_backward_columns_kernel(
     tl.store(db_partial_ptr + offsets, tl.sum(db, axis=0), mask=cols < N)
 
 
-ALGORITHMS = ("auto", "persistent", "two-stage", "locked", "columns")
+ALGORITHMS = ("auto", "persistent", "split", "two-stage", "locked", "columns")
 
 
 def layer_norm_backward(
@@ -294,7 +295,7 @@ def layer_norm_backward(
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
         bias_dtype: of db; None takes w's dtype, or x's without w.
-        algorithm: one of ALGORITHMS; "auto" is "persistent" up to PERSISTENT_LIMIT columns and "columns" above.
+        algorithm: one of ALGORITHMS; "auto" is "persistent" up to PERSISTENT_LIMIT columns and "split" above.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and ``bias_dtype``.
 
@@ -309,8 +310,14 @@ def layer_norm_backward(
     if M == 0:
         return dx, torch.zeros(N, dtype=w_dtype, device=x.device), torch.zeros(N, dtype=b_dtype, device=x.device)
     if algorithm == "auto":
-        algorithm = "persistent" if N <= launch_table.PERSISTENT_LIMIT else "columns"
-    run = {"persistent": _persistent, "two-stage": _two_stage, "locked": _locked, "columns": _columns}[algorithm]
+        algorithm = "persistent" if N <= launch_table.PERSISTENT_LIMIT else "split" if split_row_backward.fits(x) else "columns"
+    run = {
+        "persistent": _persistent,
+        "split": split_row_backward.split_backward,
+        "two-stage": _two_stage,
+        "locked": _locked,
+        "columns": _columns,
+    }[algorithm]
     dw_partial, db_partial = run(dy, x, None if w is None else w.contiguous(), mean, rstd, dx)
     return dx, *column_sums(dw_partial, db_partial, w_dtype, b_dtype)
 

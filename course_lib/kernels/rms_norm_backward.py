@@ -1,11 +1,11 @@
-"""RMSNorm backward, three ways to the same gradients.
+"""RMSNorm backward, four ways to the same gradients.
 
 With ``xhat = x * rstd``, ``wdy = w * dy`` and ``c1 = mean(xhat * wdy)`` over the columns of a row,
 
     dx = (wdy - xhat * c1) * rstd        dw = sum over rows of dy * xhat
 
 LayerNorm's backward pass without the mean: no c2 and no db, everything else as in layer_norm_backward.py, where the designs
-are described. Passes over M N elements: two-stage 5, persistent 3 plus 8 P N bytes of partial sums, columns 5.
+are described. Passes over M N elements: two-stage 5, persistent and split 3 plus 8 P N bytes of partial sums, columns 5.
 
 Sources: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; derived in lesson 02.
 """
@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table
+from course_lib.kernels import launch_table, split_row_backward
 from course_lib.kernels.column_sums import column_sums
 
 
@@ -197,7 +197,7 @@ def rms_norm_backward_columns_kernel(
     tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
 
 
-ALGORITHMS = ("auto", "persistent", "two-stage", "columns")
+ALGORITHMS = ("auto", "persistent", "split", "two-stage", "columns")
 
 
 def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, algorithm: str = "auto") -> tuple[Tensor, Tensor]:
@@ -207,7 +207,7 @@ def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, 
         dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, an expanded dy's zeros included.
         w: shape (N,), or None for all ones.
         rstd: shape (M,), as the forward pass saved it: fp32, or fp64 for an fp64 x.
-        algorithm: one of ALGORITHMS; "auto" is "persistent" up to PERSISTENT_LIMIT columns and "columns" above.
+        algorithm: one of ALGORITHMS; "auto" is "persistent" up to PERSISTENT_LIMIT columns and "split" above.
 
     Returns: dx of x's shape and dtype, contiguous; dw, shape (N,), in w's dtype (x's without w).
 
@@ -221,8 +221,8 @@ def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, 
     if M == 0:
         return dx, torch.zeros(N, dtype=w_dtype, device=x.device)
     if algorithm == "auto":
-        algorithm = "persistent" if N <= launch_table.PERSISTENT_LIMIT else "columns"
-    run = {"persistent": _persistent, "two-stage": _two_stage, "columns": _columns}[algorithm]
+        algorithm = "persistent" if N <= launch_table.PERSISTENT_LIMIT else "split" if split_row_backward.fits(x) else "columns"
+    run = {"persistent": _persistent, "split": _split, "two-stage": _two_stage, "columns": _columns}[algorithm]
     dw_partial = run(dy, x, None if w is None else w.contiguous(), rstd, dx)
     return dx, column_sums(dw_partial, None, w_dtype)[0]
 
@@ -245,6 +245,10 @@ def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tenso
         HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages, num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial
+
+
+def _split(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:
+    return split_row_backward.split_backward(dy, x, w, None, rstd, dx)[0]
 
 
 def _two_stage(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:

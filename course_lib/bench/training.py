@@ -1,0 +1,126 @@
+"""Lesson 10's transformer at a size where the norm's speed shows: tokens a second, by norm, provider, eager and compiled.
+
+    python -m course_lib.bench.training       measures on this machine's GPU, saves, prints a table
+
+Each row has norm ("layer_norm", "rms_norm"), provider ("ours", "torch", and for RMSNorm "typed": the formula typed op by op, as
+model code often has it), compiled, layers, M (rows a norm sees), N, dtype (of autocast), ms (a training step, median),
+tokens_per_s, and losses (of the first steps, from the same seed; [] where they are not kept).
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+import course_lib
+from course_lib import modules
+from course_lib import transformer as small
+from course_lib.bench import measurement
+from course_lib.bench.measurement import Measurement
+from course_lib.errors import CourseError
+
+KIND = "training"
+SIZE = small.Size(layers=4, heads=16, channels=1024, context=256, batch=64)
+_RATE = 3e-4
+_WARM_UP = 3
+
+
+class TypedRMSNorm(nn.Module):
+    """RMSNorm op by op: cast up, square, mean, add eps, rsqrt, multiply, cast back, multiply by w."""
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x.float()
+        return self.weight * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+
+NORMS: dict[tuple[str, str], Callable[[int], nn.Module]] = {
+    ("layer_norm", "torch"): nn.LayerNorm,
+    ("layer_norm", "ours"): modules.LayerNorm,
+    ("rms_norm", "typed"): TypedRMSNorm,
+    ("rms_norm", "torch"): nn.RMSNorm,
+    ("rms_norm", "ours"): modules.RMSNorm,
+}
+
+
+def latest(steps: int = 30) -> Measurement | None:
+    """Measured now, eager only, where there is a GPU; elsewhere the newest stored measurement, or None if there is none yet."""
+    if course_lib.MODE == "gpu":
+        return measure(steps, compiled=False)
+    try:
+        return measurement.stored(KIND)
+    except CourseError:
+        if list(measurement.paths.BENCH_RESULTS.glob(f"{KIND}-*.json")):
+            raise  # there is one, and it cannot be read
+        return None
+
+
+def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE) -> Measurement:
+    """Train ``steps`` steps with every norm, from one seed, under bf16 autocast.
+
+    Args:
+        compiled: the whole model under torch.compile as well, which takes half a minute a norm.
+
+    Raises: CourseError without a GPU; AssertionError if a norm's loss strays from PyTorch's (a fast wrong norm is not fast).
+    """
+    if course_lib.MODE != "gpu":
+        raise CourseError("measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why.")
+    result = measurement.new(KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW")
+    text = small.encode(small.course_text())
+    for with_compile in (False, True)[: 1 + compiled]:
+        for (norm, provider), make in NORMS.items():
+            losses, ms = _timed(text, make, steps, size, with_compile)
+            row = {"norm": norm, "provider": provider, "compiled": with_compile, "layers": size.layers, "M": size.rows, "N": size.channels}
+            row |= {
+                "dtype": "bf16",
+                "ms": round(ms, 3),
+                "tokens_per_s": round(size.rows / ms * 1e3),
+                "losses": [round(loss, 5) for loss in losses],
+            }
+            result.rows.append(row)
+    for row in result.rows:
+        wanted = next(r for r in result.rows if (r["norm"], r["provider"], r["compiled"]) == (row["norm"], "torch", False))
+        apart = abs(statistics.fmean(row["losses"][-10:]) - statistics.fmean(wanted["losses"][-10:]))
+        assert apart < 0.1, f"{row['norm']} {row['provider']}: the loss ends {apart:.3f} from PyTorch's: not kept"
+    return result
+
+
+def _timed(text: small.Text, make: Callable[[int], nn.Module], steps: int, size: small.Size, compiled: bool) -> tuple[list[float], float]:
+    """Losses, and milliseconds a step: reading a loss waits for the GPU, so a step ends where its loss is read."""
+    model: nn.Module = small.build(text, make, size, device="cuda")
+    if compiled:
+        model = torch.compile(model, dynamic=False)
+    losses, times, since = [], [], time.perf_counter()
+    for loss in small.train(model, text, steps, size, rate=_RATE, autocast=torch.bfloat16):
+        torch.cuda.synchronize()
+        now = time.perf_counter()
+        losses.append(loss)
+        times.append((now - since) * 1e3)
+        since = now
+    return losses, statistics.median(times[_WARM_UP:])
+
+
+def table(result: Measurement) -> str:
+    """One line a norm and provider."""
+    lines = [f"{result.label()}", f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}"]
+    for row in result.rows:
+        how = "compiled" if row["compiled"] else "eager"
+        lines.append(f"{row['norm']:12}{row['provider']:10}{how:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    try:
+        taken = measure()
+    except CourseError as error:
+        sys.exit(f"course: {error}")
+    print(f"saved to {taken.save()}")
+    print(table(taken))
