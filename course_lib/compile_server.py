@@ -88,12 +88,18 @@ class NoKernel(Exception):
     """The text runs, and defines no @triton.jit function of that name."""
 
 
+class NoTool(Exception):
+    """A program that comes with Triton is not there, or does not run. Not the kernel's fault."""
+
+
 class BadArguments(Exception):
     """The kernel's parameters do not fit the arguments."""
 
 
 class Units:
     """The job's source texts as modules: written to files, run, and wired up."""
+
+    kind: type = JITFunction  # what a kernel is in this process
 
     def __init__(self, job: dict, folder: Path):
         self.units, self.name = job["units"], job["name"]
@@ -121,7 +127,7 @@ class Units:
         for unit, space in zip(self.units, self.spaces, strict=True):
             space.update({name: self.decode(value) for name, value in unit["globals"].items()})
         kernel = self.spaces[0].get(self.name)
-        if not isinstance(kernel, JITFunction):
+        if not isinstance(kernel, self.kind):
             raise NoKernel
         return kernel
 
@@ -185,12 +191,14 @@ class _Pointer:
 
 
 def _compile(job: dict, units: Units) -> dict:
+    _path_of("ptxas")
     kernel = units.load()
     target = GPUTarget("cuda", job["arch"], _WARP_SIZE)
     options = {"num_warps": job["num_warps"]} | ({"num_stages": job["num_stages"]} if job["num_stages"] is not None else {})
     source = _specialised(kernel, job, units, make_backend(target), options)
     units.compiling = "compiler"
-    compiled = triton.compile(source, target=target, options=options)
+    with _assembling(lambda ptx: at_call_sites(ptx, units.files[0].name)):
+        compiled = triton.compile(source, target=target, options=options)
     ptx = compiled.asm["ptx"]
     cubin = units.files[0].with_suffix(".cubin")
     cubin.write_bytes(compiled.asm["cubin"])
@@ -230,9 +238,53 @@ def _specialised(kernel: JITFunction, job: dict, units: Units, backend, options:
     return ASTSource(kernel, signature, constexprs, attributes)
 
 
+def _path_of(tool: str) -> str:
+    try:
+        return getattr(triton.knobs.nvidia, tool).path
+    except (RuntimeError, OSError) as missing:
+        raise NoTool(
+            f"the {tool} that comes with Triton cannot run on this machine ({missing}), so nothing can be compiled here. "
+            "Install Triton again: `pip install --force-reinstall --no-deps triton` with the version of constraints.txt."
+        ) from None
+
+
 def _tool(name: str, *arguments: str) -> str:
-    tool = getattr(triton.knobs.nvidia, name).path
-    return subprocess.run([tool, *arguments], capture_output=True, text=True, check=True).stdout
+    try:
+        return subprocess.run([_path_of(name), *arguments], capture_output=True, text=True, check=True).stdout
+    except subprocess.CalledProcessError as failed:
+        words = (failed.stderr or failed.stdout or "").strip().splitlines()[-1:] or [f"exit code {failed.returncode}"]
+        raise NoTool(f"the {name} that comes with Triton cannot read what its compiler made ({words[0]}).") from None
+
+
+@contextlib.contextmanager
+def _assembling(change):
+    """Inside the block ptxas gets ``change(ptx)`` in place of the PTX."""
+
+    def inspect_stages(backend=None, stages=None, options=None, language=None, capability=None):
+        if stages is None:  # asked what this adds to the key of Triton's cache
+            return "course", "course"
+        assemble = stages["cubin"]
+        stages["cubin"] = lambda ptx, metadata: assemble(change(ptx), metadata)
+
+    before = triton.knobs.runtime.add_stages_inspection_hook
+    triton.knobs.runtime.add_stages_inspection_hook = inspect_stages
+    try:
+        yield
+    finally:
+        triton.knobs.runtime.add_stages_inspection_hook = before
+
+
+def at_call_sites(ptx: str, file: str) -> str:
+    """The PTX with the place of inlined code (a ``tl.sum``) replaced by the place in ``file`` that calls it.
+
+    ptxas keeps the innermost place only, and in SASS nothing would lead from a reduction back to the kernel. Only the
+    ``.loc`` directives change, which make no instruction.
+    """
+    numbered = re.search(rf'^\s*\.file\s+(\d+)\s[^\n]*{re.escape(file)}"', ptx, re.MULTILINE)
+    if numbered is None:
+        return ptx
+    inlined = re.compile(rf"^(\s*)\.loc\s[^\n]*?@\[ {re.escape(file)}:(\d+):(\d+)[^\n]*", re.MULTILINE)
+    return inlined.sub(rf"\g<1>.loc\t{numbered[1]} \2 \3", ptx)
 
 
 _ACCESS_BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
@@ -264,10 +316,7 @@ def ptx_lines(ptx: str, file: str) -> dict[int, list[int]]:
 
 
 def sass_lines(listing: str, file: str) -> tuple[str, dict[int, list[int]]]:
-    """The instructions and labels of an nvdisasm listing, and which lines of them come from each line of ``file``.
-
-    ptxas keeps the innermost file of inlined code only: the instructions of a ``tl.sum`` have no line here.
-    """
+    """The instructions and labels of an nvdisasm listing, and which lines of them come from each line of ``file``."""
     kept: list[str] = []
     lines: dict[int, list[int]] = {}
     source = None
@@ -308,6 +357,8 @@ def _explained(error: BaseException, units: Units, printed: str) -> dict:
     text = _words(chain[-1])
     if isinstance(chain[-1], NoKernel):
         return _said("no_kernel", f"there is no @triton.jit function named `{units.name}`", _Place(0, units.units[0]["first_line"], 0))
+    if isinstance(chain[-1], NoTool):
+        return _said("no_tool", str(chain[-1]), place)
     if isinstance(chain[-1], BadArguments):
         return _said("arguments", f"the arguments do not fit `{units.name}`: {text}", place)
     if isinstance(chain[-1], SyntaxError):

@@ -82,8 +82,8 @@ class CompileReport:
     ``registers`` are per thread. ``spill_bytes`` is the stack of a thread in local memory: 0 for a kernel that fits its
     registers. ``shared_bytes`` are per program. ``loads`` and ``stores`` count the instructions on global memory by the
     bytes each moves for a thread, a loop's body once; they and ``sass`` are None if the report was asked for without.
-    ``lines`` goes from a line of the kernel's file to lines of PTX and SASS; instructions inlined from Triton's own
-    library (a ``tl.sum``) are in the PTX only. ``seconds`` is the helper's time.
+    ``lines`` goes from a line of the kernel's file to lines of PTX and SASS; what is inlined there (a ``tl.sum``, a jitted
+    helper) belongs to the line that calls it. ``seconds`` is the helper's time.
     """
 
     kernel: str
@@ -135,7 +135,38 @@ def occupancy(arch: str, registers: int, shared: int, num_warps: int) -> int:
 
     Args: registers per thread, shared bytes per program, warps per program.
 
-    The fewest programs that warps, programs, registers and shared memory each leave room for, times ``num_warps``.
+    Raises: CourseError for an architecture that is not in LIMITS.
+    """
+    return residency(arch, registers, shared, num_warps).warps
+
+
+@dataclass(frozen=True)
+class Residency:
+    """How many programs of ``num_warps`` warps one multiprocessor holds at a time, by what each of its resources has room for.
+
+    ``programs`` has the keys "warps", "programs", "registers" and "shared memory"; ``most`` is the multiprocessor's warps.
+    """
+
+    num_warps: int
+    most: int
+    programs: Mapping[str, int]
+
+    @property
+    def warps(self) -> int:
+        return min(self.programs.values()) * self.num_warps
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """What has room for the fewest programs; empty where every warp of the multiprocessor is taken."""
+        fewest = min(self.programs.values())
+        return () if self.warps == self.most else tuple(name for name, count in self.programs.items() if count == fewest)
+
+
+def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residency:
+    """The programs that warps, programs, registers and shared memory each leave room for on one multiprocessor.
+
+    Args: registers per thread, shared bytes per program, warps per program.
+
     Registers go to a warp in pieces of 256 and come from one of four register files; shared memory goes to a program in
     pieces of 128 bytes (256 on sm_75), 1 KB of it taken by the system from sm_80 on. The allocation rules are those of
     ``cuda_occupancy.h`` in the CUDA toolkit.
@@ -147,18 +178,19 @@ def occupancy(arch: str, registers: int, shared: int, num_warps: int) -> int:
         raise ValueError(
             f"registers={registers}, shared={shared}, num_warps={num_warps}: a program has 1 warp or more, and no negative sizes"
         )
-    if shared > limits.shared_bytes_a_program or registers > 255:
-        return 0
-    programs = min(limits.programs, limits.warps // num_warps)
-    if registers:
-        a_warp = _round_up(registers * 32, _WARP_REGISTERS)
-        if a_warp * _round_up(num_warps, _PARTITIONS) > limits.registers:
-            return 0
-        programs = min(programs, limits.registers // _PARTITIONS // a_warp * _PARTITIONS // num_warps)
+    a_warp = _round_up(registers * 32, _WARP_REGISTERS)
+    if registers > 255 or a_warp * _round_up(num_warps, _PARTITIONS) > limits.registers:
+        by_registers = 0
+    else:
+        by_registers = limits.registers // _PARTITIONS // a_warp * _PARTITIONS // num_warps if a_warp else limits.programs
     taken = _round_up(shared + limits.reserved, _SHARED_PIECE.get(arch, _LATER_SHARED_PIECE))
-    if taken:
-        programs = min(programs, limits.shared_bytes // taken)
-    return programs * num_warps
+    by_shared = limits.shared_bytes // taken if taken else limits.programs
+    if shared > limits.shared_bytes_a_program:
+        by_shared = 0
+    programs = {
+        "warps": limits.warps // num_warps, "programs": limits.programs, "registers": by_registers, "shared memory": by_shared,
+    }  # fmt: skip
+    return Residency(num_warps, limits.warps, programs)
 
 
 def _limits(arch: str) -> Limits:
@@ -195,7 +227,7 @@ def compile_report(
         limit: seconds; a compiler that takes longer is ended.
 
     Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long; CourseError if the kernel has
-    no source text, an option is impossible, or the helper process does not start; TypeError for an argument of another kind.
+    no source text, an option is impossible, the helper process does not start, or Triton's ptxas cannot run here; TypeError for an argument of another kind.
     """
     _limits(arch)
     if num_warps not in (1, 2, 4, 8, 16, 32):
@@ -216,11 +248,56 @@ def compile_report(
         collected.fail(crash.cause, str(crash), 0, collected.kernel_line, 0)
     if "error" in answer:
         error = answer["error"]
+        if error["cause"] == "no_tool":
+            raise CourseError(error["sentence"])
         collected.fail(error["cause"], error["sentence"], error["unit"], error["line"], error["column"])
     made = answer["report"]
     by_width = {name: made[name] and {int(width): count for width, count in made[name].items()} for name in ("loads", "stores")}
     lines = {number: Lines(tuple(ptx), tuple(sass)) for number, ptx, sass in made["lines"]}
     return CompileReport(**made | by_width | {"kernel": collected.name, "arch": arch, "num_warps": num_warps, "lines": lines})
+
+
+def source_text(kernel) -> KernelSource:
+    """The text of a kernel as :func:`compile_report` takes it, and where it stands; its line numbers are those of ``lines``.
+
+    Args:
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource, which is cut down to the function.
+
+    Raises: CourseError if the source text cannot be found; TypeError for what is no kernel.
+    """
+    if not isinstance(kernel, KernelSource):
+        collected = _Collector(kernel)
+        unit = collected.units[0]
+        return KernelSource(unit["text"].rstrip("\n"), collected.name, collected.files[0], unit["first_line"])
+    text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # the compiler says what is wrong with it; the text is shown whole
+        return KernelSource(text.rstrip("\n"), kernel.name, kernel.file, kernel.first_line)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
+            lines = text.split("\n")[node.lineno - 1 : node.end_lineno]
+            return KernelSource("\n".join(lines), kernel.name, kernel.file, kernel.first_line + node.lineno - 1)
+    return KernelSource(text.rstrip("\n"), kernel.name, kernel.file, kernel.first_line)
+
+
+def units_of(kernel) -> list[dict]:
+    """A kernel as the texts that run it in another process: its own first, then those of the jitted functions it calls.
+
+    The descriptions are those that ``compile_server.Units`` loads. Each has one more key here, ``file``, as a person knows it.
+
+    Raises: CourseError if a source text cannot be found; TypeError for what is no kernel.
+    """
+    collected = _from_text(kernel) if isinstance(kernel, KernelSource) else _Collector(kernel)
+    return [unit | {"file": file} for unit, file in zip(collected.units, collected.files, strict=True)]
+
+
+def described(value) -> dict:
+    """A constant of a kernel (a number, a bool, None, text, a tl.dtype) as ``compile_server.Units.decode`` takes it.
+
+    Raises: TypeError for a value of another kind.
+    """
+    return _constant(value)
 
 
 def warm() -> None:

@@ -22,11 +22,12 @@
 # - write a LayerNorm forward kernel for rows longer than a block, and one for rows that stay in registers;
 # - say what the padded lanes hold at every line of such a kernel, and what they do to a variance;
 # - say which bugs a test on a packed fp32 matrix with mean 0 lets through;
-# - count the bytes a kernel asks for, and compare the count with measured time.
+# - count the bytes a kernel asks for, and compare the count with measured time;
+# - ask the compiler for registers, spills and load widths, without a GPU.
 #
 # **You need** lesson 00 with exercise 00a (program ids, lanes, masks), Python and NumPy. No reduction kernel yet: this is your first.
 #
-# **Time** about 105 minutes: 40 to read and run, 35 for exercise 06a, 30 for 06b.
+# **Time** about 110 minutes: 45 to read and run, 35 for exercise 06a, 30 for 06b.
 
 # %%
 import course_lib
@@ -40,7 +41,7 @@ import triton
 import triton.language as tl
 
 from course_lib import exercise, reference
-from course_lib.widgets import block_stepper, picture
+from course_lib.widgets import access_map, block_stepper, kernel_explorer, picture
 
 # %% [markdown]
 # ## One row by hand
@@ -611,12 +612,50 @@ exercise("06a")
 # %% [markdown]
 # ## What does the kernel cost?
 #
-# A norm does few operations an element, so moving the bytes is most of its time. Count them, for itemsize bytes an element:
+# A norm does few operations an element, so moving the bytes is most of its time. Count them for the course's blocked kernel, which does
+# what yours does. Four rows of 100 columns in fp16, BLOCK 64. How often does the launch go over `x`, over `y`, over `w`? *(Predict, then
+# run.)*
 #
-# - **blocked** asks for `x` three times and writes `y` once: 4 M N itemsize;
+# The map runs the kernel once, on copies, and records each access. Rows are programs, the strips in them are passes. Step through program
+# 1: where does it jump back to the start of its row, and which lanes are masked? (For your own kernel: `learners_kernel("06a")` from
+# `course_lib.widgets` in place of the first argument, and two strides in place of four.)
+
+# %%
+from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
+
+M, N = 4, 100
+x_half = torch.randn(M, N, generator=torch.Generator().manual_seed(0)).half().to(DEVICE)
+y_half = torch.empty_like(x_half)
+weight, bias = torch.ones(N, device=DEVICE), torch.zeros(N, device=DEVICE)
+mean, rstd = torch.empty(M, device=DEVICE), torch.empty(M, device=DEVICE)
+tensors, strides = (x_half, y_half, weight, bias, mean, rstd), (N, 1, N, 1)
+both = {"HAS_W": True, "HAS_B": True}
+
+blocked_map = access_map(layer_norm_blocked_kernel, (M,), *tensors, *strides, N, eps, **both, BLOCK=64)
+blocked_map
+
+# %%
+from course_lib.widgets.access_model import model
+from course_lib.widgets.access_run import record
+
+asked = blocked_map.map
+constants = {**both, "ROWS": 1, "BLOCK": 128}
+once = model(record(layer_norm_resident_kernel, (M,), (*tensors, *strides, M, N, eps), constants))
+for name, launch in (("blocked", asked), ("resident", once)):
+    x_reads, y_writes, w_reads = launch.times("x", "read"), launch.times("y", "write"), launch.times("w", "read")
+    print(f"{name:>8}: times over x {x_reads:g}, over y {y_writes:g}, over w {w_reads:g}")
+assert (asked.times("x", "read"), asked.times("y", "write"), asked.times("w", "read")) == (3, 1, M)
+assert (once.times("x", "read"), once.times("y", "write")) == (1, 1)
+assert asked.bytes("x") + asked.bytes("y") == 4 * M * N * 2
+
+# %% [markdown]
+# Each program goes over its row three times, and writes it once. And each of the M programs reads all of `w` and `b`: asked for M times,
+# but so small that a cache keeps them. With itemsize bytes an element,
+#
+# - **blocked** asks for 4 M N itemsize;
 # - nothing can do with less than reading `x` once and writing `y` once: 2 M N itemsize. That is also what a copy moves.
 #
-# (`mean`, `rstd`, `w` and `b` add so little that the count leaves them out. The cell checks that.)
+# The count leaves out `mean`, `rstd`, `w` and `b`, once each. Is that fair at M = 4096, N = 8192? *(Predict, then run.)*
 
 
 # %%
@@ -658,10 +697,10 @@ assert 8192 // 32 > 255 and 8192 // (32 * 4) == 64 and 8192 // (32 * 16) == 16
 assert set(used.values()) == {16, 32} and launch_table.resident(32768).num_warps == 32
 
 # %% [markdown]
-# With one warp the row does not fit. With 4 it does by this count, but `x` is not alone: addresses, masks, `w`, `b` and the deviation
-# want registers too. What does not fit is spilled: the compiler parks it in memory, and the bytes you meant to save move after all. The
-# table is the one the course's own kernel uses. It keeps `x` at 16 or 32 registers a thread. A program has at most 32 warps, so the table
-# ends at 32768 columns. (Lesson 12 splits longer rows over programs.)
+# With one warp the row does not fit. With 4 it does by this count, but `x` is not alone in there. What does not fit is spilled: the
+# compiler parks it in memory, and the bytes you meant to save move after all. After exercise 06b you ask the compiler itself. The table is
+# the one the course's own kernel uses. It keeps `x` at 16 or 32 registers a thread. A program has at most 32 warps, so the table ends at
+# 32768 columns. (Lesson 12 splits longer rows over programs.)
 #
 # ### Half the bytes: half the time?
 #
@@ -773,6 +812,98 @@ assert triton.cdiv(M, ROWS) == 2 and buffer[M:].tolist() == [5, 6, 7, 0, 0]
 exercise("06b")
 
 # %% [markdown]
+# ## What did the compiler make of it?
+#
+# You have counted 64 registers a thread for a row of 8192 columns on 4 warps. The compiler has to fit the rest as well: `w` and `b`,
+# addresses, masks, the deviation. How many registers a thread does it take on 1 warp, on 4, on 16, and which of the three spills? Write
+# down three numbers. *(Predict, then run.)*
+#
+# No GPU is needed for the answer. The same compiler works here, for an H100 (`sm_90`), on the course's resident kernel with one row a
+# program.
+
+# %%
+from course_lib.compiler import Pointer, compile_report, occupancy
+
+
+def made(num_warps: int, N: int = 8192, stride: int = 8192, aligned: bool = True):
+    x, statistic = Pointer("fp16", aligned), Pointer("fp32")
+    arguments = [x, x, x, x, statistic, statistic, stride, 1, stride, 1, 4096, N, eps]
+    constants = {**both, "ROWS": 1, "BLOCK": 8192}
+    return compile_report(layer_norm_resident_kernel, arguments, constants, num_warps=num_warps, arch="sm_90")
+
+
+reports = {warps: made(warps) for warps in (1, 4, 16)}
+in_flight = {}
+for warps, report in reports.items():
+    in_flight[warps] = occupancy("sm_90", report.registers, report.shared_bytes, warps)
+    head = f"{warps:2} warps, x alone {8192 // (32 * warps):3} registers: {report.registers:3} taken"
+    print(f"{head}, {report.spill_bytes:4} bytes spilled, {in_flight[warps]} of 64 warps at a time")
+
+assert reports[1].spill_bytes > 0 == reports[4].spill_bytes == reports[16].spill_bytes
+assert reports[4].registers > 1.5 * 64 and reports[16].registers > 1.5 * 16
+assert in_flight[16] > 2 * in_flight[4]
+
+# %% [markdown]
+# On 1 warp it spills, as it had to. On 4 and 16 warps nothing is spilled, and yet it takes more than half as many registers again as `x`
+# alone: addresses, masks, and `w` and `b` on their way in. Registers are shared by all warps of a multiprocessor, so few registers a
+# thread mean many warps at a time, and while one waits for memory another can run.
+#
+# ### Which line costs what?
+#
+# `tl.sum` over a row is half a line of Python. In it lanes exchange numbers by an instruction named `SHFL`. How many of them does the
+# line become on 1 warp, on 4, on 16? *(Predict, then select the line in the listing.)* Then turn `kernel` to *yours, 06b*, once that is
+# done.
+
+# %%
+kernel_explorer("resident", BLOCK=8192, num_warps=4)
+
+# %%
+from course_lib.compiler import source_text
+
+source = source_text(layer_norm_resident_kernel)
+numbered = enumerate(source.text.splitlines(), source.first_line)
+line = next(number for number, text in numbered if "tl.sum(x, axis=1)" in text)
+shuffles, additions = {}, {}
+for warps, report in reports.items():
+    sass = [report.sass.splitlines()[number - 1] for number in report.lines[line].sass]
+    shuffles[warps], additions[warps] = (sum(name in text for text in sass) for name in ("SHFL", "FADD"))
+    print(f"{warps:2} warps: {additions[warps]:3} additions, {shuffles[warps]} exchanges, {len(sass)} instructions in all")
+assert shuffles == {warps: 5 + np.log2(warps) for warps in (1, 4, 16)}
+assert additions[1] > 3 * additions[4] > 6 * additions[16]
+
+# %% [markdown]
+# Five inside a warp of 32 lanes, which is log2 of 32. Two more for 4 warps, four more for 16: through shared memory, because other warps'
+# registers are out of reach. Additions inside a thread shrink as warps grow, the conversation grows. Neither is free, and both come once
+# a sweep, as promised above.
+#
+# ### How much does one load move?
+#
+# A thread asks for 8192 / 128 = 64 numbers of two bytes. How many load instructions is that for `x`? And if the tensors are slices that
+# begin at an odd element? And if N is 8191, with the rows packed, or still 8192 apart? *(Predict, then run.)*
+
+# %%
+cases = {
+    "aligned": made(4),
+    "odd start": made(4, aligned=False),
+    "N 8191, packed": made(4, N=8191, stride=8191),
+    "N 8191, 8192 apart": made(4, N=8191),
+}
+for name, report in cases.items():
+    print(f"{name:>18}: loads of x, w and b, by bytes a thread: {report.loads}")
+for listing, word in ((cases["aligned"].ptx, "ld.global"), (cases["aligned"].sass, "LDG")):
+    print(next(line.strip() for line in listing.splitlines() if word in line))
+
+assert 8192 // (32 * 4) == 64 and 64 * 2 // 16 == 8
+assert cases.pop("aligned").loads == {16: 3 * 8}
+assert all(report.loads == {2: 3 * 64} for report in cases.values())
+
+# %% [markdown]
+# Eight, of 16 bytes each, the most that a thread of an H100 loads at once. `w` and `b` take eight each, too. In the other three cases it
+# is one load a number: eight times the instructions for the same bytes. From an odd start nothing is aligned. With N = 8191 the mask
+# `cols < N` may end between two lanes of a wide load, so the compiler gives up on wide loads, and rows 8192 apart do not help. It knows
+# about an integer argument only whether 16 divides it.
+
+# %% [markdown]
 # ## Summary
 #
 # - One program a row. Lanes keep partial sums; `tl.sum` adds up the lanes once a sweep. Three sweeps when the row is longer than BLOCK,
@@ -784,6 +915,7 @@ exercise("06b")
 # - Row offsets in 64 bits, widened *before* the product.
 # - Blocked asks for 4 M N, resident for 2 M N. What memory really moved, only a measurement says. `BLOCK / (32 * num_warps)` registers a
 #   thread set the limit of the resident kernel, and short rows want several a program.
+# - The compiler's report says what it really took: registers, spills, and wide loads only where 16 divides N, the row stride and the addresses.
 #
 # After each pass the panel shows a debrief: what the bug you have avoided did elsewhere.
 #
