@@ -1,0 +1,237 @@
+"""dx of LayerNorm and RMSNorm as kernels: the inputs that find their bugs, and their wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from course_lib import reference
+from course_lib.grading import cases
+from course_lib.grading.buffers import Tensor, contiguous, guard_for, rounded
+from course_lib.grading.cases import Case
+from course_lib.grading.making import divide_by, expect, matrix, vector, weight
+from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+
+# dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
+LAYER_NORM_DX = (
+    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one row a program", fill="worked"),
+    Case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd", mean=3.0),
+    Case("two rows a program", 4, 16, 16, "no padding, two full tiles", rows=2, mean=1.0),
+    Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
+    Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
+    Case("one column", 3, 1, 16, "N = 1: dx is 0", rows=2, mean=2.0),
+    Case("two columns", 4, 2, 16, "N = 2: next to nothing of wdy is left", rows=4, mean=-1.0),
+    Case("many rows", 70, 20, 32, "9 programs of 8 rows, the last one partly filled", rows=8, mean=1.0),
+    Case("long row", 2, 1000, 1024, "24 padded lanes, mean 3", mean=3.0),
+    Case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33", rows=2, std=0.03, eps=1e-12, mean=0.1),
+    Case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small", rows=2, std=0.03, eps=0.1, mean=0.5),
+    Case("constant row", 2, 20, 32, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3),
+    Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
+    Case("fp16", 3, 129, 256, "half precision in and out, mean 8", rows=2, dtype="fp16", mean=8.0, std=0.5),
+    Case("fp16, long row", 2, 2500, 4096, "c1 and c2 add up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
+    Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
+    Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
+    Case("sliced", 5, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", rows=2, mean=2.0, layout="sliced"),
+    Case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
+    Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", rows=2, mean=2.0, layout="transposed"),
+    Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4, fill="nan row"),
+    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far"),
+)
+
+RMS_NORM_DX = (
+    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
+    Case("one column", 3, 1, 16, "N = 1: dx is 0 but for eps", mean=2.0, eps=0.1),
+    Case("one row", 1, 129, 256, "M = 1, 127 padded lanes", mean=1.0),
+    Case("long row", 2, 1000, 1024, "24 padded lanes", mean=-2.0),
+    Case("small spread", 3, 96, 128, "values around 0.03, eps = 1e-12: rstd is 33", std=0.03, eps=1e-12),
+    Case("large eps", 3, 100, 128, "values around 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1),
+    Case("zero row", 2, 20, 32, "every element of x is 0: dx is wdy * rstd", fill="constant", mean=0.0, eps=1e-3),
+    Case("fp16", 3, 129, 256, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
+    Case("fp16, long row", 2, 2500, 4096, "c1 adds up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
+    Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
+    Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"),
+    Case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
+    Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", mean=2.0, layout="transposed"),
+    Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", fill="nan row"),
+    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far"),
+)
+
+
+def _layer_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _inputs(case, rng)
+    forward = reference.layer_norm(x, w, eps=case.eps)
+    saved = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
+    return _plan(case, kernel, dy, x, w, saved, reference.layer_norm_vjp(dy, x, w, case.eps).dx, tiled=True)
+
+
+def _rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _inputs(case, rng)
+    saved = {"rstd": rounded(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
+    return _plan(case, kernel, dy, x, w, saved, reference.rms_norm_vjp(dy, x, w, case.eps).dx, tiled=False)
+
+
+def _inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
+    x = rounded(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else matrix(case, rng)
+    dy = rng.normal(0.5, size=(case.M, case.N))
+    if case.has_bad_row:
+        dy[1, case.N // 3] = np.nan
+    if case.layout == "expanded":
+        dy[...] = 1.25
+    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+
+
+def _plan(
+    case: Case, kernel: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], dx: np.ndarray, tiled: bool
+) -> Plan:
+    of_dy, of_x, of_dx = _strides(case)
+    tensors = (
+        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), vector("w", case, case.w_dtype or case.dtype, w),
+        *(Tensor(name, "fp32", (case.M,), (1,), values, guard=guard_for(case.rows)) for name, values in saved.items()),
+        _placed("dx", case, of_dx, None),
+    )  # fmt: skip
+    arguments = [("tensor", tensor.name) for tensor in tensors]
+    arguments += [("int", stride) for stride in (*of_dy, of_x[0], of_dx[0])]
+    arguments += [("int", case.M)] * tiled + [("int", case.N)]
+    constexprs = {"ROWS": case.rows, "BLOCK": case.block} if tiled else {"BLOCK": case.block}
+    inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
+    return Plan(
+        case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), constexprs, {"dx": _expected(case, inputs, dx)}, inputs=inputs
+    )
+
+
+def _strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
+    packed = contiguous((case.M, case.N))
+    if case.layout == "sliced":
+        return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
+    if case.layout == "far":
+        return ((cases.FAR_STRIDE, 1),) * 3
+    return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
+
+
+def _placed(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
+    """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
+    its strides reads far past it."""
+    far = case.layout == "far"
+    guard = guard_for(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
+    return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
+
+
+def _expected(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
+    """dx with the error that fp32 may make in it.
+
+    A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
+    the mean of its product with ``|wdy|``, and into ``xhat * c1`` both ways.
+    """
+    xhat, wdy, rstd = _hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
+    unsure = np.abs(xhat) + np.abs(_mean(inputs)) * rstd
+    c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
+    terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
+    return expect(dx, terms, case.dtype)
+
+
+def _mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
+    return inputs["mean"][:, None] if "mean" in inputs else np.zeros((len(inputs["x"]), 1))
+
+
+def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
+    """xhat, or what can stand in its place."""
+    x, mean, rstd = inputs["x"], _mean(inputs), inputs["rstd"][:, None]
+    return {
+        "xhat": lambda: (x - mean) * rstd,
+        "x": lambda: x,
+        "deviation": lambda: x - mean,  # never scaled
+        "scaled": lambda: x * rstd,  # no mean subtracted
+        "centred": lambda: (x - x.mean(axis=1, keepdims=True)) * rstd,  # RMSNorm with a mean taken out
+        "divided": lambda: (x - mean) / rstd,
+        "root of rstd": lambda: (x - mean) * np.sqrt(rstd),
+        "1 / root of rstd": lambda: (x - mean) / np.sqrt(rstd),
+    }[which]()
+
+
+# wrong formulas: a cause, and what is different from the right one
+Mistake = tuple[str, dict[str, object]]
+_BOTH: tuple[Mistake, ...] = (
+    ("c1_missing", {"c1": 0}),
+    *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1)),
+    *(("rstd_misread", {"xhat": which, "power": power}) for which, power in (("divided", -1), ("divided", 1))),
+    *(
+        ("rstd_misread", {"xhat": which, "power": power})
+        for which, root in (("root of rstd", 0.5), ("1 / root of rstd", -0.5))
+        for power in (root, 1)
+    ),
+    ("w_missing_in_dx", {"w": 0}),
+    ("w_twice", {"w": 2}),
+    ("xhat_wrong", {"xhat": "x"}),
+    ("xhat_wrong", {"xhat": "deviation"}),
+    ("sign_of_c1_or_c2", {"c1": -1}),
+    ("dy_ignored", {"dy": "ones"}),
+)
+_LAYER_NORM: tuple[Mistake, ...] = (
+    ("projection_missing", {"c1": 0, "c2": 0}),
+    ("c2_missing", {"c2": 0}),
+    *_BOTH,
+    ("xhat_wrong", {"xhat": "scaled"}),
+    *(
+        ("vjp_divisor", {"divisor1": one, "divisor2": two})
+        for one in ("N", "BLOCK", "1", "N-1")
+        for two in ("N", "BLOCK", "1", "N-1")
+        if (one, two) != ("N", "N")
+    ),
+    *(("vjp_divisor", {"over_tile": which}) for which in ("c1", "c2", "c1 c2")),
+    ("padding_in_c1", {"padding": "c2 taken out"}),
+    ("padding_in_c1", {"padding": "ones"}),
+    ("sign_of_c1_or_c2", {"c2": -1}),
+    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
+    ("c1_and_c2_swapped", {"swap": True}),
+)
+_RMS_NORM: tuple[Mistake, ...] = (
+    *_BOTH,
+    *(("vjp_divisor", {"divisor1": divisor}) for divisor in ("BLOCK", "1", "N-1")),
+    ("c2_in_rms_norm", {"c2": 1}),
+    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
+    ("mean_subtracted", {"xhat": "centred"}),
+    ("mean_subtracted", {"xhat": "centred", "c2": 1}),
+)
+
+
+def _layer_norm_models() -> Iterator[tuple[str, Model]]:
+    return ((cause, lambda p, changes=changes: _wrong(p, **changes)) for cause, changes in _LAYER_NORM)
+
+
+def _rms_norm_models() -> Iterator[tuple[str, Model]]:
+    return ((cause, lambda p, changes=changes: _wrong(p, **changes)) for cause, changes in _RMS_NORM)
+
+
+def _wrong(
+    p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", power=1.0, swap=False, padding="", over_tile=""
+) -> Outputs:  # fmt: skip
+    hat, rstd, mean = _hat(p.inputs, xhat), p.inputs["rstd"][:, None], _mean(p.inputs)
+    wdy = p.inputs["w"] ** w * (p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"]))
+    c2 = "mean" in p.inputs if c2 is None else c2
+    products, total = (hat * wdy).sum(axis=1, keepdims=True), wdy.sum(axis=1, keepdims=True)
+    if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
+        products = products + p.case.padded_lanes * mean * rstd * total / p.case.N
+    elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
+        products, total = products - p.case.padded_lanes * mean * rstd, total + p.case.padded_lanes
+    products = _over_tile(products, p.case.rows) if "c1" in over_tile else products
+    total = _over_tile(total, p.case.rows) if "c2" in over_tile else total
+    along_hat, along_one = c1 * products / divide_by(p, divisor1), c2 * total / divide_by(p, divisor2)
+    if swap:
+        along_hat, along_one = along_one, along_hat
+    return {"dx": (wdy - hat * along_hat - along_one) * rstd**power}
+
+
+def _over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
+    """The sum of each row replaced by that of all rows of its program."""
+    return np.concatenate([np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)])
+
+
+EXERCISES = {
+    "08a": (Part(LAYER_NORM_DX, _layer_norm_dx, _layer_norm_models),),
+    "08b": (Part(RMS_NORM_DX, _rms_norm_dx, _rms_norm_models),),
+}
