@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.01
 _LOOK_SECONDS = 0.05  # between two looks at memory, processes and files
 _END_SECONDS = 5.0  # what was killed is gone within milliseconds, unless the kernel itself hangs
 _LOG_TAIL = 64 << 10
-_NOT_CONFINED, _CONFINED = b"!", b"+"
+_CONFINED, _READY = b"c", b"r"  # what a runner says before it sees the learner's code; after that it is not listened to
 
 
 def main(root: str, mode: str) -> None:
@@ -70,7 +70,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int | None:
-        text = self.status[1:]
+        text = self.status.lstrip(_CONFINED + _READY)
         return int(text) if text else None
 
 
@@ -102,9 +102,8 @@ class Server:
         folder = Path("/dev/null")  # any path will do
         limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0) | {"total": 60}
         for tier in self.isolation.TIERS:
-            outcome = self.watch(
-                self.start({"limits": limits}, folder, tier, lambda: None), folder, 0, {"start": 20, "case": 20, "total": 20}
-            )
+            chain = self.start({"limits": limits, "cases": None}, folder, tier)
+            outcome = self.watch(chain, folder, 0, {"start": 20, "case": 20, "total": 20})
             if outcome.confined and outcome.exit_code == 0:
                 self.tier = tier
                 break
@@ -130,14 +129,18 @@ class Server:
         folder, limits = Path(job["folder"]), job["limits"]
         for case in job["cases"]:
             case["left_out"] = not self.gpu and not self.has_room(case)
-        while True:
-            outcome = self.watch(self.start(job, folder, self.tier, lambda: self.work(job, folder)), folder, len(job["cases"]), limits)
-            lower = self.isolation.TIERS[self.isolation.TIERS.index(self.tier) + 1 :]
-            if outcome.begun > -2 or outcome.ended != "finished" or not lower:
+        tiers = self.isolation.TIERS[max(map(self.isolation.TIERS.index, (self.tier, job["tier"]))) :]
+        for tier in tiers:
+            outcome = self.watch(self.start(job, folder, tier), folder, len(job["cases"]), limits)
+            if outcome.begun > -2:
+                if job["tier"] == self.isolation.TIERS[0]:
+                    self.tier = tier
                 break
-            self.tier = lower[0]  # it did not get as far as the learner's code: this machine does not permit so much
+            if outcome.ended != "finished":
+                break
+            # it did not get as far as the learner's code: this machine may not permit so much
         return {
-            "tier": self.tier, "ended": outcome.ended, "begun": outcome.begun, "exit": outcome.exit_code,
+            "tier": tier, "ended": outcome.ended, "begun": outcome.begun, "exit": outcome.exit_code,
             "printed": bytes(outcome.log).decode("utf-8", "replace"),
             "left_out": [number for number, case in enumerate(job["cases"]) if case["left_out"]],
         }  # fmt: skip
@@ -153,14 +156,10 @@ class Server:
             return False
         return True
 
-    def work(self, job: dict, folder: Path) -> None:
-        machine = self.machine or self.child.machine(self.mode)
-        self.child.work(job, folder, machine)
-
     # ------------------------------------------------------------------------------------------------------------------
     # the chain
 
-    def start(self, job: dict, folder: Path, tier: str, work) -> tuple[int, int, int]:
+    def start(self, job: dict, folder: Path, tier: str) -> tuple[int, int, int]:
         """Fork the chain. Returns the keeper's pid and the ends to read of the log and of the status."""
         log_read, log = os.pipe()
         status_read, status = os.pipe()
@@ -170,7 +169,7 @@ class Server:
         if keeper == 0:
             code = 70
             try:
-                self.keep(job, folder, tier, work, log, status)
+                self.keep(job, folder, tier, log, status)
                 code = 0
             except BaseException as error:
                 with contextlib.suppress(OSError):
@@ -181,7 +180,7 @@ class Server:
         os.close(status)
         return keeper, log_read, status_read
 
-    def keep(self, job: dict, folder: Path, tier: str, work, log: int, status: int) -> None:
+    def keep(self, job: dict, folder: Path, tier: str, log: int, status: int) -> None:
         """The keeper and its descendants; only keeper and init return."""
         self.isolation.die_with_parent()
         os.setsid()
@@ -197,12 +196,12 @@ class Server:
             self.isolation.die_with_parent()
         runner = os.fork()
         if runner == 0:
-            self.confined(job, folder, tier, work, log, status)
+            self.confined(job, folder, tier, log, status)
         os.close(log)
         _, ended = os.waitpid(runner, 0)
         os.write(status, str(os.waitstatus_to_exitcode(ended)).encode())
 
-    def confined(self, job: dict, folder: Path, tier: str, work, log: int, status: int) -> None:
+    def confined(self, job: dict, folder: Path, tier: str, log: int, status: int) -> None:
         """The runner: confined first, then the work. Does not return."""
         code = 70
         try:
@@ -215,10 +214,13 @@ class Server:
                 os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder)) | {"TRITON_CACHE_DIR": str(folder / "cache")}
             self.isolation.enter(tier, folder, job["limits"], self.gpu)
             os.write(status, _CONFINED)
-            os.closerange(3, 1 << 20)
-            sys.path[:] = [entry for entry in sys.path if entry != sys.argv[1]]
-            sys.argv[:] = [""]
-            work()
+            if job["cases"] is not None:
+                machine = self.machine or self.child.machine(self.mode)
+                os.write(status, _READY)
+                os.closerange(3, 1 << 20)
+                sys.path[:] = [entry for entry in sys.path if entry != sys.argv[1]]
+                sys.argv[:] = [""]
+                self.child.work(job, folder, machine)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -254,12 +256,10 @@ class Server:
                     outcome.ended = "abandoned"
                     break
                 now = time.monotonic()
-                while (
-                    outcome.begun < count - 1 and (folder / ("ready" if outcome.begun == -2 else f"{outcome.begun + 1:02}.begin")).exists()
-                ):
+                if outcome.begun == -2 and _READY in outcome.status:
+                    outcome.begun, begin, since = -1, now, now
+                while -2 < outcome.begun < count - 1 and (folder / f"{outcome.begun + 1:02}.begin").exists():
                     outcome.begun, since = outcome.begun + 1, now
-                    if outcome.begun == -1:
-                        begin = now
                 if now - since > (limits["start"] if outcome.begun == -2 else limits["case"]) or (
                     outcome.begun > -2 and now - begin > limits["total"]
                 ):
@@ -279,6 +279,8 @@ class Server:
                 pass
             os.close(log)
             os.close(status)
+        if outcome.begun == -2 and _READY in outcome.status:
+            outcome.begun = -1  # it ended before the next look
         if outcome.logged > limits.get("log_bytes", 1 << 62):
             outcome.ended = "flooded"
         return outcome
