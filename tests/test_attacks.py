@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="the attacks ar
 
 HERE = Path(__file__).parent / "attacks"
 LIMIT, GRACE = 1.5, 2.0
-LIMITS = dataclasses.replace(Limits(), case=LIMIT, total=LIMIT, memory_bytes=1 << 30, resident_bytes=1 << 30)
+LIMITS = dataclasses.replace(Limits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
 KEY = 0x6E6F726D
 
 
