@@ -49,7 +49,7 @@ class Limits:
 
     @classmethod
     def for_mode(cls, mode: str) -> Limits:
-        if mode == "torch":
+        if mode in ("torch", "autograd"):
             return cls(start=120.0)  # importing PyTorch takes seconds, on a busy machine many
         if mode != "gpu":
             return cls()

@@ -16,6 +16,7 @@ import contextlib
 import gc
 import importlib
 import json
+import linecache
 import os
 import resource
 import select
@@ -93,6 +94,10 @@ class Server:
             self.machine = self.child.machine(self.mode)
         with contextlib.suppress(ImportError, OSError):
             import sandlock  # noqa: F401 - the fork then has it
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None) or ""
+            if file.startswith(sys.argv[1]) and file.endswith(".py"):
+                linecache.getlines(file)  # Triton reads a kernel's source at its first launch, when the course can no longer be read
         gc.collect()
         gc.freeze()  # a collection in a fork would copy every page
 
