@@ -41,6 +41,7 @@ USEFUL = {
     "jupytext": "only building notebooks needs it",
     "nbclient": "only building notebooks needs it",
     "nbformat": "only building notebooks needs it",
+    "sandlock": "checks then run with resource limits only, which confine nobody",
 }
 # The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
@@ -60,7 +61,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Everything there is to find, in the order in which to read it. Never raises; takes as long as two imports of PyTorch."""
-    canary, probe = _Child(_CANARY, CANARY_SECONDS), _Child(_PROBE, PROBE_SECONDS)
+    canary, probe, confinement = _Child(_CANARY, CANARY_SECONDS), _Child(_PROBE, PROBE_SECONDS), _Child(_CONFINEMENT, PROBE_SECONDS)
     checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         ("system", system),
         ("Python", python),
@@ -69,6 +70,7 @@ def examine() -> list[Finding]:
         ("settings", settings),
         ("GPU", lambda: gpu(probe.report(), nvidia_smi())),
         ("kernels", lambda: kernels(canary)),
+        ("isolation", lambda: isolation(confinement.report())),
         ("memory", lambda: memory(probe.report())),
         ("disk", disk),
         ("your files", your_files),
@@ -84,8 +86,8 @@ def examine() -> list[Finding]:
                     Finding(name, NOTE, f"this check broke itself: {type(error).__name__}: {error}", "Report this line to the authors.")
                 )
     finally:
-        canary.stop()
-        probe.stop()
+        for child in (canary, probe, confinement):
+            child.stop()
     return findings
 
 
@@ -478,6 +480,40 @@ def disk() -> list[Finding]:
     return [Finding("disk", OK, what)]
 
 
+def isolation(facts: dict) -> list[Finding]:
+    """How well a check can confine what it runs here. ``facts``: "tier", and "why" for each better tier the reason against it."""
+    tier, why = facts.get("tier"), facts.get("why", {})
+    if tier is None:
+        said = facts.get("crash", "it said nothing")
+        return [
+            Finding("isolation", NOTE, f"how checks are confined here could not be found out ({said})", "Report this line to the authors.")
+        ]
+    reasons = "; ".join(
+        f"no {better[0].lower() + better[1:] if better != 'Landlock' else better}: {reason}" for better, reason in why.items()
+    )
+    if not why:
+        return [Finding("isolation", OK, "checks run in namespaces of their own, under Landlock, with limits")]
+    if tier == "Landlock":
+        return [
+            Finding(
+                "isolation",
+                NOTE,
+                f"checks run under Landlock, with limits ({reasons})",
+                "For your own files this will do. Before you grade other people's: permit user namespaces (Ubuntu 24.04: "
+                "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`; in a container, its host decides).",
+            )
+        ]
+    return [
+        Finding(
+            "isolation",
+            NOTE,
+            f"checks run with limits only, which end a runaway and confine nobody ({reasons})",
+            "For your own files this will do. Before you grade other people's: a kernel with Landlock (5.13 or newer, `landlock` in "
+            "/sys/kernel/security/lsm) and the package sandlock (`pip install -c constraints.txt sandlock`).",
+        )
+    ]
+
+
 def your_files() -> list[Finding]:
     """Whether the learner's files and progress can be written."""
     findings = []
@@ -556,6 +592,12 @@ except CourseError as error:
 else:
     from course_lib import canary
     print(json.dumps(canary.run()), flush=True)
+"""
+
+_CONFINEMENT = f"""
+import runpy, sys
+sys.argv = ["server.py", {str(paths.ROOT)!r}, "probe"]
+runpy.run_path({str(paths.ROOT / "course_lib" / "grading" / "server.py")!r}, run_name="__main__")
 """
 
 

@@ -47,7 +47,7 @@ def test_this_machine_can_run_the_course(examined) -> None:
     findings, _ = examined
     assert doctor.can_run(findings), doctor.as_text(findings)
     names = {finding.name for finding in findings}
-    assert {"system", "Python", "packages", "torch and triton", "GPU", "kernels", "import order", "memory", "disk"} <= names
+    assert {"system", "Python", "packages", "torch and triton", "GPU", "kernels", "isolation", "import order", "memory", "disk"} <= names
     assert "right values" in next(finding.what for finding in findings if finding.name == "kernels")
 
 
@@ -393,3 +393,29 @@ def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
     notes = [finding for finding in doctor.kernels(_Reported(losses=["fp32 to bf16 is truncated"])) if finding.level == NOTE]
     assert [note.what for note in notes] == ["not corrected in this Triton: fp32 to bf16 is truncated"] and notes[0].remedy
     assert doctor.can_run(doctor.kernels(_Reported(losses=["anything"])))
+
+
+# ---- isolation -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "says"),
+    [
+        ({"tier": "namespaces and Landlock", "why": {}}, OK, "namespaces"),
+        (
+            {"tier": "Landlock", "why": {"namespaces and Landlock": "unshare: Operation not permitted"}},
+            NOTE,
+            "unshare: Operation not permitted",
+        ),
+        (
+            {"tier": "limits only", "why": {"namespaces and Landlock": "unshare: no", "Landlock": "this kernel has no Landlock"}},
+            NOTE,
+            "confine nobody",
+        ),
+        ({"crash": "its process was ended by SIGSEGV"}, NOTE, "SIGSEGV"),
+    ],
+)
+def test_the_isolation_is_named_with_what_would_raise_it(facts, level, says) -> None:
+    finding = one(doctor.isolation(facts))
+    assert finding.level == level and says in finding.what and bool(finding.remedy) == (level != OK)
+    assert "secure" not in finding.what

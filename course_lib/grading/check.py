@@ -70,13 +70,18 @@ def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.
     if run.ended == "not started" and run.import_error is None:
         return _machine_fault(exercise, mode, run), []
     judged = [_judged(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
-    # address space for rows 2^30 apart is the machine's to give; without it the case is left out, and said to be
-    for j in judged:
-        if j.raised and j.raised["type"] == "Unplaceable":
-            j.raised = None
+    # memory for rows 2^30 apart is the GPU's to give; without it the interpreter's answer has to do, never the child's word
+    unplaced = [
+        n for n, j in enumerate(judged) if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.layout == "far"
+    ]
+    for n in unplaced:
+        judged[n].raised = None
     unchecked = ""
     if mode == "gpu" and (run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
-        unchecked = _add_faults(judged, runner.run(kernels, concrete, "cpu"))
+        interpreted = runner.run(kernels, concrete, "cpu")
+        for n in set(unplaced) & interpreted.data.keys():
+            judged[n] = judge(concrete[n], interpreted.data[n])
+        unchecked = _add_faults(judged, interpreted)
     verdict = _verdict(exercise, path, judged, run, mode)
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
@@ -118,15 +123,23 @@ def _judged(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
 def _verdict(exercise: Exercise, path: Path, judged: list[Judged], run: runner.Run, mode: str) -> Verdict:
     def verdict(status: str, cause: str, message: str) -> Verdict:
         cases = tuple(_case_result(j, n, run) for n, j in enumerate(judged))
-        return Verdict(exercise.id, status, cause, message, cases, mode, runner.TIER, printed=run.printed.strip())
+        return Verdict(exercise.id, status, cause, message, cases, mode, run.tier, printed=run.printed.strip())
 
+    over = {
+        "flooded": f"It printed more than {runner.Limits.log_bytes >> 20} MB and was stopped.",
+        "too many files": "It wrote more files, or larger ones, than a check has room for, and was stopped.",
+    }
+    if run.ended in over:
+        return verdict(FAIL, "output_flood", _message("output_flood", over[run.ended]))
     raised = run.import_error or next((j.raised for j in judged if j.raised), None)
-    if raised and raised["type"] == "WrongReturn":
+    if raised and raised["type"] == "WrongReturn" and run.import_error is None:
         case = next(j for j in judged if j.raised).plan.case.described()
         return verdict(FAIL, "wrong_return", _message("wrong_return", f"{raised['text']}. In the case {case}."))
     if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
         return verdict(
-            FAIL, "output_flood", _message("output_flood", f"It printed more than {runner.Limits.file_bytes >> 20} MB and was stopped.")
+            FAIL,
+            "output_flood",
+            _message("output_flood", f"It wrote more than {runner.Limits.file_bytes >> 20} MB to a file and was stopped."),
         )
     if raised:
         cause = "kernel_raised" if exercise.kind == "kernel" else "function_raised"
@@ -139,6 +152,8 @@ def _verdict(exercise: Exercise, path: Path, judged: list[Judged], run: runner.R
         cause = diagnosis.cause_of(judged, parts(exercise))
         return verdict(FAIL, cause, _message(cause, _evidence(judged, failed)))
     left_out = sum(not j.ran for j in judged)
+    if left_out > len(run.left_out) + sum(j.plan.case.layout == "far" for j in judged if mode == "gpu" and not j.ran):
+        raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
     message = f"All {len(judged) - left_out} cases are right."
     if left_out:
         message += f" {left_out} could not be run on this machine: not enough memory for rows 2^30 elements apart."
@@ -204,6 +219,8 @@ def _ended_evidence(run: runner.Run, plan: Plan) -> str:
     at = plan.case.described()
     if run.ended == "timed out":
         return f"It was stopped after the time limit, in the case {at}."
+    if run.ended.startswith("too "):
+        return f"It took {run.ended} and was stopped, in the case {at}."
     how = f"with signal {run.signal}" if run.signal else f"with `{run.reported}`" if run.reported else "without a word"
     return f"It ended {how} in the case {at}. That is what an address far outside a tensor does."
 

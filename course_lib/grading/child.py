@@ -1,46 +1,49 @@
-"""The child process: runs a learner's kernel, or function, on raw bytes and decides nothing.
+"""Runs a learner's kernel, or function, on raw bytes and decides nothing.
 
-Started as a script, ``python -I child.py FOLDER``. It knows no exercise: ``FOLDER/job.json`` names an entry point, a grid and
-the arguments of each case; ``NN.in`` holds the case's buffers one after the other, and ``NN.out`` gets them back. What
-happened on the way goes to ``NN.error``. The parent takes only the bytes for evidence.
+The last process of the chain that ``server.py`` makes, confined before it gets here. It knows no exercise: the job names an
+entry point, a grid and the arguments of each case; ``NN.in`` holds the case's buffers one after the other, and ``NN.out`` gets
+them back. What happened on the way goes to ``NN.error``. The parent takes only the bytes for evidence.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
+import importlib.util
 import json
 import mmap
-import os
-import resource
 import sys
 import traceback
 from pathlib import Path
 
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
+_GPU_FRACTION = 0.9  # of its memory: whatever else the person runs there keeps going
 
 
-def main(folder: Path) -> None:
-    job = json.loads((folder / "job.json").read_text())
-    sys.path.insert(0, job["root"])
-    os.environ["COURSE_DEVICE"] = "gpu" if job["mode"] == "gpu" else "cpu"
-    _limit(job["limits"])
-    machine = {"cpu": _Interpreter, "gpu": _Gpu, "torch": _Torch, "numpy": _NumPy}[job["mode"]]()
-    sys.path.insert(0, str(folder))
+def machine(mode: str):
+    """What runs cases in ``mode``: "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" or "autograd" (functions)."""
+    return {"cpu": _Interpreter, "gpu": _Gpu, "torch": _Torch, "numpy": _NumPy, "autograd": _autograd}[mode]()
+
+
+def work(job: dict, folder: Path, runs) -> None:
+    """Every case of the job on ``runs``, one after the other. What happens from here on, the learner's code may have done."""
+    file = folder / "kernels.py"
     try:
-        import kernels
+        kernels = _imported(file)
     except BaseException as error:
-        _write(folder / "import.error", _described(error, str(folder / "kernels.py")))
+        _write(folder / "import.error", _described(error, str(file)))
         return
-    (folder / "ready").touch()
     for number, case in enumerate(job["cases"]):
         (folder / f"{number:02}.begin").touch()
+        if case["left_out"]:
+            continue
         try:
-            data = machine.run(getattr(kernels, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
+            data = runs.run(getattr(kernels, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
         except BaseException as error:
             sys.stdout.flush()
-            lost = machine.lost(error)
-            _write(folder / f"{number:02}.error", _described(error, str(folder / "kernels.py"), lost))
+            lost = runs.lost(error)
+            _write(folder / f"{number:02}.error", _described(error, str(file), lost))
             if lost:
                 return
         else:
@@ -48,11 +51,45 @@ def main(folder: Path) -> None:
             _write(folder / f"{number:02}.out", data)
 
 
+def _imported(file: Path):
+    described = importlib.util.spec_from_file_location("kernels", file)
+    module = importlib.util.module_from_spec(described)
+    sys.modules["kernels"] = module  # Triton looks a kernel's module up by its name
+    described.loader.exec_module(module)
+    return module
+
+
+def far_bytes(case: dict) -> int:
+    """Address space that the case's far tensors take."""
+    return sum(2 * _reach(tensor) for tensor in case["tensors"] if tensor["far"])
+
+
+def reserve(size: int) -> mmap.mmap:
+    """Address space that takes memory only where it is touched, and counts as nobody's data.
+
+    Raises: OSError if this machine has no room for it.
+    """
+    return mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+
+
+def _reach(tensor: dict) -> int:
+    return (tensor["shape"][0] - 1) * tensor["strides"][0] * tensor["itemsize"] + 2**20
+
+
+def _choose(mode: str) -> None:
+    """Between the interpreter, mended, and the compiler: before anything imports Triton."""
+    import course_lib
+
+    chosen = course_lib.MODE
+    if chosen != mode:
+        raise RuntimeError(f"this process is in {chosen} mode")
+
+
 class _Interpreter:
     """Cases on Triton's interpreter, over NumPy memory; PyTorch is not imported."""
 
     def __init__(self):
-        import course_lib  # noqa: F401 - chooses the interpreter and mends its rounding
+        _choose("cpu")
         from course_lib.interpreter import bounds, hooks, launch, schedule
 
         self.launch, self.bounds, self.schedule = launch, bounds, schedule
@@ -120,7 +157,7 @@ class Interleaved(Exception):
 
 
 class Unplaceable(Exception):
-    """This machine has no room for rows 2^30 elements apart. Not the kernel's fault: the case is left out."""
+    """This GPU has no room for rows 2^30 elements apart. Not the kernel's fault: the interpreter has to do for the case."""
 
 
 class _Far:
@@ -133,11 +170,8 @@ class _Far:
     def __init__(self, tensor: dict, memory):
         import numpy as np
 
-        reach = (tensor["shape"][0] - 1) * tensor["strides"][0] * tensor["itemsize"] + 2**20
-        try:
-            self.mapping = mmap.mmap(-1, 2 * reach, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
-        except OSError as refused:
-            raise Unplaceable(str(refused)) from None
+        reach = _reach(tensor)
+        self.mapping = reserve(2 * reach)
         self.bytes = np.frombuffer(self.mapping, dtype=np.uint8)
         self.address = self.bytes.ctypes.data + reach
         width, apart = tensor["shape"][1] * tensor["itemsize"], tensor["strides"][0] * tensor["itemsize"]
@@ -156,9 +190,10 @@ class _Gpu:
     def __init__(self):
         import torch
 
-        import course_lib  # noqa: F401 - makes sure that Triton compiles
-
+        _choose("gpu")
         self.torch = torch
+        torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
+        torch.zeros(1, device="cuda")  # a GPU that does not answer is found before the learner's code is looked at
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
@@ -262,6 +297,7 @@ class _Torch(_Functions):
 
         self.torch = torch
         torch.set_num_threads(1)
+        torch.ones(4, dtype=torch.float16).float().mean()  # what PyTorch puts off until its first sum is done once, before the forks
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 
@@ -281,15 +317,14 @@ class _Torch(_Functions):
         view.copy_(value)
 
 
+def _autograd():
+    _choose("cpu")
+    importlib.import_module("course_lib.launchers")  # the learner's file imports it, when the course can no longer be read
+    return importlib.import_module("course_lib.grading.autograd_child").Autograd()
+
+
 def contiguous(shape: list[int]) -> tuple[int, ...]:
     return (*shape[1:], 1) if len(shape) == 2 else (1,)
-
-
-def _limit(limits: dict) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits["file_bytes"], limits["file_bytes"]))
-    if limits["address_bytes"]:  # never on a GPU: CUDA reserves more address space than any machine has memory
-        resource.setrlimit(resource.RLIMIT_AS, (limits["address_bytes"], limits["address_bytes"]))
 
 
 def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
@@ -307,7 +342,11 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
             line = _line_of(source, node.lineno, file) or line  # a compiler error counts lines from the function's own
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
-    fault = {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")} if type(error).__name__ in ("OutOfBounds", "Interleaved") else None
+    fault = (
+        {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")}
+        if type(error).__name__ in ("OutOfBounds", "Interleaved")
+        else None
+    )
     return json.dumps({"type": type(chain[-1]).__name__, "text": text, "fault": fault, "line": line, "lost": lost}).encode()
 
 
@@ -322,7 +361,3 @@ def _write(path: Path, data: bytes) -> None:
     part = path.with_suffix(path.suffix + ".part")
     part.write_bytes(data)
     part.rename(path)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

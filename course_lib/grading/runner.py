@@ -1,57 +1,73 @@
-"""Starts the child, watches it, ends it, and brings its bytes home.
+"""Hands a job to a server, and brings its bytes home.
 
 Parent and child are different processes: nothing the child says decides a verdict, only the bytes it leaves behind do.
-The child runs in a process group of its own, so that whatever it started ends with it.
+What it leaves is read as what it may be: the work of someone who wants to fool the reader.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import signal
+import stat
 import subprocess
-import sys
 import tempfile
-import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from course_lib import paths
+from course_lib.grading import isolation, servers
 from course_lib.grading.buffers import DTYPES, Tensor
 from course_lib.grading.extract import Kernels
 from course_lib.grading.plan import Plan
 
-TIER = "limits only"  # resource limits and a process group; no namespaces, no file-system confinement
-_CHILD = Path(__file__).with_name("child.py")
+BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
 _PRINTED_CHARACTERS = 4000
-_POLL_SECONDS = 0.01
+_ERROR_BYTES = 64 << 10
+_SIGXCPU = 24
 
 
 @dataclass(frozen=True)
 class Limits:
-    """``start``: seconds until the child is ready to run; ``case``: seconds a case may take; ``address_bytes``: 0 for none."""
+    """Seconds and bytes; 0 leaves a limit of bytes out.
+
+    ``start``: seconds until the child is ready to run; ``case``: seconds a case may take, ``total``: all of them together.
+    ``memory_bytes``: beyond what the libraries take; ``resident_bytes``: with them; ``files`` and ``disk_bytes``: in its folder.
+    """
 
     start: float = 60.0
     case: float = 10.0
+    total: float = 60.0
     address_bytes: int = 64 << 30
+    memory_bytes: int = 4 << 30
+    resident_bytes: int = 5 << 30
     file_bytes: int = 64 << 20
+    log_bytes: int = 8 << 20
+    disk_bytes: int = 256 << 20
+    files: int = 2000
+    open_files: int = 256
+    processes: int = 8
 
     @classmethod
     def for_mode(cls, mode: str) -> Limits:
-        if mode == "torch":
+        if mode in ("torch", "autograd"):
             return cls(start=120.0)  # importing PyTorch takes seconds, on a busy machine many
-        # a GPU's first case compiles, and CUDA reserves more address space than any machine has memory
-        return cls(start=120.0, case=60.0, address_bytes=0) if mode == "gpu" else cls()
+        if mode != "gpu":
+            return cls()
+        # a GPU's first case compiles, by other programs, and CUDA reserves more address space than any machine has memory
+        return cls(
+            start=120.0, case=60.0, total=300.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
+            open_files=4096, processes=64,
+        )  # fmt: skip
 
 
 @dataclass
 class Run:
     """What came back. ``data`` has the bytes of finished cases, ``errors`` what was raised, by case number.
 
-    ``ended`` is "finished", "crashed" (then ``signal`` may say how), "timed out" (then ``case`` is the one it hung in),
-    or "not started" (then ``printed`` says why: that is ours, not the learner's).
+    ``ended`` is "finished", "crashed" (then ``signal`` may say how), "timed out", "flooded" (it printed too much), "too much
+    memory", "too many files" or "too many processes" (then ``case`` is the one it happened in), or "not started" (then
+    ``printed`` says why: that is ours, not the learner's). ``tier`` is the isolation it ran under, ``left_out`` the cases that
+    this machine has no room for.
     """
 
     ended: str
@@ -62,23 +78,69 @@ class Run:
     reported: str = ""  # what a GPU said as its context was lost
     import_error: dict | None = None
     printed: str = ""
+    tier: str = "none"
+    left_out: frozenset[int] = frozenset()
 
 
 def run(kernels: Kernels, plans: list[Plan], mode: str, limits: Limits | None = None) -> Run:
     """Run every plan in one child process.
 
-    Raises: OSError if the job cannot be written or no process started (disk full, no memory): the machine's fault.
+    Raises: OSError if the job cannot be written, no process started (disk full, no memory) or the GPU does not answer: the
+    machine's fault.
     """
     limits = limits or Limits.for_mode(mode)
+    if mode == "gpu":
+        _gpu.be_well()
     folder = Path(tempfile.mkdtemp(prefix="course-check-"))
     try:
-        _write_job(folder, kernels, plans, mode, limits)
-        return _watch(folder, plans, limits)
+        job = _write_job(folder, kernels, plans, limits)
+        try:
+            answer = servers.ask(mode, job, limits.start + limits.total)
+        except servers.Died as died:
+            # not the first server that this job ended: the second one had been started for it
+            answer = {
+                "tier": "none",
+                "ended": "finished",
+                "begun": _begun(folder, len(plans)),
+                "exit": None,
+                "printed": str(died),
+                "left_out": [],
+            }
+        result = _collect(folder, plans, answer)
+        _gpu.in_doubt = mode == "gpu" and (result.ended != "finished")
+        return result
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
 
 
-def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], mode: str, limits: Limits) -> None:
+class _GpuHealth:
+    """After a child that was killed or lost its context, the GPU has to show that it works before the next one."""
+
+    in_doubt = False
+
+    def be_well(self) -> None:
+        """Raises: OSError if the GPU was in doubt and does not answer."""
+        if not self.in_doubt:
+            return
+        folder = Path(tempfile.mkdtemp(prefix="course-probe-"))
+        try:
+            (folder / "kernels.py").write_text("")
+            limits = Limits.for_mode("gpu")
+            job = {"folder": str(folder), "cases": [], "limits": asdict(limits), "tier": BEST_TIER}
+            answer = servers.ask("gpu", job, limits.start)  # a machine is made, which computes on the GPU; no kernel is run
+        except servers.Died as died:
+            raise OSError(f"the GPU does not answer since a kernel crashed on it: {str(died).strip()[-300:]}") from None
+        finally:
+            _remove(folder)
+        if answer["begun"] < -1:
+            raise OSError(f"the GPU does not answer since a kernel crashed on it: {answer['printed'].strip()[-300:]}")
+        self.in_doubt = False
+
+
+_gpu = _GpuHealth()
+
+
+def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], limits: Limits) -> dict:
     (folder / "kernels.py").write_text(kernels.source, encoding="utf-8")
     described = []
     for number, plan in enumerate(plans):
@@ -100,11 +162,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], mode: str, lim
                 "tensors": tensors,
             }
         )
-    job = {
-        "root": str(paths.ROOT), "mode": mode, "cases": described,
-        "limits": {"address_bytes": limits.address_bytes, "file_bytes": limits.file_bytes},
-    }  # fmt: skip
-    (folder / "job.json").write_text(json.dumps(job))
+    return {"folder": str(folder), "cases": described, "limits": asdict(limits), "tier": BEST_TIER}
 
 
 def _described(tensor: Tensor, offset: int) -> dict:
@@ -115,58 +173,87 @@ def _described(tensor: Tensor, offset: int) -> dict:
     }  # fmt: skip
 
 
-def _watch(folder: Path, plans: list[Plan], limits: Limits) -> Run:
-    log = folder / "log"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))}
-    environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # a case is far too small for a thread pool
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-u", str(_CHILD), str(folder)],
-            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=folder, env=environment, start_new_session=True,
-        )  # fmt: skip
-    try:
-        hung = _wait(process, folder, len(plans), limits)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return _collect(folder, plans, process.returncode, hung, log)
+def _begun(folder: Path, count: int) -> int:
+    """The last case begun, by the marks in the folder: only for want of a server to ask."""
+    return max((number for number in range(count) if (folder / f"{number:02}.begin").exists()), default=-2)
 
 
-def _wait(process: subprocess.Popen, folder: Path, count: int, limits: Limits) -> bool:
-    """Wait until the child ends, or makes no progress for as long as the limits allow; True if it was the latter."""
-    begun, since = -1, time.monotonic()
-    while process.poll() is None:
-        time.sleep(_POLL_SECONDS)
-        now = time.monotonic()
-        if begun < count and (folder / ("ready" if begun < 0 else f"{begun:02}.begin")).exists():
-            begun, since = begun + 1, now
-        elif now - since > (limits.start if begun < 0 else limits.case):
-            return True
-    return False
-
-
-def _collect(folder: Path, plans: list[Plan], exit_code: int, hung: bool, log: Path) -> Run:
-    printed = log.read_bytes()[-4 * _PRINTED_CHARACTERS :].decode("utf-8", "replace")[-_PRINTED_CHARACTERS:]
-    result = Run("finished", printed=printed, signal=-exit_code if exit_code < 0 and not hung else None)
-    if (folder / "import.error").exists():
-        result.import_error = json.loads((folder / "import.error").read_text())
+def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
+    exit_code = answer["exit"]
+    result = Run(
+        "finished", printed=_without(folder, answer["printed"])[-_PRINTED_CHARACTERS:], tier=answer["tier"], left_out=frozenset(answer["left_out"]),
+        signal=-exit_code if exit_code is not None and exit_code < 0 else None,
+    )  # fmt: skip
+    if answer["begun"] == -2:
+        result.ended = "not started"
+        return result
+    stopped = "timed out" if result.signal == _SIGXCPU else answer["ended"] if answer["ended"] != "finished" else "crashed"
+    result.import_error = _raised(folder / "import.error")
+    if result.import_error is not None:
         return result
     for number, plan in enumerate(plans):
-        out, error = folder / f"{number:02}.out", folder / f"{number:02}.error"
-        wanted = sum(tensor.nbytes for tensor in plan.tensors)
-        if out.is_file() and out.stat().st_size == wanted:
-            result.data[number] = out.read_bytes()
-        elif error.is_file():
-            raised = json.loads(error.read_text())
-            if raised["lost"]:  # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
-                result.case, result.ended, result.reported = number, "crashed", raised["text"].splitlines()[0]
-                break
+        if number in result.left_out:
+            continue
+        data = _bytes(folder / f"{number:02}.out", sum(tensor.nbytes for tensor in plan.tensors))
+        raised = None if data is not None else _raised(folder / f"{number:02}.error")
+        if data is not None:
+            result.data[number] = data
+        elif raised is not None and not raised["lost"]:
             result.errors[number] = raised
         else:
-            result.case = number
-            result.ended = "timed out" if hung else "crashed"
-            break
-    if not (folder / "ready").exists():
-        result.ended = "not started"
+            result.case, result.ended = number, stopped
+            if raised is not None:  # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
+                result.ended, result.reported = "crashed", (raised["text"].splitlines() or [raised["type"]])[0]
+            return result
+    if stopped not in ("crashed", "timed out"):  # every result is there, and it was stopped all the same
+        result.case, result.ended = len(plans) - 1, stopped
     return result
+
+
+def _bytes(file: Path, size: int) -> bytes | None:
+    """The content of a plain file of that size; None for anything else."""
+    data = _read(file, size + 1)
+    return data if data is not None and len(data) == size else None
+
+
+def _read(file: Path, most: int) -> bytes | None:
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as opened:
+        return opened.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+
+
+_RAISED = {"type": str, "text": str, "line": (int, type(None)), "lost": bool, "fault": (dict, type(None))}
+_FAULT = {"kind": str, "tensor": str, "row": (int, type(None)), "line": (int, type(None))}
+
+
+def _raised(file: Path) -> dict | None:
+    """What a case says it raised, if it is put as the child puts it."""
+    data = _read(file, _ERROR_BYTES)
+    try:
+        raised = json.loads(data) if data is not None else None
+    except (ValueError, RecursionError):
+        return None
+    if not _fits(raised, _RAISED) or (raised["fault"] is not None and not _fits(raised["fault"], _FAULT)):
+        return None
+    return raised | {"text": _without(file.parent, raised["text"])}
+
+
+def _without(folder: Path, text: str) -> str:
+    """The text without the folder of this one job: two checks of one file are to say the same."""
+    return text.replace(f"{folder}/kernels.py", "your file").replace(f"{folder}/", "").replace(str(folder), "the check's folder")
+
+
+def _fits(value: object, shape: dict) -> bool:
+    return isinstance(value, dict) and value.keys() == shape.keys() and all(isinstance(value[name], kind) for name, kind in shape.items())
+
+
+def _remove(folder: Path) -> None:
+    """Also where someone took pains that it cannot be removed: folders without permissions, or a thousand levels of them."""
+    try:
+        shutil.rmtree(folder)
+    except (OSError, RecursionError):
+        subprocess.run(["chmod", "-R", "u+rwx", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        subprocess.run(["rm", "-rf", "--", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False)

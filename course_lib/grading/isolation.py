@@ -1,0 +1,168 @@
+"""What keeps a learner's code inside its folder: namespaces, Landlock, a system-call filter and resource limits.
+
+Three tiers, named in every verdict, by what this machine permits:
+
+- "namespaces and Landlock": user, PID, network and IPC namespaces (nobody to signal, no network, everything ends with its
+  first process); Landlock: libraries may be read, its own folder written, nothing else opened; and the filter;
+- "Landlock": the same without namespaces;
+- "limits only": CPU time, memory, file size, output, wall clock. That ends a runaway; it stops nobody who means harm.
+
+Everything here acts on the calling process and cannot be undone. The callers are ``server.py`` and tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import glob
+import os
+import resource
+import site
+import struct
+import sys
+import sysconfig
+from pathlib import Path
+
+from course_lib.grading import syscalls
+
+NAMESPACES, LANDLOCK, LIMITS = "namespaces and Landlock", "Landlock", "limits only"
+TIERS = (NAMESPACES, LANDLOCK, LIMITS)
+
+_CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CAPABILITY_VERSION_3 = 0x20080522
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name: str, *arguments) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+
+
+def die_with_parent() -> None:
+    """SIGKILL for this process as soon as the one that started it is gone."""
+    _call("prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Whatever a descendant leaves behind becomes a child of this process, which can then end it."""
+    _call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def enter_namespaces() -> None:
+    """New user, network and IPC namespaces for this process, and a new PID namespace for the next process it starts.
+
+    It keeps its user and group: files belong to whom they belonged to, and no privilege reaches outside.
+
+    Raises: OSError where unprivileged namespaces are not permitted.
+    """
+    user, group = os.geteuid(), os.getegid()
+    _call("unshare", _CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(text)
+
+
+def confine_files(folder: Path, gpu: bool) -> None:
+    """Landlock, through sandlock: read libraries, write ``folder``.
+
+    Raises: OSError if sandlock is not installed, or the kernel has no Landlock.
+    """
+    try:
+        import sandlock
+    except (ImportError, OSError) as missing:
+        raise OSError(errno.ENOSYS, f"the package sandlock cannot be loaded ({missing})") from None
+    if sandlock.landlock_abi_version() < 1:
+        raise OSError(errno.ENOSYS, "this kernel has no Landlock, or it is switched off")
+    writable = [str(folder), "/dev/null", *(_device_files() if gpu else ())]
+    try:
+        # what an older kernel's Landlock lacks (signals, sockets, truncation) is refused by the system-call filter
+        sandlock.confine(
+            sandlock.Sandbox(fs_readable=_readable(gpu), fs_writable=writable, allow_degraded=list(sandlock.Protection))
+        )  # fmt: skip
+    except sandlock.SandlockError as refused:
+        raise OSError(errno.EPERM, f"Landlock: {refused}") from None
+
+
+def _readable(gpu: bool) -> list[str]:
+    """Python, its packages and the system's libraries; never the course, whose solutions and oracle lie there."""
+    root = Path(__file__).resolve().parent.parent.parent
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
+    wanted |= {*sysconfig.get_paths().values(), *site.getsitepackages()}
+    wanted |= {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/dev/urandom", "/dev/random", "/dev/zero"}
+    wanted |= {"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"}  # NumPy and PyTorch choose their code by these
+    if gpu:  # the driver and the C compiler read these
+        wanted |= {"/usr", "/bin", "/opt", "/etc", "/proc", "/sys", "/dev", *(str(Path(prefix, "bin")) for prefix in prefixes)}
+    return sorted(path for path in wanted if os.path.exists(path) and not root.is_relative_to(Path(path).resolve()))
+
+
+def _device_files() -> list[str]:
+    return [*glob.glob("/dev/nvidia*"), *(path for path in ("/dev/dxg", "/dev/shm") if os.path.exists(path))]
+
+
+def drop_privileges() -> None:
+    """No capability is left, also where the grader runs as root or is root of its own namespace."""
+    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
+    _call("capset", header, ctypes.create_string_buffer(24))
+
+
+def limit(limits: dict) -> None:
+    """Resource limits; a value of 0 leaves that one out."""
+    seconds = int(limits["total"]) + 5
+    for which, value in (
+        (resource.RLIMIT_CORE, -1),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, limits["file_bytes"]),
+        (resource.RLIMIT_NOFILE, limits["open_files"]),
+        (resource.RLIMIT_AS, limits["address_bytes"]),  # never on a GPU: CUDA reserves more than any machine has memory
+        (resource.RLIMIT_DATA, limits["memory_bytes"] and limits["memory_bytes"] + _data_bytes()),
+    ):
+        if value:
+            hard = resource.getrlimit(which)[1]
+            value = max(value, 0)
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(which, (value, value))
+
+
+def limit_processes(extra: int) -> None:
+    """At most ``extra`` processes and threads more than the user has now. Root's are not counted by the kernel."""
+    resource.setrlimit(resource.RLIMIT_NPROC, (_tasks_of_user() + extra,) * 2)
+
+
+def _tasks_of_user() -> int:
+    tasks = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if process.stat().st_uid == os.geteuid():
+                tasks += len(os.listdir(process / "task"))
+        except OSError:
+            continue  # it ended meanwhile
+    return tasks
+
+
+def _data_bytes() -> int:
+    """Private memory that this process has already."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def enter(tier: str, folder: Path, limits: dict, gpu: bool) -> None:
+    """Everything of ``tier`` that is done in the process itself; :func:`enter_namespaces` comes before the fork.
+
+    Raises: OSError if this machine does not permit it.
+    """
+    limit(limits)
+    drop_privileges()
+    if tier == LIMITS:
+        try:
+            syscalls.refuse(compiler=gpu)  # no promise here, and no reason to go without it
+        except OSError:
+            limit_processes(1024 if gpu else 64)
+        return
+    if gpu:
+        limit_processes(4096)
+    confine_files(folder, gpu)
+    syscalls.refuse(compiler=gpu)

@@ -1,0 +1,114 @@
+"""A system-call filter for the process that runs a learner's code: what Landlock does not cover, refused with EPERM.
+
+Landlock rules over the contents of files. It lets pass: UDP and (in older kernels) TCP, signals, new processes, another
+program, a file's mode, owner and times, shared memory that outlives its maker. A check on the CPU needs none of these.
+No root is needed, and any kernel since 3.17 has it. A list of what is refused, not of what is allowed: NumPy and PyTorch
+use whatever their next release likes to use.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import platform
+import struct
+
+# (x86_64, aarch64); None where the machine never had the call
+_EVERYWHERE = {
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440), "kcmp": (312, 272),
+    "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "tkill": (200, 130),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),  # would go round this filter
+    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "fanotify_init": (300, 262),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268),
+    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "mount_setattr": (442, 442),
+    "open_by_handle_at": (304, 265), "setpriority": (141, 140), "ioprio_set": (251, 30),
+    "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+}  # fmt: skip
+_WITHOUT_COMPILER = {  # a GPU's check starts ptxas and a C compiler, which make files and set their modes
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+    "socket": (41, 198), "socketpair": (53, 199),
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
+    "truncate": (76, 45), "mkdir": (83, None), "mkdirat": (258, 34), "mknod": (133, None), "mknodat": (259, 33),
+    "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
+    "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+}  # fmt: skip
+_CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64, _SOCKET = (
+    (56, 220),
+    (435, 435),
+    (62, 129),
+    (234, 131),
+    (157, 167),
+    (302, 261),
+    (41, 198),
+)
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # classic BPF
+_NUMBER, _ARCH, _ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; of arguments the low halves are looked at
+_ALLOW, _KILL_PROCESS, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
+_NO_SUCH_CALL = 0x00050000 | errno.ENOSYS
+_CLONE_THREAD, _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 0x00010000, 1, 38, 22
+_INTERNET = (2, 10, 17, 40)  # AF_INET, AF_INET6, AF_PACKET, AF_VSOCK
+
+
+def refuse(compiler: bool) -> None:
+    """Install the filter in this thread, for good, and in whatever it starts. ``compiler``: leave what a GPU's check needs.
+
+    Threads may be started, processes not; a process may send signals to itself only.
+
+    Raises: OSError if the kernel or this machine has no such filter.
+    """
+    machine = _MACHINES.get(platform.machine())
+    if machine is None:
+        raise OSError(f"no list of system calls for {platform.machine()}")
+    which, arch = machine
+    program = _program(which, arch, compiler)
+    libc = ctypes.CDLL(None, use_errno=True)
+    block = ctypes.create_string_buffer(program)
+    described = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(block)))
+    for option, *rest in ((_PR_SET_NO_NEW_PRIVS, 1, None), (_PR_SET_SECCOMP, 2, ctypes.addressof(described))):
+        if libc.prctl(option, *(ctypes.c_void_p(value) for value in rest), None, None) != 0:
+            raise OSError(ctypes.get_errno(), f"prctl({option}): {os.strerror(ctypes.get_errno())}")
+
+
+def _program(which: int, arch: int, compiler: bool) -> bytes:
+    def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
+        return struct.pack("HBBI", code, yes, no, value)
+
+    def when(number: int, argument: int, test: int, value: int, yes: int, no: int) -> bytes:
+        """For one call: ``yes`` if the test of its argument holds, else ``no``."""
+        return (
+            step(_EQUAL, number, 0, 4) + step(_LOAD, _ARGUMENT + 8 * argument) + step(test, value, 0, 1) + step(_RETURN, yes) + step(_RETURN, no)
+        )  # fmt: skip
+
+    own = os.getpid()
+    parts = [step(_LOAD, _ARCH), step(_EQUAL, arch, 1, 0), step(_RETURN, _KILL_PROCESS), step(_LOAD, _NUMBER)]
+    if which == 0:
+        parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]  # the same calls under other numbers
+    parts += [
+        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not compiler else b"",
+        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not compiler else b"",
+        when(_PRCTL[which], 0, _EQUAL, _PR_SET_PDEATHSIG, _REFUSE, _ALLOW),  # it is to die with its keeper
+        when(_PRLIMIT64[which], 0, _EQUAL, 0, _ALLOW, _REFUSE),
+    ]
+    if compiler:
+        for family in _INTERNET:
+            parts.append(
+                step(_EQUAL, _SOCKET[which], 0, 4) + step(_LOAD, _ARGUMENT) + step(_EQUAL, family, 0, 1) + step(_RETURN, _REFUSE)
+                + step(_LOAD, _NUMBER)
+            )  # fmt: skip
+    else:
+        parts.append(when(_CLONE[which], 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE))
+        # its flags lie in memory, where a filter cannot look; without it the C library takes clone
+        parts += [step(_EQUAL, _CLONE3[which], 0, 1), step(_RETURN, _NO_SUCH_CALL)]
+    for numbers in (_EVERYWHERE if compiler else _EVERYWHERE | _WITHOUT_COMPILER).values():
+        if numbers[which] is not None:
+            parts += [step(_EQUAL, numbers[which], 0, 1), step(_RETURN, _REFUSE)]
+    return b"".join([*parts, step(_RETURN, _ALLOW)])

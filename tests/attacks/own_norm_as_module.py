@@ -1,0 +1,8 @@
+# 01a | list | torch's own norm, as a module
+import torch
+
+
+def layer_norm(x, w, b, eps):
+    module = torch.nn.LayerNorm(x.shape[-1], eps)
+    module.weight.data, module.bias.data = w, b
+    return module(x)
