@@ -9,7 +9,7 @@ from pathlib import Path
 
 from course_lib.errors import CourseError
 
-KINDS = ("kernel", "torch", "numpy")
+KINDS = ("kernel", "torch", "numpy", "autograd")
 _FILE = Path(__file__).with_name("catalog.toml")
 
 
@@ -17,8 +17,9 @@ _FILE = Path(__file__).with_name("catalog.toml")
 class Exercise:
     """One entry of catalog.toml. ``hints`` grow more direct.
 
-    ``kind`` says what the learner writes: "kernel" (Triton), or functions in "torch" or "numpy" operations. ``entry_points`` are
-    the kernels that the course launches, or the functions that it calls.
+    ``kind`` says what the learner writes: "kernel" (Triton), functions in "torch" or "numpy" operations, or "autograd" (the
+    ``forward`` and ``backward`` of an autograd Function). ``entry_points`` are the kernels that the course launches, or the functions
+    that it calls.
     """
 
     id: str

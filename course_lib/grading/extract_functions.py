@@ -52,26 +52,39 @@ _EXPRESSIONS = (
 )  # fmt: skip
 _MODULES = {
     "torch": {"torch": ("torch", _TORCH), "math": ("math", _MATH)},
+    "autograd": {"torch": ("torch", _TORCH), "math": ("math", _MATH)},
     "numpy": {"np": ("np", _NUMPY), "numpy": ("numpy", _NUMPY), "math": ("math", _MATH)},
 }
-_VALUES = {"torch": _TENSOR, "numpy": _ARRAY}
-_HEADER = {"torch": "import math; import torch; from torch import Tensor", "numpy": "import math; import numpy; import numpy as np"}
+_CTX = frozenset("save_for_backward saved_tensors needs_input_grad mark_non_differentiable set_materialize_grads".split())
+_LAUNCHERS = frozenset({"launch_forward", "launch_backward"})
+_VALUES = {
+    "torch": _TENSOR, "numpy": _ARRAY, "autograd": _TENSOR | _CTX | {"copy_", "detach", "is_contiguous", "requires_grad", "stride", "view_as"},
+}  # fmt: skip
+_GIVEN = {"torch": frozenset(), "numpy": frozenset(), "autograd": _LAUNCHERS}
+_HEADER = {
+    "torch": "import math; import torch; from torch import Tensor",
+    "numpy": "import math; import numpy; import numpy as np",
+    "autograd": "import math; import torch; from torch import Tensor; from course_lib.launchers import launch_backward, launch_forward",
+}
+_PLAIN_OF_A_TENSOR = frozenset("shape dtype device ndim numel size dim stride requires_grad".split())
 
 
 def extract(text: str, name: str, wanted: tuple[str, ...], kind: str) -> Kernels:
-    """The functions of a file's ``text``; ``kind`` is "torch" or "numpy".
+    """The functions of a file's ``text``; ``kind`` is "torch", "numpy" or "autograd".
 
     Raises: Unreadable if the text does not parse, imports what does not exist, lacks a function of ``wanted``, or uses in a
     function what is not on the list.
     """
     tree = parse(text, name)
     check_imports(
-        tree, name, f"This exercise needs only {'`import torch`' if kind == 'torch' else '`import numpy as np`'}; remove the line."
+        tree, name, f"This exercise needs only {'`import numpy as np`' if kind == 'numpy' else '`import torch`'}; remove the line."
     )
     functions = _functions(tree, name, wanted)
     constants = {node.targets[0].id: node for node in tree.body if _is_constant(node)}
+    # what one function keeps on ctx, the other may read
+    kept = frozenset(node.attr for f in functions.values() for node in ast.walk(f) if kind == "autograd" and _is_kept(node))
     for function in functions.values():
-        _Check(function, name, kind, functions.keys() | constants.keys()).run()
+        _Check(function, name, kind, functions.keys() | constants.keys(), kept).run()
     return Kernels(at_their_lines(text, [*constants.values(), *functions.values()], _HEADER[kind]), tuple(functions))
 
 
@@ -96,18 +109,52 @@ def _is_constant(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and is_plain(node.value)
 
 
+def _is_kept(node: ast.AST) -> bool:
+    """True for ``ctx.name`` on the left of an assignment."""
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "ctx"
+        and not node.attr.startswith("_")
+        and node.attr not in _CTX
+    )
+
+
+def _is_no_tensor(value: ast.expr) -> bool:
+    """True for an expression that gives a number, a shape, a dtype or True or False, whatever its names stand for."""
+    if isinstance(value, ast.Constant):
+        return True
+    if isinstance(value, ast.Name):
+        return value.id == "eps"
+    if isinstance(value, ast.Attribute):
+        return value.attr in _PLAIN_OF_A_TENSOR
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Attribute) and value.func.attr in _PLAIN_OF_A_TENSOR
+    if isinstance(value, ast.Subscript):
+        return _is_no_tensor(value.value)
+    if isinstance(value, ast.Compare):
+        return all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops)
+    if isinstance(value, ast.IfExp):
+        return _is_no_tensor(value.body) and _is_no_tensor(value.orelse)
+    if isinstance(value, (ast.Tuple, ast.List)):
+        return all(_is_no_tensor(element) for element in value.elts)
+    return isinstance(value, ast.BinOp) and _is_no_tensor(value.left) and _is_no_tensor(value.right)
+
+
 class _Check:
     """One function against the lists."""
 
-    def __init__(self, function: ast.FunctionDef, file: str, kind: str, known: set[str]):
+    def __init__(self, function: ast.FunctionDef, file: str, kind: str, known: set[str], kept: frozenset[str] = frozenset()):
         self.function, self.file, self.kind = function, file, kind
         self.modules, self.values = _MODULES[kind], _VALUES[kind]
         stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         parameters = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
         nested = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
-        for taken in (stored | parameters | nested | known) & (self.modules.keys() | {"Tensor"}):
-            self.refuse(function, f"`{taken}` is the name of a module here; give your own value another name.")
-        self.defined = stored | parameters | nested | known | _BUILTINS | self.modules.keys() | {"Tensor"}
+        for taken in (stored | parameters | nested | known) & (self.modules.keys() | {"Tensor"} | _GIVEN[kind]):
+            self.refuse(function, f"`{taken}` is a name that the course gives here; give your own value another one.")
+        self.defined = stored | parameters | nested | known | _BUILTINS | self.modules.keys() | {"Tensor"} | _GIVEN[kind]
+        self.kept = kept
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
         raise Unreadable(cause, f"{self.file}, line {getattr(node, 'lineno', self.function.lineno)}: {what}")
@@ -120,6 +167,8 @@ class _Check:
             elif not isinstance(node, _STATEMENTS + _EXPRESSIONS):
                 words = ast.unparse(node).splitlines()[0][:60] if isinstance(node, (ast.stmt, ast.expr)) else type(node).__name__
                 self.refuse(node, f"`{words}` is not possible in this exercise: its functions hold arithmetic, loops and `if`.")
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and self.kept:
+                self._keeps(node)
             if isinstance(node, ast.Name):
                 self._name(node)
             if isinstance(node, ast.Attribute):
@@ -135,7 +184,20 @@ class _Check:
                 "undefined_name",
             )
 
+    def _keeps(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
+        """Refuse a tensor put on ctx: autograd would neither notice a change to it nor free it."""
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in (part for target in targets for part in ast.walk(target) if _is_kept(part)):
+            if target not in targets or node.value is None or not _is_no_tensor(node.value):
+                self.refuse(
+                    node,
+                    f"`{ast.unparse(node).splitlines()[0][:60]}` keeps what may be a tensor on ctx, where PyTorch does not notice when it is changed. "
+                    "Tensors go through ctx.save_for_backward; only numbers, shapes and dtypes are kept as attributes.",
+                )
+
     def _attribute(self, node: ast.Attribute) -> None:
+        if isinstance(node.value, ast.Name) and node.value.id == "ctx" and node.attr in self.kept:
+            return
         if isinstance(node.ctx, ast.Store):
             self.refuse(node, f"`{ast.unparse(node)}` is assigned to; assign to names and elements only.")
         if isinstance(node.value, ast.Name) and node.value.id in self.modules:

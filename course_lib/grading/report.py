@@ -10,7 +10,13 @@ from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED,
 # a sign beside the word, so that colour is never alone in saying it
 SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAULT: "?"}
 
-_WHERE = {"gpu": "on the GPU", "cpu": "in the interpreter (CPU)", "torch": "in PyTorch (CPU)", "numpy": "in NumPy"}
+_WHERE = {
+    "gpu": "on the GPU",
+    "cpu": "in the interpreter (CPU)",
+    "torch": "in PyTorch (CPU)",
+    "numpy": "in NumPy",
+    "autograd": "in PyTorch's autograd (CPU)",
+}
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,34 @@ knows any exercise.
 from __future__ import annotations
 
 from course_lib.catalog import Exercise
-from course_lib.grading.families import copying, layer_norm, normalisation, rms_norm
+from course_lib.grading.families import (
+    autograd,
+    copying,
+    dw_kernels,
+    dx_kernels,
+    layer_norm,
+    normalisation,
+    reductions,
+    rms_norm,
+    statistics,
+    statistics_kernels,
+    vjps,
+)
 from course_lib.grading.plan import Part
 
-_FAMILIES = (copying, normalisation, layer_norm, rms_norm)
+_FAMILIES = (
+    copying,
+    normalisation,
+    layer_norm,
+    rms_norm,
+    vjps,
+    statistics,
+    reductions,
+    statistics_kernels,
+    dx_kernels,
+    dw_kernels,
+    autograd,
+)
 
 
 def parts(exercise: Exercise) -> dict[str, Part]:
