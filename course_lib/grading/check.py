@@ -77,7 +77,8 @@ def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.
     for n in unplaced:
         judged[n].raised = None
     unchecked = ""
-    if mode == "gpu" and (run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
+    shared = any(plan.interleavings for plan in concrete)  # a race that a GPU ran has no name, and often no trace
+    if mode == "gpu" and (shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
         interpreted = runner.run(kernels, concrete, "cpu")
         for n in set(unplaced) & interpreted.data.keys():
             judged[n] = judge(concrete[n], interpreted.data[n])
@@ -174,7 +175,7 @@ def _evidence(judged: list[Judged], failed: list[Judged]) -> str:
     trait = diagnosis.shared_trait(judged, failed)
     common = f", all {trait}" if trait and len(failed) > 1 else ""
     first = failed[0]
-    return f"{len(failed)} of {len(ran)} cases wrong{common}; the first: {first.plan.case.described()}: {_first_deviation(first)}."
+    return f"{len(failed)} of {len(ran)} cases wrong{common}; the first: {first.plan.case.described()}: {_first_deviation(first).rstrip('.')}."
 
 
 def _first_deviation(judged: Judged) -> str:

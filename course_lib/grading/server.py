@@ -220,9 +220,11 @@ class Server:
             self.isolation.enter(tier, folder, job["limits"], self.gpu)
             os.write(status, _CONFINED)
             if job["cases"] is not None:
+                os.closerange(3, status)  # before a machine is made: a GPU's driver has files of its own open from then on
+                os.closerange(status + 1, 1 << 20)
                 machine = self.machine or self.child.machine(self.mode)
                 os.write(status, _READY)
-                os.closerange(3, 1 << 20)
+                os.close(status)
                 sys.path[:] = [entry for entry in sys.path if entry != sys.argv[1]]
                 sys.argv[:] = [""]
                 self.child.work(job, folder, machine)
