@@ -320,7 +320,7 @@ class _Torch(_Functions):
 def _autograd():
     _choose("cpu")
     importlib.import_module("course_lib.launchers")  # the learner's file imports it, when the course can no longer be read
-    return importlib.import_module("course_lib.grading.autograd_child").Autograd()
+    return importlib.import_module("course_lib.grading.autograd_child").Autograd(_Torch(), WrongReturn)
 
 
 def contiguous(shape: list[int]) -> tuple[int, ...]:

@@ -58,7 +58,8 @@ _MODULES = {
 _CTX = frozenset("save_for_backward saved_tensors needs_input_grad mark_non_differentiable set_materialize_grads".split())
 _LAUNCHERS = frozenset({"launch_forward", "launch_backward"})
 _VALUES = {
-    "torch": _TENSOR, "numpy": _ARRAY, "autograd": _TENSOR | _CTX | {"copy_", "detach", "is_contiguous", "requires_grad", "stride", "view_as"},
+    "torch": _TENSOR, "numpy": _ARRAY,
+    "autograd": _TENSOR | _CTX | {"copy_", "detach", "is_contiguous", "requires_grad", "stride", "view_as"},
 }  # fmt: skip
 _GIVEN = {"torch": frozenset(), "numpy": frozenset(), "autograd": _LAUNCHERS}
 _HEADER = {
@@ -187,11 +188,12 @@ class _Check:
     def _keeps(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
         """Refuse a tensor put on ctx: autograd would neither notice a change to it nor free it."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        for target in (part for target in targets for part in ast.walk(target) if _is_kept(part)):
-            if target not in targets or node.value is None or not _is_no_tensor(node.value):
+        for part in (part for target in targets for part in ast.walk(target) if _is_kept(part)):
+            if part not in targets or node.value is None or not _is_no_tensor(node.value):
                 self.refuse(
                     node,
-                    f"`{ast.unparse(node).splitlines()[0][:60]}` keeps what may be a tensor on ctx, where PyTorch does not notice when it is changed. "
+                    f"`{ast.unparse(node).splitlines()[0][:60]}` keeps what may be a tensor on ctx, where PyTorch does not notice "
+                    "when it is changed. "
                     "Tensors go through ctx.save_for_backward; only numbers, shapes and dtypes are kept as attributes.",
                 )
 

@@ -1,0 +1,273 @@
+"""LayerNorm as an autograd Function: the ways autograd calls one, and what goes wrong in the wiring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from course_lib import reference
+from course_lib.grading.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases import Case
+from course_lib.grading.making import expect, matrix, weight
+from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+
+_BITS = {"x": 1, "w": 2, "b": 4}
+
+
+@dataclass(frozen=True)
+class WiringCase(Case):
+    """``layout`` is of x or of dy, by its first word; ``needs`` says which inputs require gradients, ``given`` which
+    parameters are there at all. ``then`` is "" or what else happens: "residual", "twice", "change"."""
+
+    needs: str = "xwb"
+    given: str = "wb"
+    then: str = ""
+
+
+FORWARD = (
+    WiringCase("y, worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    WiringCase("y, three dimensions", 6, 17, 0, "y has the shape of x", mean=3.0, leading=(2, 3)),
+    WiringCase("y, one row", 1, 33, 0, "x is one row", mean=1.0, leading=()),
+    WiringCase("y, one column", 5, 1, 0, "N = 1", mean=2.0),
+    WiringCase("y, vector", 1, 9, 0, "x has one dimension", mean=1.0, vector=True),
+    WiringCase("y, sliced", 5, 20, 0, "x is a slice of a wider matrix", mean=2.0, layout="x sliced"),
+    WiringCase("y, transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="x transposed"),
+    WiringCase("y, permuted", 6, 10, 0, "the first two dimensions of x have changed places", mean=2.0, layout="x permuted", leading=(2, 3)),
+    WiringCase("y, large eps", 3, 24, 0, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1),
+    WiringCase("y, no w, no b", 4, 11, 0, "w and b are None", given="", needs="x", mean=1.0),
+    WiringCase("y, no b", 4, 11, 0, "b is None", given="w", needs="xw", mean=1.0),
+    WiringCase("y, fp32 weights", 4, 18, 0, "x in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32", mean=3.0),
+    WiringCase("y, no gradients", 4, 13, 0, "nothing requires a gradient", needs="", mean=1.0),
+)
+BACKWARD = (
+    WiringCase("mean 3", 5, 17, 0, "x, w and b require gradients", mean=3.0),
+    WiringCase("square", 7, 7, 0, "M = N", mean=1.0, std=2.0),
+    WiringCase("one row", 1, 33, 0, "M = 1", mean=1.0),
+    WiringCase("one column", 5, 1, 0, "N = 1", mean=2.0),
+    WiringCase("three dimensions", 6, 17, 0, "dy has three dimensions, and so must dx", mean=3.0, leading=(2, 3)),
+    WiringCase("vector", 1, 9, 0, "x and dy have one dimension", mean=1.0, vector=True),
+    WiringCase("large eps", 3, 24, 0, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1),
+    WiringCase("residual", 4, 12, 0, "z = y + x: the addition hands the same dy to both", mean=1.0, then="residual"),
+    WiringCase("twice", 4, 12, 0, "the graph is kept and differentiated a second time", mean=1.0, then="twice"),
+    WiringCase("changed in place", 4, 12, 0, "x is doubled in place after the forward pass: backward must refuse", then="change"),
+    WiringCase("x sliced", 5, 20, 0, "x is a slice of a wider matrix", mean=2.0, layout="x sliced"),
+    WiringCase("x transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="x transposed"),
+    WiringCase("dy transposed", 6, 10, 0, "dy is transposed, as y.t() sends it", mean=2.0, layout="dy transposed"),
+    WiringCase(
+        "dy permuted", 6, 10, 0, "the first two dimensions of dy have changed places", mean=2.0, layout="dy permuted", leading=(2, 3)
+    ),
+    WiringCase("dy sliced", 6, 10, 0, "dy has every other column of a matrix", mean=2.0, layout="dy columns"),
+    WiringCase("dy expanded", 6, 10, 0, "dy is one number expanded, as y.sum() sends it", mean=2.0, layout="dy expanded"),
+    WiringCase("dy expanded, three dimensions", 6, 10, 0, "the same for three dimensions", mean=2.0, layout="dy expanded", leading=(3, 2)),
+    WiringCase("only x", 4, 11, 0, "w and b are frozen", needs="x", mean=1.0),
+    WiringCase("only w", 4, 11, 0, "only w requires a gradient", needs="w", mean=1.0),
+    WiringCase("only b", 4, 11, 0, "only b requires a gradient", needs="b", mean=1.0),
+    WiringCase("no b", 4, 11, 0, "b is None", given="w", needs="xw", mean=1.0),
+    WiringCase("no w", 4, 11, 0, "w is None", given="b", needs="xb", mean=1.0),
+    WiringCase("neither", 4, 11, 0, "w and b are None", given="", needs="x", mean=1.0),
+    WiringCase("fp32 weights", 40, 18, 0, "x and dy in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32", mean=3.0),
+    WiringCase("fp16 weights", 4, 18, 0, "x and dy in fp32, w and b in fp16", w_dtype="fp16", mean=3.0),
+    WiringCase("bf16", 8, 18, 0, "everything in bf16", dtype="bf16", mean=3.0),
+)
+
+
+def _forward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan:
+    x, w, b, _ = _inputs(case, rng)
+    want = reference.layer_norm(x, w, b, case.eps)
+    w64, b64 = (np.zeros(case.N) if v is None else v.astype(np.float64) for v in (w, b))
+    scale = np.abs(w64) if w is not None else 1.0
+    terms = (1 + np.abs(want.mean * want.rstd))[:, None] * scale + np.abs(b64) + np.abs(want.y)
+    return _plan(case, entry_point, x, w, b, None, {"y": expect(want.y, terms, case.dtype)})
+
+
+def _backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan:
+    x, w, b, dy = _inputs(case, rng)
+    if case.then == "change":
+        return _plan(case, entry_point, x, w, b, dy, {"raised": Expected(np.array(1.0), np.array(0.25))})
+    want = reference.layer_norm_vjp(dy, x, w, case.eps)
+    p = _Pass(x, w, dy, case.eps)
+    terms = {
+        "dx": p.rstd * (
+            np.abs(p.wdy) + p.unsure * np.abs(p.c1) + np.abs(p.xhat) * p.mean_of(p.unsure * np.abs(p.wdy)) + p.mean_of(np.abs(p.wdy))
+        ),
+        "dw": (np.abs(p.dy) * p.unsure).sum(axis=0),
+        "db": np.abs(p.dy).sum(axis=0),
+    }  # fmt: skip
+    dx = want.dx
+    if case.then == "residual":
+        dx, terms["dx"] = dx + p.dy, terms["dx"] + np.abs(p.dy) + np.abs(dx)
+    values = {"dx": dx, "dw": want.dw, "db": want.db}
+    dtypes = {"dx": case.dtype, "dw": case.w_dtype or case.dtype, "db": case.w_dtype or case.dtype}
+    names = [f"d{name}" for name in case.needs]
+    return _plan(case, entry_point, x, w, b, dy, {name: expect(values[name], terms[name], dtypes[name]) for name in names})
+
+
+class _Pass:
+    """What the gradients are made of, in float64."""
+
+    def __init__(self, x, w, dy, eps: float):
+        self.x, self.dy = x.astype(np.float64), dy.astype(np.float64)
+        self.w = np.ones(x.shape[1]) if w is None else w.astype(np.float64)
+        self.mean, self.rstd = self.mean_of(self.x), 1 / np.sqrt(self.x.var(axis=1, keepdims=True) + eps)
+        self.xhat, self.wdy = (self.x - self.mean) * self.rstd, self.w * self.dy
+        self.unsure = np.abs(self.xhat) + np.abs(self.mean) * self.rstd
+        self.c1, self.c2 = self.mean_of(self.xhat * self.wdy), self.mean_of(self.wdy)
+
+    def gradients(self) -> dict[str, np.ndarray]:
+        dx = (self.wdy - self.xhat * self.c1 - self.c2) * self.rstd
+        return {"dx": dx, "dw": (self.dy * self.xhat).sum(axis=0), "db": self.dy.sum(axis=0)}
+
+    @staticmethod
+    def mean_of(values: np.ndarray) -> np.ndarray:
+        return values.mean(axis=1, keepdims=True)
+
+
+def _inputs(case: WiringCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray]:
+    x, w_dtype = matrix(case, rng), case.w_dtype or case.dtype
+    w = weight(case.N, w_dtype, rng)
+    b = rounded(rng.normal(1.0, size=case.N), w_dtype)
+    dy = rng.normal(0.5, size=(case.M, case.N))
+    if case.layout == "dy expanded":
+        dy[...] = dy[0, 0]
+    return x, w if "w" in case.given else None, b if "b" in case.given else None, rounded(dy, case.dtype)
+
+
+def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, Expected]) -> Plan:
+    shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
+    which, _, how = case.layout.partition(" ")
+
+    def strides(of: str) -> tuple[int, ...]:
+        if of != which:
+            return contiguous(shape)
+        if how == "expanded":
+            return (0,) * len(shape)
+        if how == "permuted":
+            return (case.N, case.leading[0] * case.N, 1)
+        return {"sliced": (case.N + 3, 1), "transposed": (1, case.M), "columns": (2 * case.N, 2)}[how]
+
+    w_dtype = case.w_dtype or case.dtype
+    tensors = [Tensor("x", case.dtype, shape, strides("x"), x.reshape(shape))]
+    tensors += [Tensor(name, w_dtype, (case.N,), (1,), values) for name, values in (("w", w), ("b", b)) if values is not None]
+    if dy is not None:
+        tensors.append(Tensor("dy", case.dtype, shape, strides("dy"), dy.reshape(shape)))
+    for name, want in expected.items():
+        of_x = name in ("y", "dx")
+        if of_x:
+            expected[name] = Expected(want.values.reshape(shape), want.allowed.reshape(shape))
+        size = expected[name].values.shape
+        dtype = "fp32" if name == "raised" else case.dtype if of_x else w_dtype
+        tensors.append(Tensor(name, dtype, size, contiguous(size)))
+    flags = {"needs": sum(_BITS[name] for name in case.needs), **{what: int(case.then == what) for what in ("residual", "twice", "change")}}
+    arguments = (("tensor", "x"), *(("tensor", n) if v is not None else ("none", n) for n, v in (("w", w), ("b", b))), ("float", case.eps))
+    inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
+    return Plan(case, entry_point, (), tuple(tensors), arguments, flags, expected, inputs=inputs)
+
+
+def _forward_models() -> Iterator[tuple[str, Model]]:
+    for eps in (1e-5, 1e-6, 1e-12, 0.0):
+        yield "eps_hard_coded", lambda p, eps=eps: _y(p, eps=eps)
+    yield "w_ignored", lambda p: _y(p, w=False)
+    yield "b_ignored", lambda p: _y(p, b=False)
+
+
+def _y(p: Plan, *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:
+    x = p.inputs["x"].reshape(-1, p.case.N)
+    y = reference.layer_norm(x, p.inputs.get("w") if w else None, p.inputs.get("b") if b else None, p.case.eps if eps is None else eps).y
+    return {"y": y.reshape(p.expected["y"].values.shape)}
+
+
+def _backward_models() -> Iterator[tuple[str, Model]]:
+    """What a wrong wiring makes of right kernels."""
+    for name in ("dw", "db", "dx"):
+        yield "gradient_missing", lambda p, name=name: _wrong(p, lambda g, _, name=name: g | {name: None})
+    yield "gradient_missing", lambda p: _wrong(p, lambda g, _: g | {"dw": None, "db": None})
+    for needed in ("x", "w", "b"):
+        for name in ("dx", "dw", "db"):
+            if needed not in name:
+                yield (
+                    "needs_misread",
+                    lambda p, needed=needed, name=name: _wrong(p, lambda g, case: g if needed in case.needs else g | {name: None}),
+                )
+        yield (
+            "needs_misread",
+            lambda p, needed=needed: _wrong(p, lambda g, case: g if needed in case.needs else dict.fromkeys(("dx", "dw", "db"))),
+        )
+    yield (
+        "needs_misread",
+        lambda p: _wrong(
+            p, lambda g, case: g | {"dw": g["dw"] if "b" in case.needs else None, "db": g["db"] if "w" in case.needs else None}
+        ),
+    )
+    yield "gradients_swapped", lambda p: _wrong(p, lambda g, _: g | {"dw": g["db"], "db": g["dw"]})
+    yield "dy_overwritten", _overwritten
+    yield "dy_ignored", lambda p: _of(p, dy=np.ones)
+    for eps in (1e-5, 1e-6, 1e-12, 0.0):
+        yield "eps_not_kept", lambda p, eps=eps: _of(p, eps=eps)
+    yield "saved_order", lambda p: _of(p, swapped=True)
+    yield "wrong_tensor_saved", lambda p: _of(p, saved="y")
+    yield "wrong_tensor_saved", lambda p: _of(p, saved="xhat")
+    yield "w_missing_in_dx", lambda p: _of(p, w="ones")
+    yield "gradient_dtype", lambda p: _of(p, round_to=p.case.dtype)
+
+
+def _of(
+    p: Plan, *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", round_to: str = ""
+) -> Outputs:
+    """The outputs of a case if backward computes from other numbers than it should."""
+    case, N = p.case, p.case.N
+    if case.then == "change":
+        return {"raised": np.array(float(saved == "x"))}
+    x, true_dy = p.inputs["x"].reshape(-1, N), p.inputs["dy"].reshape(-1, N)
+    gain = p.inputs.get("w", np.ones(N))
+    right = _Pass(x, gain, true_dy, case.eps)
+    used = true_dy if dy is None else dy(true_dy.shape)
+    mean, rstd = right.mean, right.rstd if eps is None else 1 / np.sqrt(x.var(axis=1, keepdims=True) + eps)
+    if swapped:
+        mean, rstd = rstd, mean
+    kept = {"x": x, "xhat": right.xhat, "y": rounded(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype).astype(np.float64)}[saved]
+    xhat, wdy = (kept - mean) * rstd, (gain if w == "w" else 1.0) * used
+    dx = (wdy - xhat * right.mean_of(xhat * wdy) - right.mean_of(wdy)) * rstd
+    if case.then == "residual":
+        dx = dx + true_dy
+    gradients = {"dx": dx, "dw": (used * xhat).sum(axis=0), "db": used.sum(axis=0)}
+    if round_to:
+        gradients = {name: rounded(values, round_to).astype(np.float64) for name, values in gradients.items()}
+    return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
+
+
+def _wrong(p: Plan, change) -> Outputs:
+    """The right gradients, handed back wrongly: ``change`` maps them by name, None for one that is not returned."""
+    if p.case.then == "change":
+        return {"raised": np.array(1.0)}
+    case = p.case
+    x, dy = p.inputs["x"].reshape(-1, case.N), p.inputs["dy"].reshape(-1, case.N)
+    returned = change(_Pass(x, p.inputs.get("w"), dy, case.eps).gradients(), case)
+    outputs = {}
+    for name, want in p.expected.items():
+        value = returned[name]
+        if case.then == "residual" and name == "dx":
+            value = dy if value is None else value + dy
+        outputs[name] = np.full(want.values.shape, np.nan) if value is None else value.reshape(want.values.shape)
+    return outputs
+
+
+def _overwritten(p: Plan) -> Outputs:
+    """dx stands where dy was: the residual path adds dx to itself, and a second pass takes it for dy."""
+    case = p.case
+    if case.then == "change":
+        return {"raised": np.array(1.0)}
+    x, dy = p.inputs["x"].reshape(-1, case.N), p.inputs["dy"].reshape(-1, case.N)
+    gradients = _Pass(x, p.inputs.get("w"), dy, case.eps).gradients()
+    if case.then == "twice":
+        gradients = _Pass(x, p.inputs.get("w"), gradients["dx"], case.eps).gradients()
+    if case.then == "residual":
+        gradients["dx"] = 2 * gradients["dx"]
+    return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
+
+
+# told by which cases fail
+_TRAITS = (("change_unnoticed", lambda case: case.then == "change"),)
+
+EXERCISES = {"10a": (Part(FORWARD, _forward, _forward_models), Part(BACKWARD, _backward, _backward_models, traits=_TRAITS))}
