@@ -17,9 +17,9 @@ from math import prod
 import torch
 from torch import Tensor
 
+from course_lib.kernels.launch_table import statistics_dtype
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
-from course_lib.kernels.launch_table import statistics_dtype
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.rms_norm_backward import rms_norm_backward
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import catalog, paths, workspace
+from course_lib.grading import extract_functions
 from course_lib.grading.check import check
 from course_lib.grading.extract import Unreadable, extract, read_text, shape
 
@@ -295,10 +296,13 @@ def test_what_a_kernel_needs_is_allowed(line):
 
 
 @pytest.mark.parametrize("file", sorted(paths.SOLUTIONS.glob("ex*.py")), ids=lambda f: f.stem)
-def test_kernels_stand_at_their_own_lines(file):
+def test_code_stands_at_its_own_lines(file):
     text = file.read_text()
     exercise = next(e for e in catalog.exercises().values() if e.file == file.stem)
-    source = extract(text, file.name, exercise.entry_points).source
+    names = exercise.entry_points
+    kernel = exercise.kind == "kernel"
+    taken_out = extract(text, file.name, names) if kernel else extract_functions.extract(text, file.name, names, exercise.kind)
+    source = taken_out.source
     original, kept = text.splitlines(), source.splitlines()
     assert not "".join(kept[len(original) :])
     assert all(line in ("", original[number]) for number, line in enumerate(kept[: len(original)]) if number)

@@ -38,7 +38,9 @@ def same(got, want, dtype):
     if want is None or want.numel() == 0:
         assert got is None or got.numel() == 0 or not got.any()
         return
-    tolerance = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}[dtype]  # a mean's rounding, times a rstd of 316 where a row is constant
+    tolerance = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}[
+        dtype
+    ]  # a mean's rounding, times a rstd of 316 where a row is constant
     assert got.dtype == want.dtype and got.shape == want.shape
     scale = want.double().abs().max().clamp(min=1.0)
     assert ((got.double() - want.double()).abs().max() / scale) <= tolerance

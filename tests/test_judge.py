@@ -16,7 +16,9 @@ from course_lib.grading.judge import Judged, judge
 from course_lib.grading.plan import Plan
 from course_lib.grading.plans import plans
 
-layouts = st.tuples(st.integers(1, 6), st.integers(1, 9), st.integers(0, 5), st.sampled_from([dtype for dtype in DTYPES if dtype != "int32"]), st.booleans())
+layouts = st.tuples(
+    st.integers(1, 6), st.integers(1, 9), st.integers(0, 5), st.sampled_from([dtype for dtype in DTYPES if dtype != "int32"]), st.booleans()
+)
 
 
 def tensor(layout, seed=0) -> Tensor:

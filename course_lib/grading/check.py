@@ -175,7 +175,9 @@ def _evidence(judged: list[Judged], failed: list[Judged]) -> str:
     trait = diagnosis.shared_trait(judged, failed)
     common = f", all {trait}" if trait and len(failed) > 1 else ""
     first = failed[0]
-    return f"{len(failed)} of {len(ran)} cases wrong{common}; the first: {first.plan.case.described()}: {_first_deviation(first).rstrip('.')}."
+    return (
+        f"{len(failed)} of {len(ran)} cases wrong{common}; the first: {first.plan.case.described()}: {_first_deviation(first).rstrip('.')}."
+    )
 
 
 def _first_deviation(judged: Judged) -> str:

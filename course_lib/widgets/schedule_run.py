@@ -29,6 +29,7 @@ import numpy as np
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.path.extend(sys.argv[1:])  # wherever else the process that asks finds its packages
     os.environ["COURSE_DEVICE"] = "cpu"
 
 from course_lib import runtime
@@ -340,7 +341,7 @@ class _Second:
     def start(self) -> None:
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))}
         self.process = subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).resolve())], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            [sys.executable, "-I", str(Path(__file__).resolve()), *filter(None, sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             env=environment, start_new_session=True,
         )  # fmt: skip
 

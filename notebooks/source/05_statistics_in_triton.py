@@ -544,11 +544,12 @@ if measured is not None:
             print(f"{name:>18}" + "".join(f"{'-':>9}" if r is None else f"{r['over_floor']:9.2f}" for r in line))
     us = {key: r["us"] for key, r in times.items()}
     longest = lengths[-1]
-    assert us["fp32", "two_pass", longest] > 1.3 * us["fp32", "one_pass", longest]
-    assert us["fp32", "two_pass", longest] > 1.3 * us["fp32", "welford", longest]
     held = [columns for columns in lengths if ("fp32", "resident", columns) in us]
     both = {name: sum(us["fp32", name, columns] for columns in held) for name in ("resident", "resident_welford")}
-    assert both["resident"] < 1.1 * both["resident_welford"]
+    if not measured.live:  # a GPU that others use at the same time proves nothing
+        assert us["fp32", "two_pass", longest] > 1.3 * us["fp32", "one_pass", longest]
+        assert us["fp32", "two_pass", longest] > 1.3 * us["fp32", "welford", longest]
+        assert both["resident"] < 1.1 * both["resident_welford"]
 assert bench.SWEEPS["two_pass"] == 2 * bench.SWEEPS["welford"] == 2 * bench.SWEEPS["resident"]
 
 # %% [markdown]

@@ -6,9 +6,18 @@ import triton.language as tl
 
 @triton.jit
 def layer_norm_dx_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr,
-    stride_dy_row, stride_dy_col, stride_x, stride_dx,
-    M, N,
+    dy_ptr,
+    x_ptr,
+    w_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dx_ptr,
+    stride_dy_row,
+    stride_dy_col,
+    stride_x,
+    stride_dx,
+    M,
+    N,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
