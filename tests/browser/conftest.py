@@ -101,5 +101,6 @@ def page() -> Iterator:
         browser = driver.chromium.launch(executable_path=executable, args=_CHROMIUM)
         view = browser.new_page(viewport={"width": 1400, "height": 1600})
         view.set_default_timeout(60_000)
+        playwright.expect.set_options(timeout=60_000)  # its own five seconds are short where two kernels share a core
         yield view
         browser.close()

@@ -9,7 +9,7 @@ import pytest
 
 from course_lib import paths
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run
 IDLE = re.compile(r"\| Idle")
 
