@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 
 # Before anything imports the course: progress and kept copies of this test run go to a folder of their own.
 os.environ["COURSE_STATE"] = tempfile.mkdtemp(prefix="course-test-state-")
 os.environ.pop("COURSE_EXERCISES", None)
 os.environ.pop("COURSE_EXPECT", None)
+# A job that a shell puts into the background ignores Ctrl-C, and so do its children: the tests of interrupts would wait forever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import course_lib  # noqa: F401 - chooses the interpreter before any test imports triton
