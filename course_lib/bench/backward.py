@@ -9,7 +9,6 @@ elements, over that time) and over_floor (time over the fastest elementwise pass
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -21,7 +20,6 @@ from course_lib.bench import measurement
 from course_lib.bench.forward import table
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.timing import device_us
-from course_lib.errors import CourseError
 from course_lib.kernels import launch_table
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
@@ -54,8 +52,6 @@ def measure(columns: tuple[int, ...] = COLUMNS, *, compiled: bool = True) -> Mea
 
     Raises: CourseError without a GPU; AssertionError if a provider's values are wrong (a fast wrong kernel is not fast).
     """
-    if course_lib.MODE != "gpu":
-        raise CourseError("measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why.")
     result = measurement.new(
         KIND,
         "device time, CUDA graph over inputs of 400 MB or more, median of 12 replays; floor: the fastest of three additions of dy and x",
@@ -147,9 +143,4 @@ def _assert_right(op: str, call: Call, inputs: Inputs, w: torch.Tensor) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        taken = measure()
-    except CourseError as error:
-        sys.exit(f"course: {error}")
-    print(f"saved to {taken.save()}")
-    print(table(taken))
+    measurement.as_script(measure, table)

@@ -9,18 +9,14 @@ same run; for a megabyte that is mostly the launch).
 
 from __future__ import annotations
 
-import sys
-
 import torch
 import torch.nn.functional as F
 
-import course_lib
 from course_lib import reference
 from course_lib.bench import measurement
 from course_lib.bench.forward import floor_us, table
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.timing import device_us
-from course_lib.errors import CourseError
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.rms_norm import rms_norm_forward
 
@@ -37,8 +33,6 @@ def measure() -> Measurement:
 
     Raises: CourseError without a GPU; AssertionError if a provider's values are wrong (a fast wrong kernel is not fast).
     """
-    if course_lib.MODE != "gpu":
-        raise CourseError("measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why.")
     result = measurement.new(
         KIND, "device time, CUDA graph over inputs of 400 MB or more, median of 12 replays; floor: the fastest of three elementwise passes"
     )
@@ -82,9 +76,4 @@ def _measure_shape(result: Measurement, rows: int | str, M: int, N: int) -> None
 
 
 if __name__ == "__main__":
-    try:
-        taken = measure()
-    except CourseError as error:
-        sys.exit(f"course: {error}")
-    print(f"saved to {taken.save()}")
-    print(table(taken))
+    measurement.as_script(measure, table)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import platform
+import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 
+import course_lib
 from course_lib import paths
 from course_lib.errors import CourseError
 from course_lib.files import write_atomic
@@ -40,12 +43,27 @@ class Measurement:
 
 
 def new(kind: str, method: str) -> Measurement:
-    """An empty measurement of this machine's first GPU, dated today."""
+    """An empty measurement of this machine's first GPU, dated today.
+
+    Raises: CourseError without a GPU.
+    """
+    if course_lib.MODE != "gpu":
+        raise CourseError("measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why.")
     import torch
     import triton
 
     versions = {"python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__}
     return Measurement(kind, torch.cuda.get_device_name(0), date.today().isoformat(), versions, method, live=True)
+
+
+def as_script(measure: Callable[[], Measurement], table: Callable[[Measurement], str]) -> None:
+    """What each measuring module does when it is run: measure, save, print the table."""
+    try:
+        taken = measure()
+    except CourseError as error:
+        sys.exit(f"course: {error}")
+    print(f"saved to {taken.save()}")
+    print(table(taken))
 
 
 def stored(kind: str) -> Measurement:

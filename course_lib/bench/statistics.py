@@ -10,7 +10,6 @@ run). Providers: "one_pass", "shifted", "two_pass", "welford" (streamed), "resid
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import torch
@@ -20,7 +19,6 @@ from course_lib import paths, reference
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.timing import device_us
-from course_lib.errors import CourseError
 from course_lib.kernels import launch_table
 from course_lib.kernels.statistics import row_statistics, welford_kernel
 
@@ -50,8 +48,6 @@ def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
 
     Raises: CourseError without a GPU; AssertionError if a provider's values are wrong (a fast wrong kernel is not fast).
     """
-    if course_lib.MODE != "gpu":
-        raise CourseError("measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why.")
     result = measurement.new(
         KIND,
         "device time, CUDA graph over two inputs of 0.5 or 1 GB, median of 12 replays; floor: a sum over x, or half of an out-of-place copy",
@@ -122,9 +118,4 @@ def table(result: Measurement) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        taken = measure()
-    except CourseError as error:
-        sys.exit(f"course: {error}")
-    print(f"saved to {taken.save()}")
-    print(table(taken))
+    measurement.as_script(measure, table)

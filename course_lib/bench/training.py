@@ -10,7 +10,6 @@ tokens_per_s, and losses (of the first steps, from the same seed; [] where they 
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 from collections.abc import Callable
 
@@ -71,8 +70,6 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
 
     Raises: CourseError without a GPU; AssertionError if a norm's loss strays from PyTorch's (a fast wrong norm is not fast).
     """
-    if course_lib.MODE != "gpu":
-        raise CourseError("measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why.")
     result = measurement.new(KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW")
     text = small.encode(small.course_text())
     for with_compile in (False, True)[: 1 + compiled]:
@@ -118,9 +115,4 @@ def table(result: Measurement) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        taken = measure()
-    except CourseError as error:
-        sys.exit(f"course: {error}")
-    print(f"saved to {taken.save()}")
-    print(table(taken))
+    measurement.as_script(measure, table)
