@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from course_lib.kernels.launch_table import statistics_dtype
-from course_lib.kernels.layer_norm import layer_norm_forward
+from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.rms_norm_backward import rms_norm_backward
@@ -88,18 +88,44 @@ def add_rms_norm(
     Args:
         input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`rms_norm`.
 
-    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total, so the bits are
-    those of ``rms_norm(input + residual)``.
+    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total; up to 32768
+    columns the bits are those of ``rms_norm(input + residual)``.
 
     Raises: as :func:`rms_norm`; RuntimeError if input and residual differ in shape, dtype or device.
     """
     _check("add_rms_norm", input, normalized_shape, weight=weight)
-    if (residual.shape, residual.dtype, residual.device) != (input.shape, input.dtype, input.device):
-        raise RuntimeError(f"Expected residual to be as input, but got {_described(residual)} and input {_described(input)}")
+    _check_alike(input, residual)
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _empty(input, weight), input + residual
     y, total, _ = _add_rms_norm(_matrix(input, N), _matrix(residual, N), _flat(weight), _eps(eps, input))
+    return y.view(input.shape), total.view(input.shape)
+
+
+def add_layer_norm(
+    input: Tensor,
+    residual: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> tuple[Tensor, Tensor]:
+    """``total = input + residual`` and its LayerNorm, with ``total`` read and written once.
+
+    Args:
+        input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`layer_norm`.
+
+    Returns: the norm and ``total``, each of input's shape and dtype, under autocast too: the residual stream keeps its
+    dtype. The norm is that of the rounded total; up to 32768 columns the bits are those of ``layer_norm(input + residual)``.
+
+    Raises: as :func:`layer_norm`; RuntimeError if input and residual differ in shape, dtype or device.
+    """
+    _check("add_layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    _check_alike(input, residual)
+    N = prod(normalized_shape)
+    if input.numel() == 0:
+        return _empty(input, weight, bias), input + residual
+    y, total, _, _ = _add_layer_norm(_matrix(input, N), _matrix(residual, N), _flat(weight), _flat(bias), float(eps))
     return y.view(input.shape), total.view(input.shape)
 
 
@@ -135,6 +161,11 @@ def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **paramete
             raise NotImplementedError(f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64')
         if tensor.device != input.device:
             raise RuntimeError(f"Expected all tensors on one device, but {which} is on {tensor.device} and input on {input.device}")
+
+
+def _check_alike(input: Tensor, residual: Tensor) -> None:
+    if (residual.shape, residual.dtype, residual.device) != (input.shape, input.dtype, input.device):
+        raise RuntimeError(f"Expected residual to be as input, but got {_described(residual)} and input {_described(input)}")
 
 
 def _described(tensor: Tensor) -> str:
@@ -288,3 +319,37 @@ def _add_rms_norm_vjp(ctx, dy, dtotal, _rstd):
 
 
 _add_rms_norm.register_autograd(_add_rms_norm_vjp, setup_context=_add_rms_norm_setup)
+
+
+@torch.library.custom_op("course::add_layer_norm", mutates_args=())
+def _add_layer_norm(
+    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    with _on(x):
+        total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps)
+    return y, total, mean, rstd
+
+
+@_add_layer_norm.register_fake
+def _(x, residual, weight, bias, eps):
+    row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+    return x.new_empty(x.shape), x.new_empty(x.shape), row, torch.empty_like(row)
+
+
+def _add_layer_norm_setup(ctx, inputs, output):
+    x, _, weight, bias, _ = inputs
+    _, total, mean, rstd = output
+    ctx.save_for_backward(total, weight, mean, rstd)
+    ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+    ctx.mark_non_differentiable(mean, rstd)
+
+
+def _add_layer_norm_vjp(ctx, dy, dtotal, _mean, _rstd):
+    total, weight, mean, rstd = ctx.saved_tensors
+    dx, dw, db = _layer_norm_backward(dy, total, weight, mean, rstd, ctx.bias_dtype)
+    dx = dx + dtotal  # both of total's uses: the norm here, and the next layer's addition
+    needs = ctx.needs_input_grad
+    return dx if needs[0] else None, dx if needs[1] else None, dw if needs[2] else None, db if needs[3] else None, None
+
+
+_add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_norm_setup)

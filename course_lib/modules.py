@@ -31,3 +31,10 @@ class AddRMSNorm(RMSNorm):
 
     def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
         return functional.add_rms_norm(x, residual, self.normalized_shape, self.weight, self.eps)
+
+
+class AddLayerNorm(LayerNorm):
+    """The residual addition and the LayerNorm behind it in one kernel: ``(norm, total) = module(x, residual)``."""
+
+    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        return functional.add_layer_norm(x, residual, self.normalized_shape, self.weight, self.bias, self.eps)

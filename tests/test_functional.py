@@ -83,6 +83,22 @@ def test_the_fused_addition_is_the_two_steps_gradients_included(dtype):
         same(got, expected, dtype)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_addition_before_layer_norm_is_the_two_steps_gradients_included(dtype):
+    ours, theirs = pair((6, 20), (20,), dtype)
+    first, other = make((6, 20), dtype, 7), make((6, 20), dtype, 7)
+    y, total = functional.add_layer_norm(ours[0], first, (20,), ours[1], ours[2])
+    unfused = theirs[0] + other
+    want = functional.layer_norm(unfused, (20,), theirs[1], theirs[2])
+    assert torch.equal(total, unfused) and torch.equal(y, want)
+    g, h = make((6, 20), dtype, 8, grad=False), make((6, 20), dtype, 9, grad=False)
+    (y * g + total * h).sum().backward()
+    (want * g + unfused * h).sum().backward()
+    for got, expected in zip([*(t.grad for t in ours), first.grad], [*(t.grad for t in theirs), other.grad], strict=True):
+        same(got, expected, dtype)
+    assert functional.add_layer_norm(make((0, 4)), make((0, 4)), (4,))[0].shape == (0, 4)
+
+
 def test_eps_left_out_is_that_of_the_arithmetic_not_of_the_storage():
     x = 1e-3 * make((2, 8), torch.float16, grad=False)
     same(functional.rms_norm(x, (8,)), F.rms_norm(x, (8,)), torch.float16)
@@ -145,6 +161,8 @@ def test_the_words_are_pytorchs_where_it_has_good_ones():
 def test_residual_and_input_must_agree():
     with pytest.raises(RuntimeError, match="Expected residual to be as input"):
         functional.add_rms_norm(make((3, 4)), make((3, 4), torch.float16), (4,))
+    with pytest.raises(RuntimeError, match="Expected residual to be as input"):
+        functional.add_layer_norm(make((3, 4)), make((2, 4)), (4,))
 
 
 def test_a_second_derivative_is_refused_not_wrong():
@@ -161,10 +179,11 @@ def test_gradcheck_in_double():
     assert torch.autograd.gradcheck(lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast)
     assert torch.autograd.gradcheck(lambda *a: functional.rms_norm(a[0], (6,), a[1], 1e-3), (x, w), **fast)
     assert torch.autograd.gradcheck(lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast)
+    assert torch.autograd.gradcheck(lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "add_rms_norm"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "add_rms_norm", "add_layer_norm"])
 def test_opcheck(name):
     x, w = make((3, 4)), make(4, seed=1)
     operator = getattr(functional, f"_{name}")
@@ -172,6 +191,7 @@ def test_opcheck(name):
         "layer_norm": (x, w, make(4, seed=2), 1e-5),
         "rms_norm": (x, None, 1e-5),
         "add_rms_norm": (x, make((3, 4), seed=3), w, 1e-5),
+        "add_layer_norm": (x, make((3, 4), seed=3), w, None, 1e-5),
     }[name]
     assert set(torch.library.opcheck(operator, arguments).values()) == {"SUCCESS"}
 

@@ -9,7 +9,7 @@ import torch
 import course_lib
 from course_lib import reference
 from course_lib.kernels import launch_table
-from course_lib.kernels.layer_norm import layer_norm_forward
+from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 
 DEVICE = course_lib.DEVICE
@@ -42,14 +42,14 @@ def check_layer_norm(x, w, b, eps, algorithm):
     close(rstd, want.rstd, scale * want.rstd, torch.float32)
 
 
-@pytest.mark.parametrize("algorithm", ["resident", "blocked"])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_layer_norm_matches_the_specification(shape, dtype, algorithm):
     check_layer_norm(make(shape, dtype), make(shape[1], dtype, 1, 0.5), make(shape[1], dtype, 2, 0.0), 1e-5, algorithm)
 
 
-@pytest.mark.parametrize("algorithm", ["resident", "blocked"])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_rms_norm_matches_the_specification(shape, dtype, algorithm):
@@ -61,7 +61,7 @@ def test_rms_norm_matches_the_specification(shape, dtype, algorithm):
     close(rstd, want.rstd, want.rstd, torch.float32)
 
 
-@pytest.mark.parametrize("algorithm", ["resident", "blocked"])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 @pytest.mark.parametrize("layout", ["every other column", "transposed", "sliced", "reversed rows by index"])
 def test_any_strides(layout, algorithm):
     wide = make((34, 70), torch.float32, mean=2.0)
@@ -76,7 +76,7 @@ def test_any_strides(layout, algorithm):
     close(rms_norm_forward(x, w, 1e-5, algorithm=algorithm)[0], reference.rms_norm(x, w).y, 10.0, torch.float32)
 
 
-@pytest.mark.parametrize("algorithm", ["resident", "blocked"])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_weight_and_bias_may_be_absent_or_of_another_dtype(algorithm):
     x = make((4, 37), torch.float16)
     w, b = make(37, torch.float32, 1), make(37, torch.bfloat16, 2)
@@ -86,12 +86,12 @@ def test_weight_and_bias_may_be_absent_or_of_another_dtype(algorithm):
     close(y, reference.rms_norm(x).y, 4.0, torch.float16)
 
 
-@pytest.mark.parametrize("algorithm", ["resident", "blocked"])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_a_mean_far_from_zero_loses_nothing(algorithm):
     check_layer_norm(make((3, 1000), torch.float32, mean=1e4), None, None, 1e-5, algorithm)
 
 
-@pytest.mark.parametrize("algorithm", ["resident", "blocked"])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_row_offsets_are_64_bit(algorithm):
     """Three rows 2^30 elements apart: row 2 starts at 2^31, which a 32-bit product turns negative."""
     storage = torch.empty(2**31 + 64, dtype=torch.float16, device=DEVICE)  # only the touched pages take memory
@@ -101,7 +101,7 @@ def test_row_offsets_are_64_bit(algorithm):
     close(rms_norm_forward(x, None, 1e-5, algorithm=algorithm)[0], reference.rms_norm(x).y, 8.0, torch.float16)
 
 
-@pytest.mark.parametrize("algorithm", ["resident", "blocked"])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_a_bad_row_stays_alone(algorithm):
     x = make((4, 19), torch.float32)
     x[1, 3], x[2, 5] = float("nan"), float("inf")
@@ -126,6 +126,10 @@ def test_fused_addition_gives_the_bits_of_the_two_steps(shape, dtype):
     unfused = x + residual
     want, want_rstd = rms_norm_forward(unfused, w, 1e-5)
     assert torch.equal(total, unfused) and torch.equal(y, want) and torch.equal(rstd, want_rstd)
+    b = make(shape[1], dtype, 3)
+    total, *fused = add_layer_norm_forward(x, residual, w, b, 1e-5)
+    assert torch.equal(total, unfused)
+    assert all(torch.equal(one, two) for one, two in zip(fused, layer_norm_forward(unfused, w, b, 1e-5), strict=True))
 
 
 def test_what_cannot_be_launched_is_refused_in_words():

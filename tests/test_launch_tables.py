@@ -7,15 +7,18 @@ import pytest
 import course_lib
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels import launch_table
+from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.layer_norm_backward import layer_norm_backward_persistent_kernel
 from course_lib.kernels.rms_norm_backward import rms_norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.kernels.split_row_backward import split_row_backward_kernel
+from course_lib.kernels.two_tiles import two_tiles_forward_kernel
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(course_lib.MODE != "cpu", reason="the tables are checked where nothing else compiles")]
 # a table line, by a row length it serves; multiples of 16 and others are launched differently
 LENGTHS = [128, 256, 512, 1024, 2048, 4096, 5120, 8192, 100, 1000, 2000 + 1, 4095, 8191]
 ARCHES = ["sm_80", "sm_90", "sm_100"]
+ITEMSIZE = {"fp16": 2, "fp32": 4}
 
 
 def persistent(kind: str, N: int, dtype: str, arch: str):
@@ -39,25 +42,75 @@ def test_the_persistent_backward_does_not_spill(N, dtype, kind):
         assert report.spill_bytes == 0, f"{arch}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
+LONG = [(65536, "sm_80"), (65536, "sm_90"), (65536, "sm_100"), (262144, "sm_90"), (100001, "sm_90")]
+
+
+@pytest.mark.parametrize("add", [True, False])
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 @pytest.mark.parametrize("centred", [True, False])
-def test_the_split_row_kernel_does_not_spill(centred, dtype):
-    for N, arch in [(65536, "sm_80"), (65536, "sm_90"), (65536, "sm_100"), (262144, "sm_90"), (100001, "sm_90")]:
-        launch = launch_table.split(N)
-        constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "CHUNKS": launch.chunks, "CHUNKS_2": 64, "BLOCK": launch.block}
-        x, sums = Pointer(dtype), Pointer("fp32")
-        arguments = [x, x, x, x, sums, sums, sums, Pointer("int32"), N, 1, N, 16, N, 1e-5]
+def test_the_split_row_kernel_does_not_spill(centred, dtype, add):
+    for N, arch in LONG:
+        launch = launch_table.split(N, ITEMSIZE[dtype], add=add)
+        chunks_2 = 1 << (launch.chunks - 1).bit_length()
+        constexprs = {
+            "CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2,
+            "COPIES": launch_table.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
+            "FULL": not centred and launch.chunks * launch.block == N,
+        }  # fmt: skip
+        x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
+        arguments = [x, x, x, x, x, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 1e-5, 32]
         report = compile_report(split_row_forward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
+# LayerNorm in half precision keeps three rows of x and dy, dw and db in 255 registers, and six more would do. The kernel that loads
+# mean and rstd a second time fits, and is slower: 1.32 of the floor at 32768 columns against 1.24, measured on an H100
+MOST_SPILLED = {("fp16", True): 32}
+
+
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 @pytest.mark.parametrize("centred", [True, False])
-def test_the_split_row_backward_does_not_spill(centred, dtype):
-    for N, arch in [(16384, "sm_80"), (16384, "sm_90"), (16384, "sm_100"), (262144, "sm_90"), (100001, "sm_90")]:
-        launch = launch_table.split_backward(N, centred, 2 if dtype == "fp16" else 4)
-        constexprs = {"CENTRED": centred, "HAS_W": True, "CHUNKS": launch.chunks, "CHUNKS_2": 64, "BLOCK": launch.block}
-        x, sums = Pointer(dtype), Pointer("fp32")
-        arguments = [x, x, x, sums, sums, x, sums, sums, sums, Pointer("int32"), N, 1, N, 1, N, 1000, N, 132]
+def test_the_split_row_backward_hardly_spills(centred, dtype):
+    for N, arch in [(16384, "sm_80"), *LONG]:
+        launch = launch_table.split_backward(N, ITEMSIZE[dtype])
+        chunks_2 = 1 << (launch.chunks - 1).bit_length()
+        constexprs = {
+            "CENTRED": centred, "HAS_W": True, "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2,
+            "COPIES": launch_table.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
+        }  # fmt: skip
+        x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
+        arguments = [x, x, x, sums, sums, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 32]
         report = compile_report(split_row_backward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
+        most = MOST_SPILLED.get((dtype, centred), 0)
+        assert report.spill_bytes <= most, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+@pytest.mark.parametrize("centred", [True, False])
+def test_two_tiles_do_not_spill(centred, dtype):
+    for N, arch in [
+        (4095, "sm_90"),
+        (4097, "sm_80"),
+        (5120, "sm_90"),
+        (5120, "sm_100"),
+        (12288, "sm_90"),
+        (16383, "sm_90"),
+        (20480, "sm_90"),
+    ]:
+        block, tail, num_warps = launch_table.two_tiles(N)
+        constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": False, "BLOCK": block, "TAIL": tail}
+        x, sums = Pointer(dtype), Pointer("fp32")
+        arguments = [x, x, x, x, x, x, sums, sums, N, 1, N, 1, N, N, 1e-5]
+        report = compile_report(two_tiles_forward_kernel, arguments, constexprs, num_warps=num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+def test_the_addition_before_layer_norm_does_not_spill(dtype):
+    for N in (256, 1024, 4096, 8192, 16384):
+        launch = launch_table.resident(N)
+        x, sums = Pointer(dtype), Pointer("fp32")
+        arguments = [x, x, x, x, x, x, sums, sums, N, 1, N, 1, N, 1000, N, 1e-5]
+        constexprs = {"HAS_W": True, "HAS_B": True, "ROWS": launch.rows, "BLOCK": launch.block}
+        report = compile_report(add_layer_norm_kernel, arguments, constexprs, num_warps=launch.num_warps, arch="sm_90", disassemble=False)
+        assert report.spill_bytes <= (8 if N == 8192 else 0), f"{N}: {report.spill_bytes} bytes at {report.registers} registers"

@@ -1,4 +1,4 @@
-"""Rows split over programs: values, fixed bits, and a wait that ends in whatever order the programs start."""
+"""Rows split over programs, or over two launches: values, fixed bits, and a wait that ends in whatever order the programs start."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import torch
 import course_lib
 from course_lib import functional, reference
 from course_lib.interpreter import schedule
-from course_lib.kernels import launch_table, split_row, split_row_backward
-from course_lib.kernels.layer_norm import layer_norm_forward
+from course_lib.kernels import launch_table, layer_norm, rms_norm, split_row_backward
+from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
+from course_lib.kernels.split_row import split_row_forward_kernel
 
 DEVICE = course_lib.DEVICE
 CPU = pytest.mark.skipif(course_lib.MODE != "cpu", reason="interleaves programs in the interpreter")
@@ -21,16 +22,17 @@ def make(shape, dtype=torch.float32, seed=0, mean=3.0):
     return (torch.randn(shape, generator=torch.Generator().manual_seed(seed)) + mean).to(dtype).to(DEVICE)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+@pytest.mark.parametrize("algorithm", ["split", "few rows"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(1, 1), (3, 17), (2, 40), (5, 257), (1, 20000)])
-def test_both_norms_match_the_specification(shape, dtype):
+def test_both_norms_match_the_specification(shape, dtype, algorithm):
     x, w, b = make(shape, dtype), make(shape[1], dtype, 1, 0.5), make(shape[1], dtype, 2, 0.0)
-    y, mean, rstd = layer_norm_forward(x, w, b, 1e-5, algorithm="split")
+    y, mean, rstd = layer_norm_forward(x, w, b, 1e-5, algorithm=algorithm)
     want = reference.layer_norm(x, w, b, 1e-5)
-    tolerance = {torch.float16: 2e-3, torch.float32: 2e-5, torch.float64: 2e-5}[dtype]
+    tolerance = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 2e-5}[dtype]
     assert y.dtype == x.dtype and np.allclose(reference.float64(y), want.y, rtol=tolerance, atol=10 * tolerance)
     assert np.allclose(reference.float64(mean), want.mean, rtol=1e-5) and np.allclose(reference.float64(rstd), want.rstd, rtol=1e-4)
-    y, rstd = rms_norm_forward(x, w, 1e-5, algorithm="split")
+    y, rstd = rms_norm_forward(x, w, 1e-5, algorithm=algorithm)
     want = reference.rms_norm(x, w, 1e-5)
     assert np.allclose(reference.float64(y), want.y, rtol=tolerance, atol=tolerance)
     assert np.allclose(reference.float64(rstd), want.rstd, rtol=1e-5)
@@ -42,12 +44,62 @@ def test_a_mean_far_from_zero_loses_nothing():
     assert np.allclose(reference.float64(rstd), reference.layer_norm(x).rstd, rtol=2e-3)
 
 
-def test_a_row_has_the_same_bits_in_every_batch():
-    x = make((6, 300), torch.float16)
-    whole, _, _ = layer_norm_forward(x, None, None, 1e-5, algorithm="split")
-    for rows in (slice(0, 1), slice(3, 5), slice(5, 6)):
-        part, _, _ = layer_norm_forward(x[rows], None, None, 1e-5, algorithm="split")
-        assert torch.equal(part, whole[rows])
+@pytest.mark.parametrize("N", [300, 5000, 40000, 131072 + 16, 262144])
+def test_a_row_has_the_same_bits_in_every_batch_and_by_both_algorithms(N):
+    if course_lib.MODE == "cpu" and N > 5000:
+        pytest.skip("the longest rows are for a GPU")
+    x, w, b = make((6, N), torch.float16), make(N, torch.float16, 1, 0.5), make(N, torch.float16, 2, 0.0)
+    whole = layer_norm_forward(x, w, b, 1e-5, algorithm="split")
+    root = rms_norm_forward(x, w, 1e-5, algorithm="split")
+    for rows in (slice(0, 6), slice(0, 1), slice(3, 5), slice(5, 6)):
+        for algorithm in ("split", "few rows"):
+            part = layer_norm_forward(x[rows], w, b, 1e-5, algorithm=algorithm)
+            assert all(torch.equal(p, q[rows]) for p, q in zip(part, whole, strict=True)), algorithm
+            part = rms_norm_forward(x[rows], w, 1e-5, algorithm=algorithm)
+            assert all(torch.equal(p, q[rows]) for p, q in zip(part, root, strict=True)), algorithm
+
+
+@pytest.mark.parametrize("algorithm", ["split", "few rows", "blocked", "two tiles"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_the_addition_is_fused_and_rounded_as_pytorch_rounds_it(algorithm, dtype, monkeypatch):
+    monkeypatch.setattr(launch_table, "forward", lambda x, fits: algorithm)
+    x, r, w, b = make((4, 90), dtype)[:, ::2], make((4, 45), dtype, 1, 0.0), make(45, dtype, 2, 0.5), make(45, dtype, 3, 0.0)
+    total, y, mean, rstd = add_layer_norm_forward(x, r, w, b, 1e-5)
+    want = reference.layer_norm(x + r, w, b, 1e-5)
+    rtol = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5}[dtype]
+    assert torch.equal(total, x + r) and np.allclose(reference.float64(y), want.y, atol=2 * rtol, rtol=rtol)
+    assert np.allclose(reference.float64(mean), want.mean, rtol=1e-5) and np.allclose(reference.float64(rstd), want.rstd, rtol=1e-5)
+    total, y, rstd = add_rms_norm_forward(x, r, w, 1e-5)
+    want = reference.rms_norm(x + r, w, 1e-5)
+    assert torch.equal(total, x + r) and np.allclose(reference.float64(y), want.y, atol=2 * rtol, rtol=rtol)
+    assert np.allclose(reference.float64(rstd), want.rstd, rtol=1e-5)
+
+
+def test_what_cannot_be_taken_is_refused_in_words():
+    x = make((2, 40))
+    with pytest.raises(ValueError, match="fp64; use 'blocked'"):
+        layer_norm_forward(x.double(), None, None, 1e-5, algorithm="split")
+    with pytest.raises(ValueError, match="fp64; use 'blocked'"):
+        rms_norm_forward(x.double(), None, 1e-5, algorithm="few rows")
+    with pytest.raises(ValueError, match="must be the same"):
+        add_layer_norm_forward(x, x.half(), None, None, 1e-5)
+    with pytest.raises(ValueError, match="must be the same"):
+        add_rms_norm_forward(x, x[:, 1:], None, 1e-5)
+
+
+def test_the_algorithm_for_long_rows_follows_size_and_dtype():
+    few, many, wide = make((2, 40000)), torch.empty(600, 40000, device=DEVICE), make((2, 40000)).double()
+    assert launch_table.long_rows(few, True) == "few rows"
+    assert launch_table.long_rows(many, True) == "split" and launch_table.long_rows(many, False) == "blocked"
+    assert launch_table.long_rows(wide, False) == "blocked"
+
+
+def test_groups_share_the_rows_evenly():
+    assert [launch_table.even_groups(*case) for case in [(1, 8), (1024, 33), (10, 4), (7, 7), (3, 0)]] == [1, 32, 4, 7, 1]
+    for M in range(1, 60):
+        for most in range(1, 20):
+            groups = launch_table.even_groups(M, most)
+            assert 1 <= groups <= min(M, most) and -(-M // groups) == -(-M // min(M, most))
 
 
 def test_a_bad_row_stays_alone_and_strides_are_minded():
@@ -68,13 +120,15 @@ def test_no_length_is_refused_by_the_public_functions():
     assert layer_norm_forward(x[:0], None, None, 1e-5)[0].shape == (0, N)
 
 
-def launched(seed: int, resident: int, M: int = 3, N: int = 40) -> tuple[schedule.Schedule, torch.Tensor]:
-    x = make((M, N))
-    y, mean, rstd = torch.empty_like(x), torch.empty(M), torch.empty(M)
-    partial, counter = torch.full((M, 3, 2), float("nan")), torch.zeros(M + 1, dtype=torch.int32)
+def launched(
+    seed: int, resident: int, M: int = 5, N: int = 40, groups: int = 2, add: bool = False
+) -> tuple[schedule.Schedule, torch.Tensor]:
+    x, r = make((M, N)), make((M, N), seed=1, mean=0.0)
+    y, total, mean, rstd = torch.empty_like(x), torch.empty_like(x), torch.empty(M), torch.empty(M)
+    words = torch.zeros(M * 3 + 1, dtype=torch.int64)
     outcome = schedule.run(
-        split_row.split_row_forward_kernel, (M * 3,), x, y, x, x, mean, rstd, partial, counter, N, 1, N, M, N, 1e-5,
-        seed=seed, resident=resident, CENTRED=True, HAS_W=False, HAS_B=False, CHUNKS=3, CHUNKS_2=4, BLOCK=16,
+        split_row_forward_kernel, (groups * 3,), x, r, total, y, x, x, mean, rstd, words, words[-1:], N, 1, N, 1, N, M, N, 1e-5, groups,
+        seed=seed, resident=resident, CENTRED=True, HAS_W=False, HAS_B=False, ADD=add, CHUNKS=3, CHUNKS_2=4, COPIES=2, BLOCK=16, FULL=False,
     )  # fmt: skip
     return outcome, y
 
@@ -84,9 +138,10 @@ def launched(seed: int, resident: int, M: int = 3, N: int = 40) -> tuple[schedul
 @pytest.mark.parametrize("seed", range(6))
 def test_no_race_and_no_deadlock_in_any_order_tried(seed, resident):
     """Programs start in an order that the seed draws; room for one row's chunks is enough."""
-    outcome, y = launched(seed, resident)
+    add = seed % 2 == 1
+    outcome, y = launched(seed, resident, add=add)
     assert outcome.complete and not outcome.findings, outcome.findings
-    assert torch.equal(y, launched(0, 9)[1])
+    assert torch.equal(y, launched(0, 9, add=add)[1])
 
 
 @CPU
@@ -96,7 +151,9 @@ def test_with_less_room_than_a_row_has_chunks_it_would_hang_and_the_scheduler_sa
 
 
 def test_a_device_too_small_for_a_row_is_refused(monkeypatch):
-    monkeypatch.setattr(split_row, "fits", lambda x: False)
+    monkeypatch.setattr("course_lib.kernels.split_row.fits", lambda x: False)
+    for module in (layer_norm, rms_norm):
+        monkeypatch.setattr(module, "fits", lambda x: False)
     with pytest.raises(ValueError, match="more than this device has multiprocessors"):
         layer_norm_forward(make((1, 40)), None, None, 1e-5, algorithm="split")
     assert layer_norm_forward(make((1, 40000)), None, None, 1e-5)[0].isfinite().all()
@@ -109,10 +166,11 @@ def backward(seed: int, resident: int, M: int = 4, N: int = 40, groups: int = 2)
     x, dy = make((M, N)), make((M, N), seed=1, mean=0.0)
     _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
     dx, partial = torch.empty_like(x), torch.full((2, groups, N), float("nan"))
-    sums, counter = torch.full((M, 3, 2), float("nan")), torch.zeros(M + 1, dtype=torch.int32)
+    words = torch.zeros(M * 3 + 1, dtype=torch.int64)
     outcome = schedule.run(
-        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx, partial[0], partial[1], sums, counter,
-        N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False, CHUNKS=3, CHUNKS_2=4, BLOCK=16,
+        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx, partial[0], partial[1], words, words[-1:],
+        N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False, CHUNKS=3, CHUNKS_2=4,
+        COPIES=2, BLOCK=16,
     )  # fmt: skip
     return outcome, [dx, partial[0].sum(0), partial[1].sum(0)]
 

@@ -32,7 +32,7 @@ class Access:
     program: tuple[int, int, int]
     values: np.ndarray | None = None
     expected: np.ndarray | None = None  # what a cas compares with
-    sem: str = ""  # an atomic's memory order, as Triton names it
+    sem: str = ""  # an atomic's memory order, as Triton names it; "relaxed" for a volatile load
 
     @property
     def writes(self) -> bool:
@@ -104,7 +104,7 @@ def patch() -> None:
 
     def create_masked_load(self, ptrs, mask, *rest):
         if _observers:
-            tell("load", ptrs, mask)
+            tell("load", ptrs, mask, sem="relaxed" if rest[-1] else "")  # the last argument: volatile
         return stock["create_masked_load"](self, ptrs, mask, *rest)
 
     def create_masked_store(self, ptrs, value, mask, *rest):

@@ -17,7 +17,7 @@ from torch import Tensor
 _BLOCK_P = 64
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["P"])
 def column_sums_kernel(
     first_ptr, second_ptr, first_sum_ptr, second_sum_ptr,
     P, N,

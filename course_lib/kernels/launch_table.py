@@ -52,6 +52,29 @@ def resident(N: int) -> Launch:
     raise AssertionError("unreachable: the table ends at RESIDENT_LIMIT")
 
 
+def two_tiles(N: int) -> tuple[int, int, int]:
+    """BLOCK, TAIL and num_warps for a row in two tiles: the largest power of two below N, and one that holds the rest.
+
+    Raises: ValueError if N is below 1 or above RESIDENT_LIMIT.
+    """
+    if not 1 <= N <= RESIDENT_LIMIT:
+        raise ValueError(f"a row in two tiles has 1 to {RESIDENT_LIMIT} columns, not {N}; use 'blocked'")
+    block = 1 << max((N - 1).bit_length() - 1, 0)
+    tail = max(16, 1 << max(N - block - 1, 0).bit_length())
+    return block, tail, 32 if block >= 16384 else max(4, block // 1024)
+
+
+def forward(x: torch.Tensor, fits: bool) -> str:
+    """The algorithm of a forward pass: a function of the row length and, for rows too long for one program, of the size of x.
+
+    Up to 2048 columns there are several rows a program, and idle lanes cost little. ``fits``: "split" has room for a row.
+    """
+    N = x.shape[1]
+    if N > RESIDENT_LIMIT:
+        return long_rows(x, fits)
+    return "resident" if N <= 2048 or N & (N - 1) == 0 else "two tiles"
+
+
 def blocked(N: int) -> Launch:
     """The launch for rows of any length that are read block by block."""
     block = min(max(1 << (N - 1).bit_length(), 16), 8192)
@@ -99,6 +122,8 @@ def persistent(N: int) -> Persistent:
     if not 1 <= N <= PERSISTENT_LIMIT:
         raise ValueError(f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N}; use algorithm 'columns'")
     block = 1 << (N - 1).bit_length()
+    if 4096 < N <= 6144 and N % 16 == 0:  # a block with idle lanes: fewer warps have less of them. 5120: 1.20 and 1.11, else 1.22 and 1.15
+        return Persistent(1, block, 8, 1, 3)
     table = _PERSISTENT if N % 16 == 0 else _PERSISTENT_UNALIGNED
     for widest, (rows, num_warps, programs, stages) in table.items():
         if block <= widest:
@@ -129,25 +154,7 @@ def lock_group(N: int) -> int:
 
 
 class Split(NamedTuple):
-    """CHUNKS chunks of BLOCK columns a row, one a program of num_warps warps."""
-
-    chunks: int
-    block: int
-    num_warps: int
-
-
-def split(N: int) -> Split:
-    """The launch for rows that are split over programs: a function of N alone, so that a row's bits do not depend on M.
-
-    Measured on an H100, fp16, chunks of 2048 to 16384 columns and 4 to 16 warps: 8192 with 8 warps is the best or within 5 % of it
-    from 65536 to 262144 columns and from 1 to 1024 rows.
-    """
-    block = 8192 if N > 2048 else max(16, 1 << (max(N // 2, 1) - 1).bit_length())
-    return Split(-(-N // block), block, min(max(block // 1024, 1), 8))
-
-
-class SplitBackward(NamedTuple):
-    """CHUNKS programs of num_warps warps share a row, each owns BLOCK columns; some programs on each multiprocessor."""
+    """CHUNKS chunks of BLOCK columns a row, one a program of num_warps warps; some programs on each multiprocessor."""
 
     chunks: int
     block: int
@@ -155,16 +162,77 @@ class SplitBackward(NamedTuple):
     programs_a_processor: int
 
 
-def split_backward(N: int, centred: bool, itemsize: int) -> SplitBackward:
-    """The launch of a backward pass whose rows are shared by a group of programs.
+def split(N: int, itemsize: int, *, add: bool) -> Split:
+    """The launch for rows that are split over programs: a function of N, the bytes of an element and the addition alone, so that
+    a row's bits do not depend on M.
 
-    ``centred`` for LayerNorm, which keeps db as well; ``itemsize`` bytes an element of x. Measured on an H100, fp16, 2048 to 8192
-    columns a program, 4 to 16 warps, 1 to 4 programs a multiprocessor. 8192 columns fit the registers where x and dy
-    are prefetched in half precision by 16-byte loads; other rows spill there, and take 4096.
+    Three rows of a chunk are in registers at once, in x's own dtype, and one in fp32: 16384 columns a multiprocessor in half
+    precision, 8192 in fp32, with a residual, or where rows do not begin at multiples of 16 elements (those are read element
+    by element, and the addresses take registers). Measured on an H100, fp16, 4096 to 16384 columns, 4 to 32 warps, 1 to 5 programs a
+    multiprocessor: four programs of 4096 columns are the best up to 128k, and beyond that one of 16384, which has fewer
+    parts to merge.
     """
-    if N <= 2048:
+    if N <= 4096:
         block = max(16, 1 << (max(N // 2, 1) - 1).bit_length())
-        return SplitBackward(-(-N // block), block, min(max(block // 512, 1), 8), 1)
-    if N % 16 == 0 and itemsize == 2:
-        return SplitBackward(-(-N // 8192), 8192, 16 if centred else 8, 1)
-    return SplitBackward(-(-N // 4096), 4096, 8, 1)
+        return Split(-(-N // block), block, min(max(block // 1024, 1), 4), 4)
+    halves = 2 if itemsize == 2 and N % 16 == 0 and not add else 1
+    if N <= 131072:
+        return Split(-(-N // (2048 * halves)), 2048 * halves, 4, 4)
+    return Split(-(-N // (8192 * halves)), 8192 * halves, 16, 1)
+
+
+def copies(chunks_2: int, num_warps: int) -> int:
+    """Rows of CHUNKS_2 lanes that make at least one lane a thread."""
+    return max(1, 32 * num_warps // chunks_2)
+
+
+def even_groups(M: int, most: int) -> int:
+    """Groups of programs that share M rows: ``most`` at most, and no more than finish together."""
+    groups = max(1, min(M, most))
+    return -(-M // -(-M // groups))
+
+
+GRID_LIMIT = 65535  # programs along the second and third axis of a grid
+# of x: up to this, two launches that read x twice, once from the L2 cache, beat the exchange. Measured on an H100, fp16, rows of
+# 65536 and 262144: they do up to 4 MB and up to 16 MB
+FEW_ROWS_BYTES = 8 << 20
+
+
+def few_rows(N: int) -> tuple[int, int]:
+    """Columns of y a program writes, and its warps. Measured on an H100 at 1 and 16 rows: 1024 to 4096 columns differ by 3 %."""
+    return (1024, 4) if N > 1024 else (max(16, 1 << (N - 1).bit_length()), 1)
+
+
+def long_rows(x: torch.Tensor, fits: bool) -> str:
+    """The algorithm for rows above RESIDENT_LIMIT: "few rows", "split" if there is room for a row's chunks, or "blocked"."""
+    M, N = x.shape
+    if x.dtype != torch.float64 and M <= GRID_LIMIT and M * N * x.element_size() <= FEW_ROWS_BYTES:
+        return "few rows"
+    return "split" if fits else "blocked"
+
+
+def refuse_unlike(x: torch.Tensor, residual: torch.Tensor) -> None:
+    """Raises: ValueError if the two have not the same shape and dtype."""
+    if x.shape != residual.shape or x.dtype != residual.dtype:
+        raise ValueError(
+            f"x has shape {tuple(x.shape)} and {x.dtype}, residual {tuple(residual.shape)} and {residual.dtype}; they must be the same"
+        )
+
+
+@functools.cache
+def has_dependent_launch(device: torch.device) -> bool:
+    """True if a kernel can start before the one ahead of it has ended: NVIDIA GPUs of compute capability 9 and more."""
+    return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def split_backward(N: int, itemsize: int) -> Split:
+    """The launch of a backward pass whose rows are shared by a group of programs; ``itemsize`` bytes an element of x.
+
+    Three rows of x and dy are in registers at once, beside dw and db. Measured on an H100, fp16, 2048 to 8192 columns a
+    program, 4 to 16 warps, 1 to 4 programs a multiprocessor: two programs of 4096 columns are the best, or within 2 % of it.
+    """
+    if N <= 4096:
+        block = max(16, 1 << (max(N // 2, 1) - 1).bit_length())
+        return Split(-(-N // block), block, min(max(block // 1024, 1), 4), 2)
+    block = 4096 if itemsize == 2 and N % 16 == 0 else 2048  # other rows are read element by element, and addresses take registers
+    return Split(-(-N // block), block, 4, 2)

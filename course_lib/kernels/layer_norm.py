@@ -20,7 +20,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table, split_row
+from course_lib.kernels import launch_table
+from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
+from course_lib.kernels.few_rows import few_rows_forward
+from course_lib.kernels.split_row import fits, split_forward
+from course_lib.kernels.two_tiles import two_tiles_forward
 
 
 @triton.jit
@@ -68,7 +72,7 @@ def layer_norm_blocked_kernel(
         tl.store(y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def layer_norm_resident_kernel(
     x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
@@ -112,6 +116,10 @@ def layer_norm_resident_kernel(
     )  # fmt: skip
 
 
+ALGORITHMS = ("auto", "resident", "two tiles", "blocked", "split", "few rows")
+_SHARED = {"two tiles": two_tiles_forward, "split": split_forward, "few rows": few_rows_forward}  # LayerNorm's and RMSNorm's alike
+
+
 def layer_norm_forward(
     x: Tensor, w: Tensor | None, b: Tensor | None, eps: float, *, algorithm: str = "auto"
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -121,34 +129,72 @@ def layer_norm_forward(
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
-        algorithm: "resident", "blocked", "split" (split_row.py), or "auto" for resident up to 32768 columns and split above.
+        algorithm: one of ALGORITHMS; "auto" is what launch_table.forward says.
 
     Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the algorithm is unknown, or N is too long for the resident kernel.
+    Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ALGORITHMS))}")
+    _, y, mean, rstd = _forward(x, None, w, b, eps, algorithm)
+    return y, mean, rstd
+
+
+def add_layer_norm_forward(
+    x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: 4 M N elements moved and not 5.
+
+    Args:
+        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
+        w, b: shape (N,), any of those dtypes, or None.
+        eps: added to the variance inside the root.
+
+    Returns: total and y, of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
+
+    Raises: ValueError if the shapes or dtypes of x and residual differ.
+    """
+    launch_table.refuse_unlike(x, residual)
+    return _forward(x, residual, w, b, eps, "auto")
+
+
+def _forward(
+    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, algorithm: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    total = y if residual is None else torch.empty_like(y)
     mean = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
-    rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
+    rstd = torch.empty_like(mean)
     if M == 0:
-        return y, mean, rstd
+        return total, y, mean, rstd
+    w = None if w is None else w.contiguous()
+    b = None if b is None else b.contiguous()
     if algorithm == "auto":
-        algorithm = "resident" if N <= launch_table.RESIDENT_LIMIT else "split" if split_row.fits(x) else "blocked"
-    if algorithm == "split":
-        return split_row.split_forward(x, w, b, eps, centred=True)
+        algorithm = launch_table.forward(x, fits(x))
+    if algorithm in _SHARED:
+        _SHARED[algorithm](x, residual, w, b, y, None if residual is None else total, mean, rstd, eps)
+        return total, y, mean, rstd
     # an absent w or b still needs a pointer of some dtype; x stands in and is never read through it
-    arguments = (x, y, x if w is None else w.contiguous(), x if b is None else b.contiguous(), mean, rstd)
-    strides = (x.stride(0), x.stride(1), y.stride(0), y.stride(1))
+    weights = (x if w is None else w, x if b is None else b)
     present = {"HAS_W": w is not None, "HAS_B": b is not None}
     if algorithm == "resident":
         rows, block, num_warps = launch_table.resident(N)
-        layer_norm_resident_kernel[(triton.cdiv(M, rows),)](
-            *arguments, *strides, M, N, eps, **present, ROWS=rows, BLOCK=block, num_warps=num_warps
-        )
-    elif algorithm == "blocked":
-        _, block, num_warps = launch_table.blocked(N)
-        layer_norm_blocked_kernel[(M,)](*arguments, *strides, N, eps, **present, BLOCK=block, num_warps=num_warps)
-    else:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be 'resident', 'blocked', 'split' or 'auto'")
-    return y, mean, rstd
+        grid, launch = (triton.cdiv(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": num_warps}
+        strides = (x.stride(0), x.stride(1), y.stride(0), y.stride(1))
+        if residual is None:
+            layer_norm_resident_kernel[grid](x, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch)
+        else:
+            strides = (*strides[:2], residual.stride(0), residual.stride(1), y.stride(0))
+            add_layer_norm_kernel[grid](x, residual, total, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch)
+        return total, y, mean, rstd
+    if residual is not None:
+        torch.add(x, residual, out=total)
+        x = total
+    _, block, num_warps = launch_table.blocked(N)
+    layer_norm_blocked_kernel[(M,)](
+        x, y, *weights, mean, rstd, x.stride(0), x.stride(1), y.stride(0), y.stride(1), N, eps,
+        **present, BLOCK=block, num_warps=num_warps,
+    )  # fmt: skip
+    return total, y, mean, rstd

@@ -34,7 +34,7 @@ from course_lib.kernels import launch_table, split_row_backward
 from course_lib.kernels.column_sums import column_sums
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def layer_norm_dx_kernel(
     dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
@@ -65,7 +65,7 @@ def layer_norm_dx_kernel(
     tl.store(dx_ptr + rows[:, None] * stride_dx_row + cols[None, :], dx.to(dx_ptr.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "rows_a_chunk"])
 def layer_norm_column_partials_kernel(
     dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col,
@@ -147,7 +147,7 @@ def layer_norm_backward_locked_kernel(
     tl.atomic_xchg(lock_ptr + group, 0)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def layer_norm_backward_persistent_kernel(
     dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
@@ -239,7 +239,7 @@ def layer_norm_row_sums_kernel(
     tl.store(c2_ptr + row, tl.sum(total, axis=0) / N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "rows_a_chunk"])
 def layer_norm_backward_columns_kernel(
     dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, c1_ptr, c2_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,

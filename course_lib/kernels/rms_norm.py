@@ -19,7 +19,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table, split_row
+from course_lib.kernels import launch_table
+from course_lib.kernels.few_rows import few_rows_forward
+from course_lib.kernels.split_row import fits, split_forward
+from course_lib.kernels.two_tiles import two_tiles_forward
 
 
 @triton.jit
@@ -53,7 +56,7 @@ def rms_norm_blocked_kernel(
         tl.store(y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def rms_norm_resident_kernel(
     x_ptr, residual_ptr, sum_ptr, y_ptr, w_ptr, rstd_ptr,
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row, stride_y_col,   # in elements
@@ -92,6 +95,10 @@ def rms_norm_resident_kernel(
     tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
 
 
+ALGORITHMS = ("auto", "resident", "two tiles", "blocked", "split", "few rows")
+_SHARED = {"two tiles": two_tiles_forward, "split": split_forward, "few rows": few_rows_forward}  # LayerNorm's and RMSNorm's alike
+
+
 def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str = "auto") -> tuple[Tensor, Tensor]:
     """RMSNorm of the rows of a matrix.
 
@@ -99,68 +106,62 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
-        algorithm: "resident", "blocked", "split" (split_row.py), or "auto" for resident up to 32768 columns and split above.
+        algorithm: one of ALGORITHMS; "auto" is what launch_table.forward says.
 
     Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the algorithm is unknown, or N is too long for the resident kernel.
+    Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
-    M, N = x.shape
-    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
-    if M == 0:
-        return y, rstd
-    if algorithm == "auto":
-        algorithm = "resident" if N <= launch_table.RESIDENT_LIMIT else "split" if split_row.fits(x) else "blocked"
-    if algorithm == "split":
-        y, _, rstd = split_row.split_forward(x, w, None, eps, centred=False)
-        return y, rstd
-    if algorithm == "resident":
-        _launch_resident(x, None, None, y, w, rstd, eps)
-    elif algorithm == "blocked":
-        _, block, num_warps = launch_table.blocked(N)
-        rms_norm_blocked_kernel[(M,)](
-            x, y, x if w is None else w.contiguous(), rstd, x.stride(0), x.stride(1), y.stride(0), y.stride(1), N, eps,
-            HAS_W=w is not None, BLOCK=block, num_warps=num_warps,
-        )  # fmt: skip
-    else:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be 'resident', 'blocked', 'split' or 'auto'")
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ALGORITHMS))}")
+    _, y, rstd = _forward(x, None, w, eps, algorithm)
     return y, rstd
 
 
 def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, in one kernel up to 32768 columns, in two above.
+    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, fused: 4 M N elements moved and not 5.
 
     Args:
-        x, residual: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
+        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
+        eps: added to the mean square inside the root.
 
     Returns: total and y, of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the shapes of x and residual differ.
+    Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
-    if x.shape != residual.shape:
-        raise ValueError(f"x has shape {tuple(x.shape)} and residual {tuple(residual.shape)}; they must be the same")
+    launch_table.refuse_unlike(x, residual)
+    return _forward(x, residual, w, eps, "auto")
+
+
+def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, algorithm: str) -> tuple[Tensor, Tensor, Tensor]:
     M, N = x.shape
-    if N > launch_table.RESIDENT_LIMIT:  # two kernels: a split row's chunks would each have to wait with the sum in registers
-        total = x + residual
-        return total, *rms_norm_forward(total, w, eps)
-    total = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    y = torch.empty_like(total)
+    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    total = y if residual is None else torch.empty_like(y)
     rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
-    if M > 0:
-        _launch_resident(x, residual, total, y, w, rstd, eps)
-    return total, y, rstd
-
-
-def _launch_resident(
-    x: Tensor, residual: Tensor | None, total: Tensor | None, y: Tensor, w: Tensor | None, rstd: Tensor, eps: float
-) -> None:
-    M, N = x.shape
-    rows, block, num_warps = launch_table.resident(N)
-    added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off
-    rms_norm_resident_kernel[(triton.cdiv(M, rows),)](
-        x, added, y if total is None else total, y, x if w is None else w.contiguous(), rstd,
-        x.stride(0), x.stride(1), added.stride(0), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
-        HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, num_warps=num_warps,
+    if M == 0:
+        return total, y, rstd
+    w = None if w is None else w.contiguous()
+    if algorithm == "auto":
+        algorithm = launch_table.forward(x, fits(x))
+    if algorithm in _SHARED:
+        _SHARED[algorithm](x, residual, w, None, y, None if residual is None else total, None, rstd, eps)
+        return total, y, rstd
+    if algorithm == "resident":
+        rows, block, num_warps = launch_table.resident(N)
+        added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off
+        rms_norm_resident_kernel[(triton.cdiv(M, rows),)](
+            x, added, total, y, x if w is None else w, rstd,
+            x.stride(0), x.stride(1), added.stride(0), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
+            HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, num_warps=num_warps,
+        )  # fmt: skip
+        return total, y, rstd
+    if residual is not None:
+        torch.add(x, residual, out=total)
+        x = total
+    _, block, num_warps = launch_table.blocked(N)
+    rms_norm_blocked_kernel[(M,)](
+        x, y, x if w is None else w, rstd, x.stride(0), x.stride(1), y.stride(0), y.stride(1), N, eps,
+        HAS_W=w is not None, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
+    return total, y, rstd

@@ -21,7 +21,7 @@ from course_lib.kernels import launch_table, split_row_backward
 from course_lib.kernels.column_sums import column_sums
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def rms_norm_dx_kernel(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
@@ -50,7 +50,7 @@ def rms_norm_dx_kernel(
     tl.store(dx_ptr + rows[:, None] * stride_dx_row + cols[None, :], dx.to(dx_ptr.dtype.element_ty), mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "rows_a_chunk"])
 def rms_norm_column_partials_kernel(
     dy_ptr, x_ptr, rstd_ptr, dw_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col,
@@ -77,7 +77,7 @@ def rms_norm_column_partials_kernel(
     tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def rms_norm_backward_persistent_kernel(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, dx_ptr, dw_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
@@ -160,7 +160,7 @@ def rms_norm_row_sums_kernel(
     tl.store(c1_ptr + row, tl.sum(products, axis=0) / N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M", "rows_a_chunk"])
 def rms_norm_backward_columns_kernel(
     dy_ptr, x_ptr, w_ptr, rstd_ptr, c1_ptr, dx_ptr, dw_partial_ptr,
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,

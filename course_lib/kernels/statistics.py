@@ -122,7 +122,7 @@ def welford_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, N, BLOC
     tl.store(var_ptr + row, row_M2 / N)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def resident_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
     """Two passes over a tile of ROWS whole rows, read once. BLOCK is a power of two >= N.
 
