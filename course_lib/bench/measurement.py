@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 
@@ -15,10 +15,16 @@ from course_lib import paths
 from course_lib.errors import CourseError
 from course_lib.files import write_atomic
 
+PART = "_part"  # ends the kind of a measurement of some columns or providers only, so that it is never taken for the whole
+
 
 @dataclass
 class Measurement:
-    """``rows`` are dictionaries with the keys that the measuring module names; ``live`` is true for one taken just now."""
+    """``rows`` are dictionaries with the keys that the measuring module names; ``live`` is true for one taken just now.
+
+    ``untimed`` are dictionaries for what has no time, with provider, state and note, and op, M, N, dtype where it is about one
+    shape. States: "absent" (not installed), "refused" (this provider does not take that shape), "wrong" (its values are), "error".
+    """
 
     kind: str
     device: str
@@ -26,11 +32,22 @@ class Measurement:
     versions: dict[str, str]
     method: str
     rows: list[dict] = field(default_factory=list)
+    untimed: list[dict] = field(default_factory=list)
     live: bool = False
 
     def label(self) -> str:
         """Where the numbers are from, for a figure: measured here and now, or stored."""
         return f"{self.device}, {'measured now' if self.live else f'measured {self.date}'}"
+
+    def only(self, columns: Collection[int] | None = None, providers: Collection[str] | None = None) -> Measurement:
+        """The same measurement with the rows of some row lengths and providers; None is all of them."""
+
+        def wanted(entry: dict) -> bool:
+            return (columns is None or entry.get("N") is None or entry["N"] in columns) and (
+                providers is None or entry["provider"] in providers
+            )
+
+        return replace(self, rows=list(filter(wanted, self.rows)), untimed=list(filter(wanted, self.untimed)))
 
     def save(self) -> Path:
         """Write to bench/results/, under kind, device and date."""
@@ -42,8 +59,11 @@ class Measurement:
         return path
 
 
-def new(kind: str, method: str) -> Measurement:
+def new(kind: str, method: str, versions: dict[str, str] | None = None) -> Measurement:
     """An empty measurement of this machine's first GPU, dated today.
+
+    Args:
+        versions: of what is measured besides Python, PyTorch and Triton.
 
     Raises: CourseError without a GPU.
     """
@@ -52,8 +72,20 @@ def new(kind: str, method: str) -> Measurement:
     import torch
     import triton
 
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__}
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "triton": triton.__version__} | (versions or {})
     return Measurement(kind, torch.cuda.get_device_name(0), date.today().isoformat(), versions, method, live=True)
+
+
+def row(*, us: float, moved: int, floor: float, **names) -> dict:
+    """One row: what was timed, then us (one call), gbps (the bytes that have to move, over that time) and over_floor.
+
+    Args:
+        us: the time of one call.
+        moved: bytes that the operation cannot do without.
+        floor: the time of the fastest elementwise pass over as many bytes, same run.
+        names: op, provider, M, N, dtype and whatever else tells this row from the others.
+    """
+    return {**names, "us": round(us, 2), "gbps": round(moved / us * 1e-3), "over_floor": round(us / floor, 3)}
 
 
 def as_script(measure: Callable[[], Measurement], table: Callable[[Measurement], str]) -> None:
@@ -64,6 +96,11 @@ def as_script(measure: Callable[[], Measurement], table: Callable[[Measurement],
         sys.exit(f"course: {error}")
     print(f"saved to {taken.save()}")
     print(table(taken))
+
+
+def is_stored(kind: str) -> bool:
+    """True if there is a file of a measurement of ``kind``, readable or not."""
+    return any(paths.BENCH_RESULTS.glob(f"{kind}-*.json"))
 
 
 def stored(kind: str) -> Measurement:

@@ -15,8 +15,8 @@ from collections.abc import Callable
 import torch
 
 import course_lib
-from course_lib import paths, reference
-from course_lib.bench import measurement
+from course_lib import reference
+from course_lib.bench import measurement, tables
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.timing import device_us
 from course_lib.kernels import launch_table
@@ -40,7 +40,7 @@ def latest(columns: tuple[int, ...] = COLUMNS) -> Measurement | None:
     """
     if course_lib.MODE == "gpu":
         return measure(columns)
-    return measurement.stored(KIND) if any(paths.BENCH_RESULTS.glob(f"{KIND}-*.json")) else None
+    return measurement.stored(KIND) if measurement.is_stored(KIND) else None
 
 
 def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
@@ -85,18 +85,8 @@ def _measure_row_length(result: Measurement, M: int, N: int, dtype: str) -> None
     for provider, call in providers(N).items():
         _assert_right(provider, call, inputs[0])
         us = device_us([lambda x=x, call=call: call(x) for x in inputs])
-        result.rows.append(
-            {
-                "provider": provider,
-                "M": M,
-                "N": N,
-                "dtype": dtype,
-                "sweeps": SWEEPS[provider],
-                "us": round(us, 2),
-                "gbps": round(size / us * 1e-3),
-                "over_floor": round(us / floor, 3),
-            }
-        )
+        names = {"provider": provider, "M": M, "N": N, "dtype": dtype, "sweeps": SWEEPS[provider]}
+        result.rows.append(measurement.row(**names, us=us, moved=size, floor=floor))
 
 
 def _assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
@@ -108,13 +98,8 @@ def _assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
 
 
 def table(result: Measurement) -> str:
-    """Time over floor, one line a provider and dtype, one column a row length."""
-    lengths = sorted({row["N"] for row in result.rows})
-    lines = [f"{result.label()}; time over floor, N =".ljust(30) + "".join(f"{N:>9}" for N in lengths)]
-    for dtype, provider in dict.fromkeys((row["dtype"], row["provider"]) for row in result.rows):
-        by_length = {row["N"]: row["over_floor"] for row in result.rows if (row["dtype"], row["provider"]) == (dtype, provider)}
-        lines.append(f"{dtype} {provider}".ljust(30) + "".join(f"{by_length[N]:>9.2f}" if N in by_length else f"{'-':>9}" for N in lengths))
-    return "\n".join(lines)
+    """Time over floor, one line a dtype and provider, one column a row length."""
+    return tables.over_floor(result, ("dtype", "provider"))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,21 @@
-"""Device time of a call, without the host's share and without the cache's help.
+"""Two times of a call: the device's, without the host's share and without the cache's help, and the host's alone.
 
 An eager call on a small input measures the host: its launch costs more than the kernel. And a call repeated on one
-input measures the L2 cache. So the calls are captured in one CUDA graph, over enough inputs to outgrow the cache, with
-every output kept alive, and the graph's replay is timed by events.
+input measures the L2 cache. So for the device's time the calls are captured in one CUDA graph, over enough inputs to
+outgrow the cache, with every output kept alive, and the graph's replay is timed by events. For the host's time the
+input is so small that the device always waits, and nothing is synchronised between calls.
 """
 
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable, Sequence
 
 import torch
 
 _WARM_UP = 2
+_BATCH = 50  # eager calls between two synchronisations: far fewer than fill the launch queue, which would make the host wait
 
 
 def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float:
@@ -25,6 +28,7 @@ def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float
     Raises: RuntimeError without a CUDA device.
     """
     stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())  # the inputs may still be in the making
     with torch.cuda.stream(stream):
         for call in calls[:_WARM_UP]:
             call()  # compiles, and fills the allocator's pool, before the capture
@@ -43,3 +47,25 @@ def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float
             end.synchronize()
             times.append(start.elapsed_time(end) * 1e3 / len(calls))
     return statistics.median(times[_WARM_UP:])
+
+
+def host_us(call: Callable[[], object], batches: int = 10) -> float:
+    """Median time that one eager call keeps the host, in microseconds.
+
+    Args:
+        call: on an input so small that the device is done before the host comes back.
+        batches: of 50 calls each; the device is waited for between batches and never inside.
+    """
+    synchronize = torch.cuda.synchronize if torch.cuda.is_available() else (lambda: None)
+    times = []
+    for batch in range(batches + 1):
+        synchronize()
+        taken = []
+        for _ in range(_BATCH):
+            start = time.perf_counter_ns()
+            call()
+            taken.append(time.perf_counter_ns() - start)
+        if batch:  # the first one compiles, and warms up what there is to warm up
+            times += taken
+    synchronize()
+    return statistics.median(times) / 1e3

@@ -57,7 +57,7 @@ def latest(steps: int = 30) -> Measurement | None:
     try:
         return measurement.stored(KIND)
     except CourseError:
-        if list(measurement.paths.BENCH_RESULTS.glob(f"{KIND}-*.json")):
+        if measurement.is_stored(KIND):
             raise  # there is one, and it cannot be read
         return None
 

@@ -1,0 +1,85 @@
+"""How near to the floor the course's own kernels are meant to be, and that no other library passes them."""
+
+from __future__ import annotations
+
+from course_lib.bench import tables
+from course_lib.bench.measurement import Measurement
+from course_lib.bench.providers import PEERS
+
+PEER_MARGIN = 1.02  # a peer may be this much faster, which is what two runs differ by
+OWN = ("ours", "resident", "persistent", "split")  # what the course's functions choose, by the name it has where "ours" is not timed
+
+CLASSES = ("256", "1k to 16k", "awkward", "32k", "64k to 256k", "16 x 256k", "1 x 256k")
+_ADD = (1.04, 1.02, 1.10, 1.05, 1.10, None, None)
+# time over floor, one number a class of CLASSES; None where there is no goal
+GOALS: dict[str, tuple[float | None, ...]] = {
+    "layer_norm": (1.03, 1.02, 1.10, 1.04, 1.10, 1.5, 2.5),
+    "rms_norm": (1.02, 1.01, 1.08, 1.03, 1.05, 1.3, 2.5),
+    "add_rms_norm": _ADD,
+    "add_layer_norm": _ADD,
+    "layer_norm_backward": (1.5, 1.15, 1.3, 1.25, 1.4, None, None),
+    "rms_norm_backward": (1.3, 1.10, 1.2, 1.15, 1.25, None, None),
+}
+
+
+def shape_class(M: int, N: int) -> str | None:
+    """The class of goals that M x N belongs to; None for shapes that have no goal."""
+    power_of_two = N & (N - 1) == 0
+    if M <= 16:
+        return {(16, 262144): "16 x 256k", (1, 262144): "1 x 256k"}.get((M, N))
+    if 65536 <= N <= 262144:
+        return "64k to 256k"
+    if 1024 <= N <= 16384:
+        return "1k to 16k" if power_of_two else "awkward"
+    return {256: "256", 32768: "32k"}.get(N)
+
+
+def goal(op: str, M: int, N: int) -> float | None:
+    """The time over floor that ``op`` is meant to keep within, or None."""
+    of_class = shape_class(M, N)
+    goals = GOALS.get(op.split(" ")[0])
+    return None if of_class is None or goals is None else goals[CLASSES.index(of_class)]
+
+
+def against(result: Measurement) -> list[dict]:
+    """One entry a shape and operation: op, M, N, ours, goal, met, peer (the best), peer_over_floor, to_peer and ahead.
+
+    ``met`` and ``ahead`` are None where there is no goal or no peer. Shapes that were timed without the course's kernels are left out.
+    """
+    shapes: dict[tuple, dict[str, float]] = {}
+    for row in result.rows:
+        shapes.setdefault((row["op"], row["M"], row["N"]), {})[row["provider"]] = row["over_floor"]
+    entries = []
+    for (op, M, N), times in shapes.items():
+        own = next((times[name] for name in OWN if name in times), None)
+        if own is None:
+            continue
+        peer = min((name for name in PEERS if name in times), key=times.__getitem__, default=None)
+        limit = goal(op, M, N)
+        to_peer = None if peer is None else own / times[peer]
+        entries.append(
+            {
+                "op": op, "M": M, "N": N, "ours": own, "goal": limit, "met": None if limit is None else own <= limit,
+                "peer": peer, "peer_over_floor": times.get(peer), "to_peer": to_peer,
+                "ahead": None if to_peer is None else to_peer <= PEER_MARGIN,
+            }
+        )  # fmt: skip
+    return sorted(entries, key=lambda e: (list(GOALS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"]))
+
+
+def table(result: Measurement) -> str:
+    """Time over floor of every provider, and a last table against the goals."""
+    lines = [tables.over_floor(result), "", "against the goals: time over floor, and no peer more than 2 % faster"]
+    lines.append(f"{'op':28}{'M x N':>16}{'ours':>8}{'goal':>8}{'':8}  {'best peer':20}{'ours/peer':>9}")
+    entries = against(result)
+    for e in entries:
+        limit = "-" if e["goal"] is None else f"{e['goal']:.2f}"
+        met = {True: "met", False: "MISSED", None: ""}[e["met"]]
+        peer = "-" if e["peer"] is None else f"{e['peer']} {e['peer_over_floor']:.2f}"
+        ratio = "-" if e["to_peer"] is None else f"{e['to_peer']:.2f}"
+        behind = "  BEHIND" if e["ahead"] is False else ""
+        shape = f"{e['M']} x {e['N']}"
+        lines.append(f"{e['op']:28}{shape:>16}{e['ours']:>8.3f}{limit:>8}  {met:8}{peer:20}{ratio:>9}{behind}")
+    met, ahead = ([e[key] for e in entries if e[key] is not None] for key in ("met", "ahead"))
+    lines.append(f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at {sum(ahead)} of {len(ahead)} shapes")
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""Times providers shape by shape: floor, values checked, device time; what has no time is kept with its reason."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+import course_lib
+from course_lib.bench import measurement, operations, timing
+from course_lib.bench.measurement import Measurement
+from course_lib.bench.operations import DTYPES, Operation, Values, WrongValues
+from course_lib.bench.providers import Provider, chosen, versions
+from course_lib.errors import CourseError
+
+TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H100's L2 cache
+MOST_INPUTS = 200
+METHOD = (
+    "device time, CUDA graph over inputs of 400 MB or more, outputs kept, median of 12 replays; values checked against float64 first; "
+    "floor: the fastest elementwise pass over as many bytes, several tried before and after"
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """M x N; ``tag`` is added to the names of the operations, where one row length comes with several M."""
+
+    M: int
+    N: int
+    tag: str = ""
+
+
+def begin(
+    kind: str, dtype: str, names: Iterable[str] | None, among: Sequence[str], *, whole: bool, method: str = METHOD
+) -> tuple[Measurement, list[Provider]]:
+    """An empty measurement, and the providers to time.
+
+    Args:
+        names: of providers; None is all of ``among``.
+        whole: all the shapes; a part, of shapes or providers, gets a kind of its own, and so does a dtype other than fp16.
+
+    Raises: CourseError without a GPU, for an unknown dtype or provider.
+    """
+    if dtype not in DTYPES:
+        raise CourseError(f"there is no dtype {dtype!r} to measure. There are: {', '.join(DTYPES)}.")
+    providers = chosen(names, among)
+    whole = whole and {p.name for p in providers} == set(among)
+    found = versions(providers)
+    result = measurement.new(f"{of_dtype(kind, dtype)}{'' if whole else measurement.PART}", method, found)
+    for provider in providers:
+        if not provider.installed():
+            result.untimed.append({"provider": provider.name, "state": "absent", "note": "not installed"})
+    return result, [provider for provider in providers if provider.installed()]
+
+
+def of_dtype(kind: str, dtype: str) -> str:
+    """The kind under which a measurement of ``dtype`` is stored."""
+    return kind if dtype == "fp16" else f"{kind}_{dtype}"
+
+
+def measure_shape(result: Measurement, ops: Sequence[Operation], shape: Shape, dtype: str, providers: Sequence[Provider]) -> None:
+    """Time ``ops`` of one shape with every provider, into ``result``.
+
+    What goes wrong with one provider is recorded, and the others are timed all the same.
+
+    Raises: what the device raises, if it cannot go on.
+    """
+    _progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
+    itemsize, elements = DTYPES[dtype].itemsize, shape.M * shape.N
+    count = min(MOST_INPUTS, max(2, TOUCHED // (2 * elements * itemsize)))
+    inputs = operations.make(shape.M, shape.N, DTYPES[dtype], course_lib.DEVICE, count, ops)
+    before = {op.name: operations.floor_us(op, inputs) for op in ops}
+    times: dict[tuple[str, str], float] = {}
+    for provider in providers:
+        try:
+            prepare = provider.load().prepare
+        except Exception as error:
+            record(result, provider, error, {"dtype": dtype})
+            continue
+        for op in ops:
+            if op.name not in prepare:
+                continue
+            _progress(f"{result.kind} {shape.M} x {shape.N} {dtype}: {provider.name} {op.name}")
+            try:
+                times[op.name, provider.name] = _timed(op, [prepare[op.name](v) for v in inputs], inputs[0])
+            except Exception as error:
+                record(result, provider, error, {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype})
+    floors = {op.name: min(before[op.name], operations.floor_us(op, inputs)) for op in ops}
+    for op in ops:
+        for provider in providers:
+            if (op.name, provider.name) in times:
+                names = {"op": op.name + shape.tag, "provider": provider.name, "M": shape.M, "N": shape.N, "dtype": dtype}
+                moved = op.matrices * elements * itemsize
+                result.rows.append(measurement.row(**names, us=times[op.name, provider.name], moved=moved, floor=floors[op.name]))
+    _progress("")
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()  # a graph's pool serves no other graph
+
+
+def _timed(op: Operation, calls: list, first: Values) -> float:
+    operations.check(op, calls[0](), first)
+    return timing.device_us(calls)
+
+
+def record(result: Measurement, provider: Provider, error: Exception, names: dict) -> None:
+    """Keep why ``provider`` has no time for what ``names`` says.
+
+    Raises: what the device raises, if the error left it unusable.
+    """
+    state = "wrong" if isinstance(error, WrongValues) else provider.state(error)
+    note = str(error) if state in ("wrong", "refused") else f"{type(error).__name__}: {error}"
+    result.untimed.append({**names, "provider": provider.name, "state": state, "note": note.strip().split("\n\n")[0][:500]})
+    if torch.cuda.is_available():
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError as dead:
+            dead.add_note(f"{provider.name} left the device unusable with {note!r}. Measure the others with --providers.")
+            raise dead from error
+
+
+def _progress(line: str) -> None:
+    """Where the measurement is, on a terminal's standard error: a grid takes minutes."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

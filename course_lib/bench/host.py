@@ -1,0 +1,96 @@
+"""What one eager call costs the host: checking arguments, finding the kernel, launching it, and autograd's bookkeeping.
+
+    python -m course_lib.bench.host           measures on this machine's GPU, saves, prints a table
+
+On rows so few and short that the GPU is done before the host comes back, this is the whole time of a call. Each row has op (a
+forward operation), provider (one of PROVIDERS; "kernels" is the course's kernels without the operators around them), passes
+("forward", without gradients; "forward and backward", through autograd, which for "kernels" is one kernel after the other), M,
+N, dtype and us, the median over calls between which nothing is synchronised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import torch
+
+import course_lib
+from course_lib.bench import grid, measurement, operations, tables, timing
+from course_lib.bench.measurement import Measurement
+from course_lib.bench.operations import DTYPES, OPERATIONS, Operation, Values
+from course_lib.bench.providers import PEERS, Functions, Prepare
+
+KIND = "host"
+SHAPE = grid.Shape(64, 1024)
+PROVIDERS = ("ours", "kernels", *PEERS)
+PASSES = ("forward", "forward and backward")
+_OPS = tuple(op for op in OPERATIONS.values() if not op.backward)
+_METHOD = f"host time of an eager call on {SHAPE.M} x {SHAPE.N}, median of 500 calls, 50 at a time without synchronising between them"
+
+
+def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Measurement:
+    """Time one eager call of every provider, forward, and forward and backward.
+
+    Args:
+        dtype: "fp16", "bf16" or "fp32".
+        providers: names out of PROVIDERS; None is all of them.
+
+    Raises: CourseError without a GPU, for an unknown dtype or provider.
+    """
+    result, timed = grid.begin(KIND, dtype, providers, PROVIDERS, whole=True, method=_METHOD)
+    (values,) = operations.make(SHAPE.M, SHAPE.N, DTYPES[dtype], course_lib.DEVICE, 1, tuple(OPERATIONS.values()))
+    for provider in timed:
+        try:
+            functions = provider.load()
+        except Exception as error:
+            grid.record(result, provider, error, {"dtype": dtype})
+            continue
+        for op in _OPS:
+            for passes, prepare in _kinds(functions, op).items():
+                names = {"op": op.name, "provider": provider.name, "passes": passes, "M": SHAPE.M, "N": SHAPE.N, "dtype": dtype}
+                try:
+                    call = prepare(values)
+                    if passes == "forward":
+                        operations.check(op, call(), values)
+                    result.rows.append({**names, "us": round(timing.host_us(call), 2)})
+                except Exception as error:
+                    grid.record(result, provider, error, names)
+    return result
+
+
+def _kinds(functions: Functions, op: Operation) -> dict[str, Prepare]:
+    """What there is to time of ``op``, by passes: only what this provider has."""
+    kinds = {}
+    if op.name in functions.prepare:
+        kinds["forward"] = functions.prepare[op.name]
+    if op.name in functions.both:
+        kinds["forward and backward"] = functions.both[op.name]
+    elif op.name in functions.eager:
+        kinds["forward and backward"] = lambda values: _through_autograd(functions.eager[op.name], op, values)
+    return kinds
+
+
+def _through_autograd(forward: Callable[..., tuple], op: Operation, values: Values) -> Callable[[], tuple]:
+    leaves = replace(values, **{name: getattr(values, name).detach().requires_grad_() for name in ("x", "residual", "w", "b")})
+    wanted = [leaves.x, leaves.w] + [leaves.b] * op.centred + [leaves.residual] * op.add
+
+    def call() -> tuple:
+        outputs = forward(leaves.x, leaves.residual, leaves.w, leaves.b)[: len(op.outputs)]
+        return torch.autograd.grad(outputs, wanted, [values.dy] * len(outputs))
+
+    return call
+
+
+def table(result: Measurement) -> str:
+    """Microseconds, one line a provider, one column an operation, for each kind of call; what has no time is named below."""
+    lines = [result.label()]
+    for passes in PASSES:
+        rows = [((row["provider"],), row["op"], f"{row['us']:.1f}") for row in result.rows if row["passes"] == passes]
+        marks = [((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes]
+        lines += ["", *tables.cells(rows, marks, f"{passes}, us a call")]
+    return "\n".join([*lines, *tables.notes(result)])
+
+
+if __name__ == "__main__":
+    measurement.as_script(measure, table)

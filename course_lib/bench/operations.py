@@ -1,0 +1,151 @@
+"""What is timed: six operations, the bytes that each has to move, their values in float64, and the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from course_lib.bench import timing
+
+EPS = 1e-5
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
+# Of max(1, what the value is made of): two or three roundings of the dtype, and no more. A forgotten mask costs far more.
+LIMITS = {torch.float16: 8e-3, torch.bfloat16: 6e-2, torch.float32: 2e-4}
+_CHUNK = 2**22  # elements that are checked at a time: float64 takes eight bytes, and a formula several of them
+
+
+class WrongValues(Exception):
+    """A provider's values are not those of the operation: a fast wrong kernel is not fast."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """``matrices`` of M x N elements that have to be read or written; ``outputs`` in the order in which a call returns them."""
+
+    name: str
+    matrices: int
+    outputs: tuple[str, ...]
+    centred: bool
+    add: bool = False
+    backward: bool = False
+
+
+OPERATIONS = {
+    op.name: op
+    for op in (
+        Operation("layer_norm", 2, ("y",), centred=True),
+        Operation("rms_norm", 2, ("y",), centred=False),
+        Operation("add_rms_norm", 4, ("total", "y"), centred=False, add=True),
+        Operation("add_layer_norm", 4, ("total", "y"), centred=True, add=True),
+        Operation("layer_norm_backward", 3, ("dx", "dw", "db"), centred=True, backward=True),
+        Operation("rms_norm_backward", 3, ("dx", "dw"), centred=False, backward=True),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Values:
+    """One input set: x, residual and dy of shape (M, N), w and b of shape (N,), all of one dtype."""
+
+    x: Tensor
+    residual: Tensor
+    dy: Tensor
+    w: Tensor
+    b: Tensor
+
+
+def make(M: int, N: int, dtype: torch.dtype, device: str, count: int, ops: Sequence[Operation]) -> list[Values]:
+    """``count`` input sets with w and b in common, the same on every run; what no operation reads is x again."""
+    generator = torch.Generator(device).manual_seed(M + N)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, device=device, dtype=dtype)
+
+    w, b = torch.rand(N, generator=generator, device=device, dtype=dtype) + 0.5, normal(N)
+    sets = []
+    for _ in range(count):
+        x = normal(M, N) + 1
+        residual = normal(M, N) if any(op.add for op in ops) else x
+        sets.append(Values(x, residual, normal(M, N) if any(op.backward for op in ops) else x, w, b))
+    return sets
+
+
+def check(op: Operation, got: Sequence[Tensor], values: Values) -> None:
+    """Compare every element with the operation in float64.
+
+    Args:
+        got: what a call returned, op.outputs first.
+
+    Raises: WrongValues, saying which output is wrong and by how much.
+    """
+    x = values.x
+    shapes = {"dw": values.w.shape, "db": values.b.shape}
+    named = dict(zip(op.outputs, got, strict=False))
+    for name in op.outputs:
+        tensor = named.get(name)
+        shape = shapes.get(name, x.shape)
+        if tensor is None or tensor.shape != shape:
+            raise WrongValues(f"{name} is {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}, not {tuple(shape)}'}")
+        if name not in shapes and tensor.dtype != x.dtype:
+            raise WrongValues(f"{name} is of {tensor.dtype}, not {x.dtype}")
+    sums = {name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in op.outputs if name in shapes}
+    for rows in _chunks(x):
+        for name, exact in _exact(op, values, rows).items():
+            if name in sums:
+                sums[name] += torch.stack((exact.sum(0), (exact * exact).sum(0)))
+            else:
+                _compare(name, named[name][rows], exact, exact.abs(), x.dtype)
+    for name, (exact, squares) in sums.items():
+        _compare(name, named[name], exact, squares.sqrt(), x.dtype)
+
+
+def _exact(op: Operation, values: Values, rows: slice) -> dict[str, Tensor]:
+    """The operation on some rows in float64; for dw and db the terms of the sums over the rows, one line a row."""
+    x, w, b = values.x[rows], values.w.double(), values.b.double()
+    total = x + values.residual[rows] if op.add else x  # rounded to the dtype, as the next layer reads it
+    wide = total.double()
+    deviation = wide - wide.mean(1, keepdim=True) if op.centred else wide
+    rstd = torch.rsqrt((deviation * deviation).mean(1, keepdim=True) + EPS)
+    xhat = deviation * rstd
+    if not op.backward:
+        y = xhat * w + b if op.centred else xhat * w
+        return {"total": wide, "y": y} if op.add else {"y": y}
+    dy = values.dy[rows].double()
+    wdy = w * dy
+    dx = wdy - xhat * (xhat * wdy).mean(1, keepdim=True)
+    if op.centred:
+        return {"dx": (dx - wdy.mean(1, keepdim=True)) * rstd, "dw": dy * xhat, "db": dy}
+    return {"dx": dx * rstd, "dw": dy * xhat}
+
+
+def _compare(name: str, got: Tensor, exact: Tensor, scale: Tensor, dtype: torch.dtype) -> None:
+    off = (got.double() - exact).abs() / scale.clamp(min=1.0)
+    worst = torch.nan_to_num(off, nan=torch.inf).max().item()
+    if worst > LIMITS[dtype]:
+        raise WrongValues(f"{name} is wrong by {worst:.3g} of its size; rounding explains {LIMITS[dtype]:g}")
+
+
+def _chunks(x: Tensor) -> Iterator[slice]:
+    step = max(1, _CHUNK // x.shape[1])
+    return (slice(first, first + step) for first in range(0, x.shape[0], step))
+
+
+def floor_us(op: Operation, inputs: Sequence[Values]) -> float:
+    """The fastest of several elementwise passes over the bytes that ``op`` moves; an addition is two copies' worth.
+
+    Flat views, which no row length can slow down: a clone of 5120 or 15872 columns takes a fifth longer than its bytes.
+    """
+    flat = [(v.x.view(-1), v.dy.view(-1)) for v in inputs]
+    target = torch.empty_like(flat[0][0])
+    copy = min(_device_us(f, flat) for f in (lambda x, _: x.clone(), lambda x, _: target.copy_(x), lambda x, _: torch.add(x, 1.0)))
+    if not op.backward:
+        return copy * op.matrices / 2
+    passes = (torch.add, lambda x, dy: torch.add(x, dy, out=target), torch.mul)  # reads two matrices, writes one
+    return min(copy * op.matrices / 2, *(_device_us(f, flat) for f in passes))
+
+
+def _device_us(f: Callable[[Tensor, Tensor], Tensor], flat: Sequence[tuple[Tensor, Tensor]]) -> float:
+    return timing.device_us([lambda pair=pair: f(*pair) for pair in flat])

@@ -1,0 +1,416 @@
+"""Who is timed, and how to call each: the course's kernels, PyTorch eager and compiled, and other libraries where installed.
+
+A provider is loaded anew for every shape, and gives for each operation that it knows a function from input values to a call
+without arguments. What such a call does is timed; what is done before it (a forward pass ahead of a backward one, a cast that
+the library demands) is not. Of a library whose backward pass hides behind autograd, the autograd function's own ``forward``
+and ``backward`` are called: autograd would add its host time, and its own stream, to a graph capture.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from course_lib import functional
+from course_lib.bench.operations import EPS, Values
+from course_lib.errors import CourseError
+from course_lib.kernels import launch_table, layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
+
+Call = Callable[[], tuple]
+Prepare = Callable[[Values], Call]
+Plain = Callable[[Tensor, Tensor, Tensor, Tensor], tuple]  # x, residual, w, b -> the operation's outputs
+
+
+class Refused(Exception):
+    """The provider does not take this shape, and says so."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """What a provider can do, by operation.
+
+    ``prepare``: the call to time. ``eager``: a forward operation as autograd sees it, to time the host. ``both``: a forward
+    operation and its backward one without autograd, likewise.
+    """
+
+    prepare: dict[str, Prepare]
+    eager: dict[str, Plain] = field(default_factory=dict)
+    both: dict[str, Prepare] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Provider:
+    """``package`` is imported, ``distribution`` has the version; ``refuses`` matches the messages that decline a shape."""
+
+    name: str
+    load: Callable[[], Functions]
+    package: str = ""
+    distribution: str = ""
+    refuses: str = ""
+    peer: bool = False  # one that the course's kernels are to keep up with
+
+    def installed(self) -> bool:
+        return not self.package or importlib.util.find_spec(self.package) is not None
+
+    def state(self, error: Exception) -> str:
+        """What an exception means: "refused", or "error" for one that nobody expects."""
+        return "refused" if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error))) else "error"
+
+
+def _direct(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> Functions:
+    """Nothing to prepare before a forward call."""
+
+    def of(f: Plain) -> Prepare:
+        return lambda v: lambda: f(v.x, v.residual, v.w, v.b)
+
+    return Functions({op: of(f) for op, f in functions.items()} | (backward or {}), functions)
+
+
+# ---- the course's own --------------------------------------------------------------------------------------------------
+
+
+def _ours() -> Functions:
+    """What the course's functions choose by themselves. The call goes through them; the backward pass is the kernels' own."""
+
+    def add_rms_norm(x, residual, w, b):
+        return functional.add_rms_norm(x, residual, w.shape, w, EPS)[::-1]
+
+    def add_layer_norm(x, residual, w, b):
+        return functional.add_layer_norm(x, residual, w.shape, w, b, EPS)[::-1]
+
+    plain: dict[str, Plain] = {
+        "layer_norm": lambda x, residual, w, b: (functional.layer_norm(x, w.shape, w, b, EPS),),
+        "rms_norm": lambda x, residual, w, b: (functional.rms_norm(x, w.shape, w, EPS),),
+        "add_rms_norm": add_rms_norm,
+        "add_layer_norm": add_layer_norm,
+    }
+    return _direct(plain, _backward("auto"))
+
+
+def _kernels() -> Functions:
+    """The kernels without the operators around them, for the host's time."""
+    forward: dict[str, Plain] = {
+        "layer_norm": lambda x, residual, w, b: layer_norm.layer_norm_forward(x, w, b, EPS),
+        "rms_norm": lambda x, residual, w, b: rms_norm.rms_norm_forward(x, w, EPS),
+        "add_rms_norm": lambda x, residual, w, b: rms_norm.add_rms_norm_forward(x, residual, w, EPS),
+        "add_layer_norm": lambda x, residual, w, b: layer_norm.add_layer_norm_forward(x, residual, w, b, EPS),
+    }
+
+    def layer(v: Values) -> Call:
+        def call() -> tuple:
+            y, mean, rstd = layer_norm.layer_norm_forward(v.x, v.w, v.b, EPS)
+            return y, *layer_norm_backward.layer_norm_backward(v.dy, v.x, v.w, mean, rstd)
+
+        return call
+
+    def rms(v: Values) -> Call:
+        def call() -> tuple:
+            y, rstd = rms_norm.rms_norm_forward(v.x, v.w, EPS)
+            return y, *rms_norm_backward.rms_norm_backward(v.dy, v.x, v.w, rstd)
+
+        return call
+
+    return Functions(_direct(forward).prepare, both={"layer_norm": layer, "rms_norm": rms})
+
+
+def _backward(algorithm: str) -> dict[str, Prepare]:
+    def layer(v: Values) -> Call:
+        _, mean, rstd = layer_norm.layer_norm_forward(v.x, v.w, v.b, EPS)
+        return lambda: layer_norm_backward.layer_norm_backward(v.dy, v.x, v.w, mean, rstd, algorithm=algorithm)
+
+    def rms(v: Values) -> Call:
+        _, rstd = rms_norm.rms_norm_forward(v.x, v.w, EPS)
+        return lambda: rms_norm_backward.rms_norm_backward(v.dy, v.x, v.w, rstd, algorithm=algorithm)
+
+    return {
+        op: call
+        for op, call, known in (
+            ("layer_norm_backward", layer, layer_norm_backward.ALGORITHMS),
+            ("rms_norm_backward", rms, rms_norm_backward.ALGORITHMS),
+        )
+        if algorithm in known
+    }
+
+
+def _forward_design(algorithm: str) -> Callable[[], Functions]:
+    return lambda: _direct(
+        {
+            "layer_norm": lambda x, residual, w, b: layer_norm.layer_norm_forward(x, w, b, EPS, algorithm=algorithm),
+            "rms_norm": lambda x, residual, w, b: rms_norm.rms_norm_forward(x, w, EPS, algorithm=algorithm),
+        },
+        _backward(algorithm),
+    )
+
+
+def _resident() -> Functions:
+    def of(fused: Plain) -> Prepare:
+        def prepare(v: Values) -> Call:
+            if v.x.shape[1] > launch_table.RESIDENT_LIMIT:
+                raise Refused(f"the addition stays with one program up to {launch_table.RESIDENT_LIMIT} columns")
+            return lambda: fused(v.x, v.residual, v.w, v.b)
+
+        return prepare
+
+    fused: dict[str, Plain] = {
+        "add_rms_norm": lambda x, residual, w, b: rms_norm.add_rms_norm_forward(x, residual, w, EPS),
+        "add_layer_norm": lambda x, residual, w, b: layer_norm.add_layer_norm_forward(x, residual, w, b, EPS),
+    }
+    return Functions(_forward_design("resident")().prepare | {op: of(f) for op, f in fused.items()})
+
+
+def _split() -> Functions:
+    """The long rows' design, forward and backward; shorter rows have one that moves no statistics between programs."""
+
+    def of(prepare: Prepare, limit: int) -> Prepare:
+        def call(v: Values) -> Call:
+            if v.x.shape[1] <= limit:
+                raise Refused(f"rows of up to {limit} columns stay with one program")
+            return prepare(v)
+
+        return call
+
+    every = _forward_design("split")().prepare
+    limits = {op: launch_table.PERSISTENT_LIMIT if op.endswith("backward") else launch_table.RESIDENT_LIMIT for op in every}
+    return Functions({op: of(prepare, limits[op]) for op, prepare in every.items()})
+
+
+def _backward_design(algorithm: str) -> Callable[[], Functions]:
+    return lambda: Functions(_backward(algorithm))
+
+
+def _unfused() -> Functions:
+    """The residual addition as PyTorch does it, then the course's kernel."""
+
+    def add_rms_norm(x, residual, w, b):
+        total = x + residual
+        return total, *rms_norm.rms_norm_forward(total, w, EPS)
+
+    def add_layer_norm(x, residual, w, b):
+        total = x + residual
+        return total, *layer_norm.layer_norm_forward(total, w, b, EPS)
+
+    return _direct({"add_rms_norm": add_rms_norm, "add_layer_norm": add_layer_norm})
+
+
+# ---- PyTorch -----------------------------------------------------------------------------------------------------------
+
+
+def _torch_layer_norm(x, residual, w, b):
+    return (F.layer_norm(x, w.shape, w, b, EPS),)
+
+
+def _torch_rms_norm(x, residual, w, b):
+    return (F.rms_norm(x, w.shape, w, EPS),)
+
+
+def _torch_add_layer_norm(x, residual, w, b):
+    total = x + residual
+    return total, F.layer_norm(total, w.shape, w, b, EPS)
+
+
+def _torch_add_rms_norm(x, residual, w, b):
+    total = x + residual
+    return total, F.rms_norm(total, w.shape, w, EPS)
+
+
+def _torch_layer_norm_backward(dy, x, mean, rstd, w, b):
+    return torch.ops.aten.native_layer_norm_backward(dy, x, w.shape, mean, rstd, w, b, [True, True, True])
+
+
+def _torch_rms_norm_backward(dy, x, rstd, w):
+    return torch.ops.aten._fused_rms_norm_backward(dy, x, w.shape, rstd, w, [True, True])
+
+
+_TORCH: dict[str, Plain] = {
+    "layer_norm": _torch_layer_norm,
+    "rms_norm": _torch_rms_norm,
+    "add_rms_norm": _torch_add_rms_norm,
+    "add_layer_norm": _torch_add_layer_norm,
+}
+
+
+def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> Functions:
+    layer_backward, rms_backward = wrap(_torch_layer_norm_backward), wrap(_torch_rms_norm_backward)
+
+    def layer(v: Values) -> Call:
+        _, mean, rstd = torch.ops.aten.native_layer_norm(v.x, v.w.shape, v.w, v.b, EPS)
+        return lambda: layer_backward(v.dy, v.x, mean, rstd, v.w, v.b)
+
+    def rms(v: Values) -> Call:
+        _, rstd = torch.ops.aten._fused_rms_norm(v.x, v.w.shape, v.w, EPS)
+        return lambda: rms_backward(v.dy, v.x, rstd, v.w)
+
+    return _direct({op: wrap(f) for op, f in _TORCH.items()}, {"layer_norm_backward": layer, "rms_norm_backward": rms})
+
+
+def _compile() -> Functions:
+    torch.compiler.reset()  # after eight shapes of one function PyTorch gives up and runs it eagerly, without a word
+    return _torch(lambda f: torch.compile(f, dynamic=False))
+
+
+# ---- other libraries ---------------------------------------------------------------------------------------------------
+
+
+class SavedTensors:
+    """Stands where an autograd function expects its ``ctx``: keeps what the forward pass saves."""
+
+    saved_tensors: tuple = ()
+
+    def __init__(self, inputs: int):
+        self.needs_input_grad = (True,) * inputs
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        self.saved_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None: ...
+
+    def set_materialize_grads(self, value: bool) -> None: ...
+
+
+def _through(function: type[torch.autograd.Function], *arguments, dy: Tensor, outputs: int) -> Call:
+    """The backward pass of an autograd function whose forward pass has just run on ``arguments``: its first gradients."""
+    saved = SavedTensors(len(arguments))
+    function.forward(saved, *arguments)
+    return lambda: function.backward(saved, dy)[:outputs]
+
+
+def _liger() -> Functions:
+    from liger_kernel.ops import LigerFusedAddRMSNormFunction, LigerLayerNormFunction, LigerRMSNormFunction
+
+    def layer(v: Values) -> Call:
+        return _through(LigerLayerNormFunction, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
+
+    def rms(v: Values) -> Call:
+        # as it ships, dx is written over dy: a dy of its own, or the providers after it would have none
+        return _through(LigerRMSNormFunction, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2)
+
+    return _direct(
+        {
+            "layer_norm": lambda x, residual, w, b: (LigerLayerNormFunction.apply(x, w, b, EPS),),
+            "rms_norm": lambda x, residual, w, b: (LigerRMSNormFunction.apply(x, w, EPS),),
+            "add_rms_norm": lambda x, residual, w, b: LigerFusedAddRMSNormFunction.apply(x, residual, w, EPS)[::-1],
+        },
+        {"layer_norm_backward": layer, "rms_norm_backward": rms},
+    )
+
+
+def _quack() -> Functions:
+    from quack.rmsnorm import layernorm_bwd, layernorm_fwd, rmsnorm, rmsnorm_bwd, rmsnorm_fwd
+
+    def layer_forward(v: Values) -> Call:
+        w, b = v.w.float(), v.b.float()  # it takes no others; a model that uses it keeps them so
+        return lambda: layernorm_fwd(v.x, w, b, eps=EPS, return_rstd=True, return_mean=True)
+
+    def layer(v: Values) -> Call:
+        w = v.w.float()
+        _, rstd, mean = layernorm_fwd(v.x, w, v.b.float(), eps=EPS, return_rstd=True, return_mean=True)
+        return lambda: layernorm_bwd(v.x, w, v.dy, rstd, mean)
+
+    def rms(v: Values) -> Call:
+        _, _, rstd = rmsnorm_fwd(v.x, v.w, eps=EPS, store_rstd=True)
+        return lambda: rmsnorm_bwd(v.x, v.w, v.dy, rstd)[:2]
+
+    loaded = _direct(
+        {
+            "rms_norm": lambda x, residual, w, b: (rmsnorm(x, w, eps=EPS),),
+            "add_rms_norm": lambda x, residual, w, b: rmsnorm(x, w, residual=residual, eps=EPS, prenorm=True)[::-1],
+        },
+        {"layer_norm_backward": layer, "rms_norm_backward": rms},
+    )
+    return Functions(loaded.prepare | {"layer_norm": layer_forward}, loaded.eager)
+
+
+def _apex() -> Functions:
+    from apex.normalization.fused_layer_norm import FusedLayerNormAffineFunction, FusedRMSNormAffineFunction
+
+    def layer(v: Values) -> Call:
+        return _through(FusedLayerNormAffineFunction, v.x, v.w, v.b, v.w.shape, EPS, dy=v.dy, outputs=3)
+
+    def rms(v: Values) -> Call:
+        return _through(FusedRMSNormAffineFunction, v.x, v.w, v.w.shape, EPS, dy=v.dy, outputs=2)
+
+    return _direct(
+        {
+            "layer_norm": lambda x, residual, w, b: (FusedLayerNormAffineFunction.apply(x, w, b, w.shape, EPS),),
+            "rms_norm": lambda x, residual, w, b: (FusedRMSNormAffineFunction.apply(x, w, w.shape, EPS),),
+        },
+        {"layer_norm_backward": layer, "rms_norm_backward": rms},
+    )
+
+
+def _flash_attn() -> Functions:
+    from flash_attn.ops.triton.layer_norm import LayerNormFn, layer_norm_fn, rms_norm_fn
+
+    def backward(v: Values, b: Tensor | None, is_rms_norm: bool, outputs: int) -> Call:
+        # positions: x, weight, bias, residual, x1, weight1, bias1, eps, dropout_p, rowscale, prenorm, residual_in_fp32, is_rms_norm
+        rest = (None, None, None, None, EPS, 0.0, None, False, False, is_rms_norm)
+        return _through(LayerNormFn, v.x, v.w, b, *rest, dy=v.dy, outputs=outputs)
+
+    return _direct(
+        {
+            "layer_norm": lambda x, residual, w, b: (layer_norm_fn(x, w, b, eps=EPS),),
+            "rms_norm": lambda x, residual, w, b: (rms_norm_fn(x, w, None, eps=EPS),),
+            "add_rms_norm": lambda x, residual, w, b: rms_norm_fn(x, w, None, residual=residual, eps=EPS, prenorm=True)[::-1],
+            "add_layer_norm": lambda x, residual, w, b: layer_norm_fn(x, w, b, residual=residual, eps=EPS, prenorm=True)[::-1],
+        },
+        {
+            "layer_norm_backward": lambda v: backward(v, v.b, False, 3),
+            "rms_norm_backward": lambda v: backward(v, None, True, 2),
+        },
+    )
+
+
+# ---- all of them -------------------------------------------------------------------------------------------------------
+
+_ELSEWHERE = "; use "  # where a course's kernel does not take a row, it names the one that does
+PROVIDERS = {
+    provider.name: provider
+    for provider in (
+        Provider("ours", _ours),
+        Provider("blocked", _forward_design("blocked"), refuses=_ELSEWHERE),
+        Provider("resident", _resident, refuses=_ELSEWHERE),
+        Provider("few_rows", _forward_design("few rows"), refuses=_ELSEWHERE),
+        *(Provider(name, _backward_design(name), refuses=_ELSEWHERE) for name in ("persistent", "two-stage", "locked", "columns")),
+        Provider("split", _split, refuses=_ELSEWHERE),
+        Provider("unfused", _unfused),
+        Provider("kernels", _kernels),
+        Provider("torch", _torch, peer=True),
+        Provider("compile", _compile, peer=True),
+        Provider("liger", _liger, "liger_kernel", "liger-kernel", "Cannot launch Triton kernel|support feature dim|supported size", True),
+        Provider("quack", _quack, "quack", "quack-kernels", "does not support N|is not divisible by vector size", True),
+        Provider("apex", _apex, "apex", "apex", peer=True),
+        Provider("flash_attn", _flash_attn, "flash_attn", "flash-attn", "support feature dim", True),
+    )
+}
+PEERS = tuple(name for name, provider in PROVIDERS.items() if provider.peer)
+
+
+def chosen(names: Iterable[str] | None, among: Collection[str]) -> list[Provider]:
+    """The providers called ``names``, in the order of the table; None is all of ``among``.
+
+    Raises: CourseError if one of them is not among those that this measurement knows.
+    """
+    names = list(among if names is None else names)
+    for name in names:
+        if name not in among:
+            raise CourseError(f"this measurement has no provider {name!r}. It has: {', '.join(p for p in PROVIDERS if p in among)}.")
+    return [provider for name, provider in PROVIDERS.items() if name in names]
+
+
+def versions(providers: Iterable[Provider]) -> dict[str, str]:
+    """Of every installed library among ``providers``; "unknown" where one is importable and no package manager knows it."""
+    found = {}
+    for provider in providers:
+        if provider.distribution and provider.installed():
+            try:
+                found[provider.distribution] = importlib.metadata.version(provider.distribution)
+            except importlib.metadata.PackageNotFoundError:
+                found[provider.distribution] = "unknown"
+    return found
