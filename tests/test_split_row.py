@@ -44,25 +44,34 @@ def test_a_mean_far_from_zero_loses_nothing():
     assert np.allclose(reference.float64(rstd), reference.layer_norm(x).rstd, rtol=2e-3)
 
 
-@pytest.mark.parametrize("N", [300, 5000, 40000, 131072 + 16, 262144])
-def test_a_row_has_the_same_bits_in_every_batch_and_by_both_algorithms(N):
-    if course_lib.MODE == "cpu" and N > 5000:
+def same_bits(one, two):
+    return all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("N", [300, 4096, 40000, 40001, 131072 + 16, 262144])
+def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
+    """By the split kernel alone, and by what is chosen: two algorithms where the rows are long, of which one is for few rows."""
+    if course_lib.MODE == "cpu" and N > 4096:
         pytest.skip("the longest rows are for a GPU")
-    x, w, b = make((6, N), torch.float16), make(N, torch.float16, 1, 0.5), make(N, torch.float16, 2, 0.0)
-    whole = layer_norm_forward(x, w, b, 1e-5, algorithm="split")
-    root = rms_norm_forward(x, w, 1e-5, algorithm="split")
-    for rows in (slice(0, 6), slice(0, 1), slice(3, 5), slice(5, 6)):
-        for algorithm in ("split", "few rows"):
-            part = layer_norm_forward(x[rows], w, b, 1e-5, algorithm=algorithm)
-            assert all(torch.equal(p, q[rows]) for p, q in zip(part, whole, strict=True)), algorithm
-            part = rms_norm_forward(x[rows], w, 1e-5, algorithm=algorithm)
-            assert all(torch.equal(p, q[rows]) for p, q in zip(part, root, strict=True)), algorithm
+    many = launch_table.FEW_ROWS_BYTES // (N * dtype.itemsize) + 2 if course_lib.MODE == "gpu" else 6
+    x, r = make((many, N), dtype), make((many, N), dtype, 3, 0.0)
+    w, b = make(N, dtype, 1, 0.5), make(N, dtype, 2, 0.0)
+    for algorithm in ("split", "few rows") if N == 4096 else ("split",) if N == 300 else ("split", "auto"):
+        whole = layer_norm_forward(x, w, b, 1e-5, algorithm=algorithm), rms_norm_forward(x, w, 1e-5, algorithm=algorithm)
+        for rows in (slice(0, 1), slice(3, 5), slice(many - 1, many)):
+            assert same_bits(layer_norm_forward(x[rows], w, b, 1e-5, algorithm=algorithm), [t[rows] for t in whole[0]])
+            assert same_bits(rms_norm_forward(x[rows], w, 1e-5, algorithm=algorithm), [t[rows] for t in whole[1]])
+    whole = add_layer_norm_forward(x, r, w, b, 1e-5), add_rms_norm_forward(x, r, w, 1e-5)
+    for rows in (slice(0, 1), slice(3, 5), slice(many - 1, many)):
+        assert same_bits(add_layer_norm_forward(x[rows], r[rows], w, b, 1e-5), [t[rows] for t in whole[0]])
+        assert same_bits(add_rms_norm_forward(x[rows], r[rows], w, 1e-5), [t[rows] for t in whole[1]])
 
 
 @pytest.mark.parametrize("algorithm", ["split", "few rows", "blocked", "two tiles"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_the_addition_is_fused_and_rounded_as_pytorch_rounds_it(algorithm, dtype, monkeypatch):
-    monkeypatch.setattr(launch_table, "forward", lambda x, fits: algorithm)
+    monkeypatch.setattr(launch_table, "forward", lambda x, fits, *others: algorithm)
     x, r, w, b = make((4, 90), dtype)[:, ::2], make((4, 45), dtype, 1, 0.0), make(45, dtype, 2, 0.5), make(45, dtype, 3, 0.0)
     total, y, mean, rstd = add_layer_norm_forward(x, r, w, b, 1e-5)
     want = reference.layer_norm(x + r, w, b, 1e-5)
@@ -89,7 +98,11 @@ def test_what_cannot_be_taken_is_refused_in_words():
 
 def test_the_algorithm_for_long_rows_follows_size_and_dtype():
     few, many, wide = make((2, 40000)), torch.empty(600, 40000, device=DEVICE), make((2, 40000)).double()
-    assert launch_table.long_rows(few, True) == "few rows"
+    assert launch_table.long_rows(few, True) == "few rows" and launch_table.long_rows(few[:, 16:], True) == "few rows"
+    for odd in (few[:, 1:-15], few[:, ::2], few[:, :-1], make((2, 40008))):
+        assert launch_table.long_rows(odd, True) == launch_table.long_rows(few, True, odd) == "split"
+    assert launch_table.long_rows(few, True, None, make(40000)) == "few rows"
+    assert launch_table.long_rows(few, True, make(40001)[1:]) == "split"
     assert launch_table.long_rows(many, True) == "split" and launch_table.long_rows(many, False) == "blocked"
     assert launch_table.long_rows(wide, False) == "blocked"
 
@@ -125,9 +138,9 @@ def launched(
 ) -> tuple[schedule.Schedule, torch.Tensor]:
     x, r = make((M, N)), make((M, N), seed=1, mean=0.0)
     y, total, mean, rstd = torch.empty_like(x), torch.empty_like(x), torch.empty(M), torch.empty(M)
-    words = torch.zeros(M * 3 + 1, dtype=torch.int64)
+    words = torch.zeros(2 + M * 3, dtype=torch.int64)
     outcome = schedule.run(
-        split_row_forward_kernel, (groups * 3,), x, r, total, y, x, x, mean, rstd, words, words[-1:], N, 1, N, 1, N, M, N, 1e-5, groups,
+        split_row_forward_kernel, (groups * 3,), x, r, total, y, x, x, mean, rstd, words[2:], words, N, 1, N, 1, N, M, N, 1e-5, groups,
         seed=seed, resident=resident, CENTRED=True, HAS_W=False, HAS_B=False, ADD=add, CHUNKS=3, CHUNKS_2=4, COPIES=2, BLOCK=16, FULL=False,
     )  # fmt: skip
     return outcome, y
@@ -166,9 +179,9 @@ def backward(seed: int, resident: int, M: int = 4, N: int = 40, groups: int = 2)
     x, dy = make((M, N)), make((M, N), seed=1, mean=0.0)
     _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
     dx, partial = torch.empty_like(x), torch.full((2, groups, N), float("nan"))
-    words = torch.zeros(M * 3 + 1, dtype=torch.int64)
+    words = torch.zeros(2 + M * 3, dtype=torch.int64)
     outcome = schedule.run(
-        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx, partial[0], partial[1], words, words[-1:],
+        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx, partial[0], partial[1], words[2:], words,
         N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False, CHUNKS=3, CHUNKS_2=4,
         COPIES=2, BLOCK=16,
     )  # fmt: skip

@@ -128,20 +128,22 @@ def few_rows_forward(
         raise ValueError(f"x has {M} rows, and this grid has one program a row along an axis of {launch_table.GRID_LIMIT}; use 'split'")
     launch = launch_table.split(N, x.element_size(), add=residual is not None)
     part, num_warps = launch_table.few_rows(N)
-    partial = torch.empty((2, M, launch.chunks), dtype=torch.float32, device=x.device)
+    # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every other M
+    means = torch.empty((M, launch.chunks), dtype=torch.float32, device=x.device)
+    squares = torch.empty_like(means)
     added = x if residual is None else residual
     dependent = launch_table.has_dependent_launch(x.device)
     few_rows_statistics_kernel[(launch.chunks, M)](
-        x, added, y if total is None else total, partial[0], partial[1],
-        x.stride(0), x.stride(1), added.stride(0), added.stride(1), y.stride(0), N,
+        x, added, y if total is None else total, means, squares,
+        launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), N,
         CENTRED=mean is not None, ADD=residual is not None, CHUNKS=launch.chunks, BLOCK=launch.block, DEPENDENT=dependent,
         num_warps=launch.num_warps,
     )  # fmt: skip
     source = x if total is None else total
     chunks_2 = triton.next_power_of_2(launch.chunks)
     few_rows_output_kernel[(triton.cdiv(N, part), M)](
-        source, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd, partial[0], partial[1],
-        source.stride(0), source.stride(1), y.stride(0), N, eps,
+        source, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd, means, squares,
+        launch_table.row_stride(source), source.stride(1), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
         COPIES=launch_table.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part, EARLY=total is None, DEPENDENT=dependent,
         num_warps=num_warps, **({"launch_pdl": True} if dependent else {}),

@@ -64,14 +64,15 @@ def two_tiles(N: int) -> tuple[int, int, int]:
     return block, tail, 32 if block >= 16384 else max(4, block // 1024)
 
 
-def forward(x: torch.Tensor, fits: bool) -> str:
+def forward(x: torch.Tensor, fits: bool, *others: torch.Tensor | None) -> str:
     """The algorithm of a forward pass: a function of the row length and, for rows too long for one program, of the size of x.
 
     Up to 2048 columns there are several rows a program, and idle lanes cost little. ``fits``: "split" has room for a row.
+    ``others``: whatever else the kernel reads a row or a vector of.
     """
     N = x.shape[1]
     if N > RESIDENT_LIMIT:
-        return long_rows(x, fits)
+        return long_rows(x, fits, *others)
     return "resident" if N <= 2048 or N & (N - 1) == 0 else "two tiles"
 
 
@@ -203,12 +204,24 @@ def few_rows(N: int) -> tuple[int, int]:
     return (1024, 4) if N > 1024 else (max(16, 1 << (N - 1).bit_length()), 1)
 
 
-def long_rows(x: torch.Tensor, fits: bool) -> str:
+def long_rows(x: torch.Tensor, fits: bool, *others: torch.Tensor | None) -> str:
     """The algorithm for rows above RESIDENT_LIMIT: "few rows", "split" if there is room for a row's chunks, or "blocked"."""
     M, N = x.shape
-    if x.dtype != torch.float64 and M <= GRID_LIMIT and M * N * x.element_size() <= FEW_ROWS_BYTES:
+    small = M <= GRID_LIMIT and M * N * x.element_size() <= FEW_ROWS_BYTES
+    # the two give a row the same bits where both lay x out alike over their threads, and so only where all loads are whole vectors
+    if small and x.dtype != torch.float64 and all(_whole_vectors(tensor) for tensor in (x, *others) if tensor is not None):
         return "few rows"
     return "split" if fits else "blocked"
+
+
+def _whole_vectors(tensor: torch.Tensor) -> bool:
+    rows = tensor.shape[-1] if tensor.ndim == 1 else row_stride(tensor)
+    return tensor.shape[-1] % 16 == 0 and rows % 16 == 0 and tensor.stride(-1) == 1 and tensor.data_ptr() % 16 == 0
+
+
+def row_stride(x: torch.Tensor) -> int:
+    """Elements from one row to the next. A single row's stride can be any number, and Triton compiles anew for a 1 or a multiple of 16."""
+    return x.stride(0) if x.shape[0] > 1 else x.shape[1]
 
 
 def refuse_unlike(x: torch.Tensor, residual: torch.Tensor) -> None:

@@ -172,7 +172,7 @@ def _forward(
     w = None if w is None else w.contiguous()
     b = None if b is None else b.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, fits(x))
+        algorithm = launch_table.forward(x, fits(x), residual, w, b)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, b, y, None if residual is None else total, mean, rstd, eps)
         return total, y, mean, rstd
@@ -182,11 +182,11 @@ def _forward(
     if algorithm == "resident":
         rows, block, num_warps = launch_table.resident(N)
         grid, launch = (triton.cdiv(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": num_warps}
-        strides = (x.stride(0), x.stride(1), y.stride(0), y.stride(1))
+        strides = (launch_table.row_stride(x), x.stride(1), y.stride(0), y.stride(1))
         if residual is None:
             layer_norm_resident_kernel[grid](x, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch)
         else:
-            strides = (*strides[:2], residual.stride(0), residual.stride(1), y.stride(0))
+            strides = (*strides[:2], launch_table.row_stride(residual), residual.stride(1), y.stride(0))
             add_layer_norm_kernel[grid](x, residual, total, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch)
         return total, y, mean, rstd
     if residual is not None:
@@ -194,7 +194,7 @@ def _forward(
         x = total
     _, block, num_warps = launch_table.blocked(N)
     layer_norm_blocked_kernel[(M,)](
-        x, y, *weights, mean, rstd, x.stride(0), x.stride(1), y.stride(0), y.stride(1), N, eps,
+        x, y, *weights, mean, rstd, launch_table.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
         **present, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
     return total, y, mean, rstd

@@ -323,12 +323,12 @@ def layer_norm_backward(
 
 
 def _partials(P: int, N: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    both = torch.empty((2, P, N), dtype=launch_table.statistics_dtype(like.dtype), device=like.device)
-    return both[0], both[1]
+    dw = torch.empty((P, N), dtype=launch_table.statistics_dtype(like.dtype), device=like.device)
+    return dw, torch.empty_like(dw)  # halves of one tensor would begin at another alignment with every other P
 
 
 def _strides(dy: Tensor, x: Tensor) -> tuple[int, int, int, int]:
-    return dy.stride(0), dy.stride(1), x.stride(0), x.stride(1)
+    return launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1)
 
 
 def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:

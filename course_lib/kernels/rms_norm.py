@@ -143,7 +143,7 @@ def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, a
         return total, y, rstd
     w = None if w is None else w.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, fits(x))
+        algorithm = launch_table.forward(x, fits(x), residual, w)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, None, y, None if residual is None else total, None, rstd, eps)
         return total, y, rstd
@@ -152,7 +152,7 @@ def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, a
         added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off
         rms_norm_resident_kernel[(triton.cdiv(M, rows),)](
             x, added, total, y, x if w is None else w, rstd,
-            x.stride(0), x.stride(1), added.stride(0), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
+            launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
             HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, num_warps=num_warps,
         )  # fmt: skip
         return total, y, rstd
@@ -161,7 +161,7 @@ def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, a
         x = total
     _, block, num_warps = launch_table.blocked(N)
     rms_norm_blocked_kernel[(M,)](
-        x, y, x if w is None else w, rstd, x.stride(0), x.stride(1), y.stride(0), y.stride(1), N, eps,
+        x, y, x if w is None else w, rstd, launch_table.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
         HAS_W=w is not None, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
     return total, y, rstd

@@ -232,7 +232,7 @@ def _partial(P: int, N: int, like: Tensor) -> Tensor:
 
 
 def _strides(dy: Tensor, x: Tensor) -> tuple[int, int, int, int]:
-    return dy.stride(0), dy.stride(1), x.stride(0), x.stride(1)
+    return launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1)
 
 
 def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:

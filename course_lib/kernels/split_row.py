@@ -213,12 +213,12 @@ def split_forward(
     M, N = x.shape
     launch = launch_table.split(N, x.element_size(), add=residual is not None)
     refuse_unless_it_fits(x, launch.chunks, fits(x))
-    words = torch.zeros(M * launch.chunks + 1, dtype=torch.int64, device=x.device)  # the last one is the ticket counter
+    words = torch.zeros(2 + M * launch.chunks, dtype=torch.int64, device=x.device)  # the first is the ticket counter, the second unused
     groups = launch_table.even_groups(M, launch.programs_a_processor * launch_table.processors(x.device) // launch.chunks)
     added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
     arguments = (
         x, added, y if total is None else total, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd,
-        words, words[-1:], x.stride(0), x.stride(1), added.stride(0), added.stride(1), y.stride(0), M, N, eps, groups,
+        words[2:], words, launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), M, N, eps, groups,
     )  # fmt: skip
     chunks_2 = triton.next_power_of_2(launch.chunks)
     constexprs = {

@@ -180,11 +180,12 @@ def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None,
     launch = launch_table.split_backward(N, x.element_size())
     refuse_unless_it_fits(x, launch.chunks, fits(x))
     groups = launch_table.even_groups(M, launch.programs_a_processor * launch_table.processors(x.device) // launch.chunks)
-    partial = torch.empty((1 + centred, groups, N), dtype=torch.float32, device=x.device)
-    words = torch.zeros(M * launch.chunks + 1, dtype=torch.int64, device=x.device)  # the last one is the ticket counter
+    dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
+    db_partial = torch.empty_like(dw_partial) if centred else None
+    words = torch.zeros(2 + M * launch.chunks, dtype=torch.int64, device=x.device)  # the first is the ticket counter, the second unused
     arguments = (
-        dy, x, x if w is None else w, mean if centred else rstd, rstd, dx, partial[0], partial[-1], words, words[-1:],
-        dy.stride(0), dy.stride(1), x.stride(0), x.stride(1), dx.stride(0), M, N, groups,
+        dy, x, x if w is None else w, mean if centred else rstd, rstd, dx, dw_partial, db_partial if centred else dw_partial, words[2:], words,
+        launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1), dx.stride(0), M, N, groups,
     )  # fmt: skip
     chunks_2 = triton.next_power_of_2(launch.chunks)
     constexprs = {
@@ -198,4 +199,4 @@ def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None,
         schedule.run(
             split_row_backward_kernel, grid, *arguments, resident=launch.chunks, max_steps=_MAX_STEPS * M * launch.chunks, **constexprs
         )
-    return partial[0], partial[1] if centred else None
+    return dw_partial, db_partial

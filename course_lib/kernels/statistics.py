@@ -175,8 +175,8 @@ def row_statistics(x: Tensor, algorithm: str = "resident", *, block: int | None 
         return mean, var
     if algorithm == "resident":
         resident_kernel[(triton.cdiv(M, launch.rows),)](
-            x, mean, var, x.stride(0), x.stride(1), M, N, ROWS=launch.rows, BLOCK=launch.block, num_warps=launch.num_warps
+            x, mean, var, launch_table.row_stride(x), x.stride(1), M, N, ROWS=launch.rows, BLOCK=launch.block, num_warps=launch.num_warps
         )
     else:
-        KERNELS[algorithm][(M,)](x, mean, var, x.stride(0), x.stride(1), N, BLOCK=launch.block, num_warps=launch.num_warps)
+        KERNELS[algorithm][(M,)](x, mean, var, launch_table.row_stride(x), x.stride(1), N, BLOCK=launch.block, num_warps=launch.num_warps)
     return mean, var

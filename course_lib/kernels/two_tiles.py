@@ -83,7 +83,7 @@ def two_tiles_forward(
     added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
     two_tiles_forward_kernel[(M,)](
         x, added, y if total is None else total, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd,
-        x.stride(0), x.stride(1), added.stride(0), added.stride(1), y.stride(0), N, eps,
+        launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None, BLOCK=block, TAIL=tail,
         num_warps=num_warps,
     )  # fmt: skip
