@@ -1,6 +1,6 @@
 """Exercise 07a: RMSNorm forward.
 
-One program normalises one row, held in registers: BLOCK is a power of two no smaller than N.
+One program normalises one row, read once and held in registers: BLOCK is a power of two no smaller than N.
 
     y = x * rstd * w        rstd = 1 / sqrt(mean(x^2) + eps)        mean over the N columns
 

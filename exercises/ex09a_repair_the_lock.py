@@ -35,8 +35,8 @@ def add_to_buffers_kernel(
     db = dy
     group = program % GROUP
     buffer = group * N + cols
-    # REPAIR: Three orders are wrong in these lines, and a fourth thing is missing that no run in the interpreter can
-    # show. When is what you know about the buffer still true? Which lock is given back? What must have happened by
+    # REPAIR: Three orders are wrong in these lines, and a fourth thing is missing that no order of the programs
+    # shows. When is what you know about the buffer still true? Which lock is given back? What must have happened by
     # then?
     written = tl.load(lock_ptr + GROUP + group)
     while tl.atomic_cas(lock_ptr + group, 0, 1) == 1:

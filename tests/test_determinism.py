@@ -45,8 +45,11 @@ def submissions(tmp_path_factory) -> list[tuple[str, Path]]:
     return found
 
 
-def told(submission: tuple[str, Path]) -> str:
-    verdict = check(catalog.get(submission[0]), submission[1])
+SECRET = "a secret that is always the same"
+
+
+def told(submission: tuple[str, Path], secret: str | None = None) -> str:
+    verdict = check(catalog.get(submission[0]), submission[1], secret=secret)
     assert verdict.status != "grader fault", verdict.message
     return verdict.timed(0).as_json()
 
@@ -74,16 +77,33 @@ def test_a_cold_server_says_the_same(submissions, first):
         assert told(submission) == said, submission
 
 
+@pytest.fixture(scope="module")
+def hidden(submissions) -> list[str]:
+    """What hidden cases say of the same files."""
+    return [told(submission, SECRET) for submission in submissions]
+
+
+def test_hidden_cases_say_the_same_again(submissions, first, hidden):
+    with ThreadPoolExecutor(2) as pool:
+        again = list(pool.map(lambda submission: told(submission, SECRET), submissions))
+    for submission, one, other in zip(submissions, hidden, again, strict=True):
+        assert one == other, submission
+    # the status is that of the visible cases, and what it rests on is something else
+    assert [json.loads(text)["status"] for text in hidden] == [json.loads(text)["status"] for text in first]
+    for one, other in zip(map(json.loads, first), map(json.loads, hidden), strict=True):
+        assert (one["cases"] != other["cases"] or not one["cases"]) and other["hidden"] and not one["hidden"]
+
+
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="a GPU is not for two processes of a test at a time")
-def test_another_process_says_the_same(submissions, first):
+def test_another_process_says_the_same(submissions, first, hidden):
     code = (
         "import sys\nfrom pathlib import Path\nfrom course_lib import catalog\nfrom course_lib.grading.check import check\n"
-        "for name in sys.argv[1:]:\n    exercise, _, file = name.partition(' ')\n"
-        "    print(check(catalog.get(exercise), Path(file)).timed(0).as_json(), end='\\0')\n"
+        "for name in sys.argv[2:]:\n    exercise, _, file = name.partition(' ')\n    for secret in (None, sys.argv[1]):\n"
+        "        print(check(catalog.get(exercise), Path(file), secret=secret).timed(0).as_json(), end='\\0')\n"
     )
-    chosen = list(zip(submissions, first, strict=True))[:12]
+    chosen = list(zip(submissions, first, hidden, strict=True))[:12]
     result = subprocess.run(
-        [sys.executable, "-c", code, *(f"{exercise} {file}" for (exercise, file), _ in chosen)],
+        [sys.executable, "-c", code, SECRET, *(f"{exercise} {file}" for (exercise, file), _, _ in chosen)],
         capture_output=True, text=True, timeout=240, cwd=paths.ROOT, check=True,
     )  # fmt: skip
-    assert result.stdout.split("\0")[:-1] == [said for _, said in chosen]
+    assert result.stdout.split("\0")[:-1] == [said for _, *both in chosen for said in both]

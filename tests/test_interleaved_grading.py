@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from course_lib import catalog, workspace
+from course_lib.authoring import mutants
+from course_lib.compiler import KernelSource, Pointer, compile_report
 from course_lib.grading.buffers import Tensor
 from course_lib.grading.cases import Case
 from course_lib.grading.extract import extract
@@ -55,8 +60,26 @@ def child(body: tuple[str, ...], the_plan: Plan):
             "Race on lock_ptr",
         ),
         ((*ADD, TAKE, UPDATE, "tl.debug_barrier()", "tl.atomic_xchg(lock_ptr + 1, 0)"), "deadlock", "Deadlock"),
+        ((*ADD, TAKE, UPDATE, "tl.atomic_xchg(lock_ptr, 0)"), "no barrier", "one of them does the atomic_xchg at line 12"),
+        ((*ADD, TAKE, UPDATE, "tl.atomic_add(lock_ptr, -1)", "tl.debug_barrier()"), "no barrier", "no barrier makes it wait"),
+        ((*ADD, TAKE, UPDATE, "if tl.program_id(0) < 2:\n        tl.debug_barrier()", "tl.atomic_xchg(lock_ptr, 0)"), "no barrier", "wait"),
+        (
+            (*ADD, TAKE, "tl.store(part_ptr, tl.sum(tl.load(total_ptr + cols)))", "tl.atomic_xchg(lock_ptr, 0)", TAKE, UPDATE, RELEASE),
+            "no barrier",
+            "load at line",
+        ),
     ],
-    ids=["no lock", "never released", "released early", "a lock that is no atomic", "another lock released"],
+    ids=[
+        "no lock",
+        "never released",
+        "released early",
+        "a lock that is no atomic",
+        "another lock released",
+        "no barrier",
+        "barrier after the release",
+        "barrier in one branch",
+        "no barrier after a load",
+    ],
 )
 def test_what_only_another_order_shows_is_found_with_its_line(body, kind, words):
     (error,) = child(body, plan(np.ones((M, N)))).errors.values()
@@ -72,6 +95,59 @@ def test_a_right_lock_passes_and_its_sum_is_right():
     start = the_plan.tensors[0].nbytes
     total = the_plan.tensors[1].read(outcome.data[0][start : start + the_plan.tensors[1].nbytes])
     assert total.tolist() == x.sum(axis=0).tolist()
+
+
+ONE_NUMBER = (
+    "while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass",
+    "tl.store(total_ptr, tl.load(total_ptr) + tl.load(x_ptr + tl.program_id(0) * N))",
+    "tl.atomic_xchg(lock_ptr, 0)",
+)
+OWN_ROWS = (  # the next tile comes from a counter; nobody reads what another program stores
+    "cols = tl.arange(0, N)",
+    "tile = tl.atomic_add(lock_ptr, 1)",
+    f"while tile < {M}:\n        tl.store(part_ptr + tile * N + cols, tl.load(x_ptr + tile * N + cols))\n"
+    "        tile = tl.atomic_add(lock_ptr, 1)",
+)
+
+
+@pytest.mark.parametrize("body", [ONE_NUMBER, OWN_ROWS], ids=["one thread stores and releases", "a counter that guards nothing"])
+def test_a_kernel_that_needs_no_barrier_is_not_asked_for_one(body):
+    outcome = child(body, plan(np.ones((M, N))))
+    assert not outcome.errors and outcome.ended == "finished"
+
+
+def ptx_of_09a(mutant: str) -> list[str]:
+    """What 09a's first kernel does to memory, and where its threads meet, as compiled for sm_90 with 4 warps."""
+    exercise = catalog.get("09a")
+    entries = {entry["id"]: entry for entry in mutants.of(exercise)}
+    text = mutants.text_of(exercise, entries[mutant]) if mutant else workspace.solution_text(exercise)
+    arguments: list = [Pointer(dtype) for dtype in ["fp32"] * 6 + ["int32"]]
+    arguments += [1008, 1, 1008, 1008]  # multiples of 16: blocks are stored four numbers at a time
+    source = KernelSource(text, "add_to_buffers_kernel", "ex.py")
+    ptx = compile_report(source, arguments, {"GROUP": 2, "BLOCK": 1024}, disassemble=False).ptx
+    return [line.strip() for line in ptx.split("\n") if re.search(r"\b(ld\.global|st\.global|bar\.sync|atom\.global)", line)]
+
+
+@pytest.mark.parametrize(
+    ("mutant", "meet"),
+    [("", True), ("no_barrier", False), ("barrier_after_the_release", False), ("barrier_between_the_stores", False),
+     ("barrier_before_the_stores", False), ("flag_by_an_atomic_for_a_barrier", False)],
+)  # fmt: skip
+def test_the_compiled_code_says_the_same_of_the_barrier(mutant, meet):
+    """The threads of a program meet between its last store and the release only where the source has the barrier."""
+    lines = ptx_of_09a(mutant)
+    release = max(n for n, line in enumerate(lines) if "exch" in line)
+    last_store = max(n for n, line in enumerate(lines[:release]) if "st.global" in line)
+    assert any("bar.sync" in line for line in lines[last_store:release]) == meet
+
+
+def test_the_compiled_code_does_single_numbers_in_one_thread_and_hands_an_atomics_result_to_all():
+    """What the interleaved run takes for granted of the compiler."""
+    lines = ptx_of_09a("")
+    taken = next(n for n, line in enumerate(lines) if ".cas." in line)
+    assert "bar.sync" in lines[taken + 1]
+    predicates = [line.split()[0] for line in lines if ".b32" in line and re.search(r"atom\.global|st\.global\.b32", line)]
+    assert len(set(predicates)) == 1 and predicates[0].startswith("@%p")
 
 
 def output_plan(any_order: bool) -> Plan:

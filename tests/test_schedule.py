@@ -459,7 +459,7 @@ def block_or_byte_kernel(y_ptr, at, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_program_does_after_its_release_leaves_what_it_did_before_ordered(seed):
     y = zeros(4)
-    assert not run(goes_on_after_the_flag_kernel, (2,), zeros(6), locks(), y, seed=seed).findings
+    assert not run(goes_on_after_the_flag_kernel, (2,), zeros(6), locks(), y, seed=seed).races
     assert y.tolist() == [42] * 4
 
 

@@ -1,8 +1,8 @@
 """Tensors as the grader sees them: a named view into a buffer of raw bytes, everything outside the view poisoned.
 
-Outputs and the gaps between strided rows start as NaN with a payload no arithmetic produces, and every buffer has a
-guard band on both sides. So a value never written, a write between rows or past the end, and a changed input all show
-when the bytes come back.
+Outputs and the gaps between strided rows start as NaN with a payload no arithmetic produces (outputs as signalling ones,
+which not even adding to them leaves as they are), and every buffer has a guard band on both sides. So a value never
+written, a write between rows or past the end, and a changed input all show when the bytes come back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 # of outputs and of inputs: were they one, a stray copy of x's guard into y's would leave no trace
 _POISON = {
-    True: {"fp32": 0x7FC0DEAD, "fp16": 0x7EAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD},
+    True: {"fp32": 0x7F80DEAD, "fp16": 0x7CAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD},
     False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE, "int32": 0x7ABCBEEF},
 }
 GUARD = 64  # least elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's

@@ -56,7 +56,10 @@ CAUSES: dict[str, Cause] = {
     ),
     # memory
     "not_written": Cause("the output is never written", "Which `tl.store` writes it, and is that line reached?"),
-    "statistics_not_saved": Cause("the statistics are not saved", "The backward pass reads mean and rstd. Who writes them?"),
+    "statistics_not_saved": Cause(
+        "the statistics are not saved",
+        "Others read these numbers after you, the backward pass among them. Which `tl.store` writes each of them?",
+    ),
     "partly_written": Cause(
         "part of the output is never written", "Which elements does each program store, and does every element belong to one?"
     ),
@@ -74,8 +77,16 @@ CAUSES: dict[str, Cause] = {
     "offset_32_bit": Cause("row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is `tl.program_id(0)`?"),
     "race": Cause("a race", "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other?"),
     "deadlock": Cause("a deadlock", "Who holds what the waiting program wants, and which line would give it back?"),
+    "barrier_missing": Cause(
+        "a barrier is missing inside the program",
+        "A program is many threads, and one of them gives the lock back for all. What makes it wait until the others have stored?",
+    ),
     "order_dependent": Cause(
         "the result depends on the order of the programs", "Which sums are added up in the order in which programs happen to arrive?"
+    ),
+    "extra_pass": Cause(
+        "more passes over memory than the exercise asks for",
+        "Every load of an element moves its bytes again. Which load brings what the program has had in its registers already?",
     ),
     "input_changed": Cause(
         "an input was changed", "What comes in belongs to the caller, dy as well as x and w. Which store writes to one of them?"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from course_lib import paths, workspace
@@ -15,6 +17,7 @@ from course_lib.grading import diagnosis, extract, extract_functions, runner
 from course_lib.grading.causes import CAUSES
 from course_lib.grading.compiled import Compilation
 from course_lib.grading.families import parts
+from course_lib.grading.hidden import Secret
 from course_lib.grading.judge import Deviation, Judged, judge
 from course_lib.grading.plan import Plan
 from course_lib.grading.plans import plans
@@ -22,36 +25,57 @@ from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED,
 
 
 def check(
-    exercise: Exercise, path: Path | None = None, *, mode: str | None = None, seed: int = 0, limits: runner.Limits | None = None
+    exercise: Exercise,
+    path: Path | None = None,
+    *,
+    mode: str | None = None,
+    seed: int = 0,
+    secret: str | bytes | None = None,
+    limits: runner.Limits | None = None,
 ) -> Verdict:
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
     Args:
         mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; None takes what this machine has. Functions run on the CPU.
         seed: of the inputs; a learner's check always uses 0, so that two checks of one file agree.
+        secret: an instructor's. Its cases have other shapes and values than the learner's own check, the same ones each time.
         limits: time and memory; None takes those of the mode.
 
     Returns: the verdict. Nothing a learner's file holds makes this function raise; a fault of the grader or of the
     machine (no process can be started, the disk is full) is the verdict "grader fault", never the learner's.
+
+    Raises: ValueError if the secret is empty.
     """
-    return evidence(exercise, path, mode=mode, seed=seed, limits=limits)[0]
+    return evidence(exercise, path, mode=mode, seed=seed, secret=secret, limits=limits)[0]
 
 
 def evidence(
-    exercise: Exercise, path: Path | None = None, *, mode: str | None = None, seed: int = 0, limits: runner.Limits | None = None
+    exercise: Exercise,
+    path: Path | None = None,
+    *,
+    mode: str | None = None,
+    seed: int = 0,
+    secret: str | bytes | None = None,
+    limits: runner.Limits | None = None,
 ) -> tuple[Verdict, list[Judged]]:
     """As :func:`check`, with the judged cases and their outputs; no cases where nothing was run."""
+    drawn_from = None if secret is None else Secret(secret)
     started = time.monotonic()
     judged: list[Judged] = []
     try:
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
-        verdict, judged = _check(exercise, path or workspace.file_of(exercise), mode, seed, limits)
+        concrete = partial(plans, exercise, seed, drawn_from)
+        verdict, judged = _check(exercise, path or workspace.file_of(exercise), mode, concrete, limits)
     except Exception as fault:
         verdict = _fault(exercise, mode or "unknown", fault)
+    if drawn_from is not None:
+        verdict = replace(verdict, hidden=drawn_from.fingerprint)
     return verdict.timed(time.monotonic() - started), judged
 
 
-def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.Limits | None) -> tuple[Verdict, list[Judged]]:
+def _check(
+    exercise: Exercise, path: Path, mode: str, plans: Callable[[], list[Plan]], limits: runner.Limits | None
+) -> tuple[Verdict, list[Judged]]:
     kernel = exercise.kind == "kernel"
     shape = extract.shape if kernel else extract_functions.shape
     unsolved = shape(workspace.generated_text(exercise), exercise.file, exercise.entry_points)
@@ -64,7 +88,7 @@ def _check(exercise: Exercise, path: Path, mode: str, seed: int, limits: runner.
         kernels = extract.extract(text, path.name, names) if kernel else extract_functions.extract(text, path.name, names, exercise.kind)
     except extract.Unreadable as unreadable:
         return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode), []
-    concrete = plans(exercise, seed)
+    concrete = plans()
     compilation = Compilation(kernels, concrete, path.name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
     if run.ended == "not started" and run.import_error is None:
@@ -115,7 +139,10 @@ def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
 
 def _judged(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
     if data is not None:
-        return judge(plan, data)
+        judged = judge(plan, data)
+        if error is not None:
+            judged.fault = error["fault"] | {"words": error["text"]}
+        return judged
     if error is not None and error["fault"] is not None:
         return Judged(plan, fault=error["fault"] | {"words": error["text"]})
     return Judged(plan, ran=False, raised=error)
@@ -145,6 +172,9 @@ def _verdict(exercise: Exercise, path: Path, judged: list[Judged], run: runner.R
     if raised:
         cause = "kernel_raised" if exercise.kind == "kernel" else "function_raised"
         return verdict(ERROR, cause, _raised_message(cause, raised, path.name, next((j for j in judged if j.raised), None)))
+    if run.case is not None or not all(j.right for j in judged if j.ran):
+        for j in judged:  # how often memory is read matters only where all else is right
+            j.fault = None if j.read_too_much else j.fault
     failed = [j for j in judged if j.ran and not j.passed]
     if run.case is not None and not failed:
         cause = "time_limit" if run.ended == "timed out" else _crash_cause(judged[run.case])

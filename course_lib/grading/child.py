@@ -48,6 +48,9 @@ def work(job: dict, folder: Path, runs) -> None:
                 return
         else:
             sys.stdout.flush()
+            excess = getattr(runs, "excess", None)
+            if excess is not None:
+                _write(folder / f"{number:02}.error", _described(excess, str(file)))
             _write(folder / f"{number:02}.out", data)
 
 
@@ -92,14 +95,16 @@ class _Interpreter:
         _choose("cpu")
         from course_lib.interpreter import bounds, hooks, launch, schedule
 
-        self.launch, self.bounds, self.schedule = launch, bounds, schedule
+        self.launch, self.bounds, self.schedule, self.hooks = launch, bounds, schedule, hooks
+        self.excess: Excess | None = None  # of the last case
         try:
             hooks.patch()
-            self.checked = bounds.checked
+            self.checked, self.observing = bounds.checked, hooks.observing
         except AttributeError:  # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
-            self.checked = contextlib.nullcontext
+            self.checked = self.observing = contextlib.nullcontext
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
+        self.excess = None
         if not case["interleavings"]:
             return self.once(kernel, case, data)
         runs = [self.once(kernel, case, data, seed) for seed in range(case["interleavings"])]
@@ -125,11 +130,13 @@ class _Interpreter:
             regions.append(self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"]))
         make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
         arguments = [make[kind](value) for kind, value in case["arguments"]]
-        with self.checked(regions):
+        reads = _Reads(case, regions, self.hooks.line_of_kernel)
+        with self.checked(regions), self.observing(reads):
             if seed is None:
                 self.launch.launch(kernel, case["grid"], arguments, case["constexprs"])
             else:
                 self.interleaved(kernel, case, arguments, seed)
+        self.excess = self.excess or reads.excess()
         for apart in far:
             apart.collect(memory)
         return memory.tobytes()
@@ -143,17 +150,62 @@ class _Interpreter:
             raise Interleaved("deadlock", outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line)
         if outcome.limit:
             raise Interleaved("livelock", outcome.limit, "", None)
+        if outcome.no_barrier:
+            found = outcome.no_barrier[0]
+            raise Interleaved("no barrier", found.message, found.where.split("[")[0], (found.release or found.first).line)
 
     def lost(self, error: BaseException) -> bool:
         return not isinstance(error, Exception)
 
 
 class Interleaved(Exception):
-    """What only another order of the programs shows: ``kind`` is "race", "deadlock", "livelock" or "order"."""
+    """What only another order of the programs shows: ``kind`` is "race", "deadlock", "livelock", "no barrier" or "order"."""
 
     def __init__(self, kind: str, message: str, tensor: str, line: int | None):
         super().__init__(message)
         self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
+
+
+class Excess(Exception):
+    """A tensor was loaded more often than its plan allows. Not raised: the case goes on, and its values count first."""
+
+    def __init__(self, message: str, tensor: str, line: int | None):
+        super().__init__(message)
+        self.kind, self.tensor, self.row, self.line = "reads", tensor, None, line
+
+
+class _Reads:
+    """Counts the elements that a launch loads, lane by lane; masked lanes load nothing."""
+
+    def __init__(self, case: dict, regions: list, line_of_kernel):
+        self.allowed, self.line_of_kernel = case["reads"], line_of_kernel
+        self.regions = [region for region in regions if region.name in self.allowed]
+        self.lanes: dict[str, dict[int | None, int]] = {region.name: {} for region in self.regions}
+
+    def __call__(self, access) -> None:
+        if access.kind != "load" or not self.regions or not access.mask.any():
+            return
+        first = int(access.live()[0])
+        for region in self.regions:
+            if region.low <= first <= region.high:
+                _, line = self.line_of_kernel() or (None, None)
+                lines = self.lanes[region.name]
+                lines[line] = lines.get(line, 0) + int(access.mask.sum())
+
+    def excess(self) -> Excess | None:
+        """The first tensor that was loaded too often. One element a row is free: some algorithms look at a row's first."""
+        for region in self.regions:
+            lines, allowed = self.lanes[region.name], self.allowed[region.name]
+            total = sum(lines.values())
+            if total <= allowed * region.elements + region.shape[0]:
+                continue
+            at = sorted(line for line in lines if line is not None)
+            where = f", at line{'s' * (len(at) > 1)} {', '.join(map(str, at))}" if at else ""
+            asked = {0: "it need not be read at all", 1: "the exercise asks for once"}.get(
+                allowed, f"the exercise asks for {allowed} times"
+            )
+            return Excess(f"{region.name} is read {total / region.elements:.1f} times{where}; {asked}", region.name, at[-1] if at else None)
+        return None
 
 
 class Unplaceable(Exception):
@@ -344,7 +396,7 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
     fault = (
         {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")}
-        if type(error).__name__ in ("OutOfBounds", "Interleaved")
+        if type(error).__name__ in ("OutOfBounds", "Interleaved", "Excess")
         else None
     )
     return json.dumps({"type": type(chain[-1]).__name__, "text": text, "fault": fault, "line": line, "lost": lost}).encode()

@@ -13,26 +13,36 @@ from course_lib.grading.cases import Case
 from course_lib.grading.judge import Judged
 from course_lib.grading.plan import Part
 
+Trait = tuple[str, Callable[[Case], bool]]
 # what a run with interleaved programs finds, and the cause it is
-INTERLEAVED = {"race": "race", "deadlock": "deadlock", "livelock": "deadlock", "order": "order_dependent"}
+INTERLEAVED = {
+    "race": "race",
+    "deadlock": "deadlock",
+    "livelock": "deadlock",
+    "no barrier": "barrier_missing",
+    "order": "order_dependent",
+}
 
 
 def cause_of(judged: list[Judged], parts: dict[str, Part]) -> str:
     """The identifier of the cause; ``judged`` has at least one failed case, ``parts`` are those of the exercise."""
     failed = [j for j in judged if not j.passed and j.ran]
+    if all(j.right for j in failed):
+        return "extra_pass"
     if shared := [j.fault["kind"] for j in failed if j.fault and j.fault["kind"] in INTERLEAVED]:
-        return INTERLEAVED[shared[0]]
+        # rows of an expanded input lie on one another: who writes to it races, too
+        return "input_changed" if any(j.changed for j in failed) else INTERLEAVED[shared[0]]
     if cause := suspects.name_cause(judged, parts):
         return cause
+    entry_points = {j.plan.entry_point: None for j in failed}
+    alike = [j for j in judged if j.plan.entry_point in entry_points]  # another kernel's passes say nothing about this one
+    traits = [trait for entry_point in entry_points for trait in parts[entry_point].traits]
     if all(j.plan.case.layout != "packed" for j in failed):
-        return "offset_32_bit" if all(j.plan.case.layout == "far" for j in failed) else "stride_ignored"
-    traits = [
-        trait for entry_point, part in parts.items() if any(j.plan.entry_point == entry_point for j in failed) for trait in part.traits
-    ]
-    return _memory_cause(failed) or _common_cause(judged, failed, traits) or "wrong_values"
+        return _closest(alike, failed, [*traits, *_LAYOUTS]) or "stride_ignored"
+    return _memory_cause(failed, parts) or _common_cause(alike, failed, traits) or "wrong_values"
 
 
-def _memory_cause(failed: list[Judged]) -> str | None:
+def _memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
     if any(j.changed for j in failed):
         return "input_changed"
     if faults := [j for j in failed if j.fault]:
@@ -45,10 +55,9 @@ def _memory_cause(failed: list[Judged]) -> str | None:
     unwritten = [d for j in failed for d in j.deviations if d.kind == "unwritten"]
     if not unwritten:
         return None
-    if all(_wholly_unwritten(j, "y") for j in failed):
-        return "not_written"
-    if all(_wholly_unwritten(j, "mean") or _wholly_unwritten(j, "rstd") for j in failed):
-        return "statistics_not_saved"
+    never = [_causes_of_the_unwritten(j, parts[j.plan.entry_point]) for j in failed]
+    if all(never):
+        return "not_written" if any("not_written" in causes for causes in never) else next(iter(never[0]))
     return "only_one_block" if all(not j.plan.case.one_block for j in failed) else "partly_written"
 
 
@@ -57,14 +66,19 @@ def _past_last_row(judged: Judged) -> bool:
     return judged.fault["row"] is None or judged.fault["row"] >= judged.plan.case.M
 
 
-def _wholly_unwritten(judged: Judged, output: str) -> bool:
-    return any(d.output == output and d.kind == "unwritten" and d.count == d.size for d in judged.deviations)
+def _causes_of_the_unwritten(judged: Judged, part: Part) -> list[str]:
+    """For each output of which no element was written, what that means for this part."""
+    return [part.unwritten.get(d.output, "not_written") for d in judged.deviations if d.kind == "unwritten" and d.count == d.size]
 
 
 _HALF_PRECISION_LOSS = 2.0**-6  # relative to the terms added up: sums of fp16 or bf16 numbers lose no more
 
+_LAYOUTS: tuple[Trait, ...] = (
+    ("offset_32_bit", lambda case: case.layout == "far"),
+    ("stride_ignored", lambda case: case.layout != "packed"),
+)
 # what only some cases have, and what it means if exactly those fail
-_TRAITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
+_TRAITS: tuple[Trait, ...] = (
     ("bad_row_spreads", lambda case: case.has_bad_row),
     ("cancellation", lambda case: abs(case.mean) >= 100 * case.std or case.fill == "constant" or case.N == 1),  # or a variance of 0
     ("low_precision", lambda case: case.dtype != "fp32"),
@@ -74,10 +88,16 @@ _TRAITS: tuple[tuple[str, Callable[[Case], bool]], ...] = (
 )
 
 
-def _common_cause(judged: list[Judged], failed: list[Judged], traits: list[tuple[str, Callable[[Case], bool]]]) -> str | None:
-    for cause, trait in (*traits, *_TRAITS):
-        if all(trait(j.plan.case) for j in failed) and any(j.passed and not trait(j.plan.case) for j in judged):
-            return cause
+def _closest(judged: list[Judged], failed: list[Judged], traits: list[Trait]) -> str | None:
+    """The cause whose trait all failed cases have and the fewest passed ones; of equals the first."""
+    shared = [(cause, trait) for cause, trait in traits if all(trait(j.plan.case) for j in failed)]
+    return min(shared, key=lambda pair: sum(j.passed and pair[1](j.plan.case) for j in judged))[0] if shared else None
+
+
+def _common_cause(judged: list[Judged], failed: list[Judged], traits: list[Trait]) -> str | None:
+    telling = [(cause, trait) for cause, trait in (*traits, *_TRAITS) if any(j.passed and not trait(j.plan.case) for j in judged)]
+    if cause := _closest(judged, failed, telling):
+        return cause
     # most, not all: in half precision small squares also vanish altogether
     return "low_precision" if sum(_few_digits(j) for j in failed) > 0.6 * len(failed) else None
 

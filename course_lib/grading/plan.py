@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,6 +40,7 @@ class Plan:
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
     interleavings: int = 0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
     any_order: bool = False  # the outputs' bits may depend on that order
+    reads: dict[str, int] = field(default_factory=dict)  # how often a kernel may load a tensor's elements, where that is asked
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)
@@ -58,10 +59,12 @@ class Part:
     """All that the grader knows of one entry point of an exercise.
 
     ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes told by which cases fail,
-    asked before those that hold for every family.
+    asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
+    for outputs that are not in it that is "not_written".
     """
 
     battery: tuple[Case, ...]
     planner: Callable[[Case, str, np.random.Generator], Plan]
     models: Callable[[], Iterable[tuple[str, Model]]] = no_models
     traits: tuple[tuple[str, Callable[[Case], bool]], ...] = ()
+    unwritten: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved"))

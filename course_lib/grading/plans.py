@@ -8,13 +8,20 @@ import numpy as np
 
 from course_lib.catalog import Exercise
 from course_lib.grading.families import parts
+from course_lib.grading.hidden import Secret, hidden
 from course_lib.grading.plan import Plan
 
 
-def plans(exercise: Exercise, seed: int = 0) -> list[Plan]:
-    """The cases of every entry point, in order. The same seed gives the same bytes on every machine."""
-    return [
-        part.planner(case, entry_point, np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.name.encode())])))
-        for entry_point, part in parts(exercise).items()
-        for case in part.battery
-    ]
+def plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) -> list[Plan]:
+    """The cases of every entry point, in order. The same seed, or secret and seed, gives the same bytes on every machine."""
+    made = []
+    for entry_point, part in parts(exercise).items():
+        for case in part.battery:
+            if secret is None:
+                rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.name.encode())]))
+                made.append(part.planner(case, entry_point, rng))
+            else:
+                purpose = f"{exercise.id} {entry_point} {case.name}"
+                drawn = hidden(case, secret.generator(f"shape: {purpose}"))
+                made.append(part.planner(drawn, entry_point, secret.generator(f"values: {purpose}: {seed}")))
+    return made

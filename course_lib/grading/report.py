@@ -31,9 +31,11 @@ class Report:
 
 def report(verdict: Verdict, exercise: Exercise) -> Report:
     right = sum(case.status == "pass" for case in verdict.cases)
-    count = f", {right} of {len(verdict.cases)} cases right" if verdict.cases else ""
+    kind = "hidden cases" if verdict.hidden else "cases"
+    count = f", {right} of {len(verdict.cases)} {kind} right" if verdict.cases else ""
     where = _WHERE.get(verdict.mode, verdict.mode)
     ran = f"{where}, isolation: {verdict.tier}, " if verdict.cases else ""
+    ran += f"hidden cases {verdict.hidden}, " if verdict.hidden else ""
     return Report(
         f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",
         verdict.message,

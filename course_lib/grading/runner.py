@@ -62,7 +62,8 @@ class Limits:
 
 @dataclass
 class Run:
-    """What came back. ``data`` has the bytes of finished cases, ``errors`` what was raised, by case number.
+    """What came back. ``data`` has the bytes of finished cases, ``errors`` what was raised, by case number; both, where a
+    finished case read more than its plan allows.
 
     ``ended`` is "finished", "crashed" (then ``signal`` may say how), "timed out", "flooded" (it printed too much), "too much
     memory", "too many files" or "too many processes" (then ``case`` is the one it happened in), or "not started" (then
@@ -159,6 +160,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], limits: Limits
                 "num_warps": plan.num_warps,
                 "interleavings": plan.interleavings,
                 "any_order": plan.any_order,
+                "reads": plan.reads,
                 "tensors": tensors,
             }
         )
@@ -195,9 +197,11 @@ def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
         if number in result.left_out:
             continue
         data = _bytes(folder / f"{number:02}.out", sum(tensor.nbytes for tensor in plan.tensors))
-        raised = None if data is not None else _raised(folder / f"{number:02}.error")
+        raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
+            if raised is not None and raised["fault"] is not None:  # it came to its end, and read too much on the way
+                result.errors[number] = raised
         elif raised is not None and not raised["lost"]:
             result.errors[number] = raised
         else:

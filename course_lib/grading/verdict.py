@@ -30,7 +30,8 @@ class Verdict:
     """The outcome of a check.
 
     ``cause`` is a stable identifier ("padding_in_variance"), ``message`` the sentences a learner reads, ``tier`` the
-    isolation the kernel ran under, ``printed`` the end of what the kernel printed.
+    isolation the kernel ran under, ``printed`` the end of what the kernel printed, ``hidden`` the fingerprint of the secret
+    that its cases were drawn from; empty for the cases that every learner has.
     """
 
     exercise: str
@@ -42,6 +43,7 @@ class Verdict:
     tier: str = "none"
     seconds: float = 0.0
     printed: str = ""
+    hidden: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -66,6 +68,7 @@ class Verdict:
             "isolation": self.tier,
             "seconds": self.seconds,
             "printed": self.printed,
+            "hidden": self.hidden,
         }
 
     def as_json(self) -> str:
@@ -88,6 +91,7 @@ def from_dict(data: dict) -> Verdict:
         data["isolation"],
         data["seconds"],
         data["printed"],
+        data.get("hidden", ""),  # verdicts of before there were hidden cases
     )
 
 

@@ -10,7 +10,7 @@ wakes it. What is drawn depends on the seed alone, so a seed gives the same sche
 **Races** come from happens-before, not from luck: two accesses of different programs to the same byte, at least one a
 write, not both atomic, and no chain of synchronisation between them. An atomic with release semantics followed by one
 with acquire semantics on the same address makes such a link (Triton's default, acq_rel, is both; "relaxed" is neither; a
-compare-and-swap that fails only acquires). Vector clocks as in DJIT+ are kept for every byte, over NumPy arrays. Lockset
+compare-and-swap that fails only acquires). A volatile load is a relaxed atomic one, as PTX defines it. Vector clocks as in DJIT+ are kept for every byte, over NumPy arrays. Lockset
 methods were not taken: they call ticket and flag schemes racy. Sources: Flanagan and Freund 2009, "FastTrack: Efficient
 and Precise Dynamic Race Detection"; Lamport 1978. A link is one that this schedule had: a wrong order that another
 schedule shows may need another seed.
@@ -21,9 +21,15 @@ those bytes. When all resident programs are set aside, nobody will. So a wait th
 no deadlock, and a wait costs few steps. A spin loop that counts its turns, or keeps something unusual in a variable, or
 stores, is not proved: it ends at the step limit.
 
-**What this cannot see.** The operations of one program happen in order, each one whole. On a GPU a program is many
-threads, and ``tl.debug_barrier()`` is what orders them: a lock released without a barrier before it is wrong there and
-looks right here. Atomics of a whole block are taken to order the whole program, and an atomic's scope is not looked at.
+**Barriers.** The operations of one program happen in order here, each one whole. On a GPU a program is many threads: one
+of them stores a single number, or does an atomic on one, and all of them load and store blocks. So every program has two
+clocks, that of the one thread and that of all of them. An atomic on a single number publishes only what its own thread
+knows, and ``tl.debug_barrier()`` is what tells it of the others' stores. What is ordered for programs that are one thread
+each, and not for programs of many, is a missing barrier, and is reported apart from the races. The way in needs none: the
+compiler hands an atomic's result to all threads through shared memory, with a ``bar.sync`` behind the atomic. Nor does a
+single number that all threads load: it counts as the one thread's.
+
+**What this cannot see.** Atomics of a whole block are taken to order the whole program, and an atomic's scope is not looked at.
 An endless loop without a memory operation never comes back to the scheduler, and not even an interrupt ends its thread.
 """
 
@@ -85,6 +91,22 @@ class Race:
 
 
 @dataclass(frozen=True)
+class NoBarrier:
+    """A race only because programs are many threads: one thread does ``release`` for all, and may overtake ``first``.
+
+    ``release`` is None if no atomic on a single number follows ``first``. ``times`` as in :class:`Race`.
+    """
+
+    first: Step
+    release: Step | None
+    second: Step
+    address: int
+    where: str
+    times: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Wait:
     """A program that repeats ``step`` forever. ``holder`` is the last step that changed the bytes waited for, if any did."""
 
@@ -118,6 +140,7 @@ class Schedule:
     arguments: tuple[tuple[str, int, int], ...]
     steps: list[Step] = field(default_factory=list)
     races: list[Race] = field(default_factory=list)
+    no_barrier: list[NoBarrier] = field(default_factory=list)
     deadlock: Deadlock | None = None
     limit: str | None = None
     started: list[int] = field(default_factory=list)
@@ -131,7 +154,7 @@ class Schedule:
     @property
     def findings(self) -> tuple[str, ...]:
         """Everything that was found, in words."""
-        found = [race.message for race in self.races]
+        found = [finding.message for finding in (*self.races, *self.no_barrier)]
         return (*found, *((self.deadlock.message,) if self.deadlock else ()), *((self.limit,) if self.limit else ()))
 
     def name(self, program: int) -> str:
@@ -242,6 +265,8 @@ class _Program:
     def __init__(self, number: int, count: int, body: Callable[[_Program], None]):
         self.number = number
         self.clock = np.zeros(count, np.int32)  # the last step of each program that is ordered before this one's next
+        # the same for threads: rows are this program's one thread and all its threads, columns those of every program in turn
+        self.threads = np.zeros((2, 2 * count), np.int32)
         self.baton = threading.Lock()
         self.baton.acquire()
         self.spin = _Spin()
@@ -305,7 +330,7 @@ class _Run:
             raised = InterpreterError(repr(cause))
             raised.add_note(f"{self.schedule.name(number)} of {self.schedule.kernel}, seed {self.schedule.seed}")
             raise raised from cause
-        self.schedule.races = self.races.found()
+        self.schedule.races, self.schedule.no_barrier = self.races.found()
         return self.schedule
 
     def run_threads(self) -> None:
@@ -397,7 +422,9 @@ class _Run:
         step = Step(program.number, access.kind, line, file, address, size, lanes, changed)
         self.schedule.steps.append(step)
         if lanes:
-            self.races.step(len(self.schedule.steps), step, access, wrote, live, program.clock)
+            self.races.step(len(self.schedule.steps), step, access, wrote, live, program)
+        elif access.kind == "barrier":
+            self.races.barrier(len(self.schedule.steps), program)
         if changed:
             program.spin.forget()
             for other in self.residents:
@@ -581,10 +608,11 @@ _CONFLICTS = {
     _ATOMIC_WRITE: (_LOAD, _STORE),
 }
 _PAGE = 4096  # bytes
+_ONE, _ALL = range(2)  # who does an operation: one thread of the program, or all of them
 
 
 class _Track:
-    """The last step, of one kind and one program, that touched each byte of a page; 0 for none."""
+    """The last step, of one kind, that one thread or all threads of one program made on each byte of a page; 0 for none."""
 
     __slots__ = ("high", "last", "low", "steps")
 
@@ -599,62 +627,68 @@ class _Races:
     def __init__(self, schedule: Schedule):
         self.schedule = schedule
         self.pages: dict[int, tuple[dict[int, _Track], ...]] = {}
-        self.released: dict[int, np.ndarray] = {}  # by address: the clock that an acquire there takes over
+        self.released: dict[int, tuple[np.ndarray, np.ndarray]] = {}  # by address: the clocks that an acquire there takes over
         self.changed_by_atomic: dict[int, int] = {}
-        self.pairs: dict[tuple, Race] = {}
+        self.pairs: dict[tuple, Race | NoBarrier] = {}
         self.times: dict[tuple, int] = {}
 
-    def step(self, now: int, step: Step, access: hooks.Access, wrote: bool, live: np.ndarray, clock: np.ndarray) -> None:
+    def step(self, now: int, step: Step, access: hooks.Access, wrote: bool, live: np.ndarray, program: _Program) -> None:
         """Step number ``now`` (from 1) is about to happen. ``live``: its addresses, ascending, none twice."""
+        who = _ALL if access.addresses.size > 1 else _ONE
         if access.is_atomic:
             how = _ATOMIC_WRITE if wrote else _ATOMIC_READ
-            self.synchronise(now, step, access.sem, wrote, live, clock)
+            self.synchronise(now, step, access.sem, wrote, live, program, who)
+        elif access.sem == "relaxed":
+            how = _ATOMIC_READ
         else:
             how = _STORE if wrote else _LOAD
+        clock, threads = program.clock, program.threads[who]
         for page, low, high, index in _spans(live, access.itemsize):
             tracks = self.pages.get(page)
             if tracks is None:
                 tracks = self.pages[page] = ({}, {}, {}, {})
             for other in _CONFLICTS[how]:
-                for program, track in tracks[other].items():
+                for thread, track in tracks[other].items():
                     # ordered as a whole, or elsewhere in the page: most of them
-                    if program == step.program or track.last <= clock[program] or track.high <= low or high <= track.low:
+                    if thread // 2 == step.program or track.last <= threads[thread] or track.high <= low or high <= track.low:
                         continue
                     seen = track.steps[index]
-                    unordered = seen > clock[program]
+                    unordered = seen > clock[thread // 2]
                     if unordered.any():
                         self.report(page, index, seen, unordered, step, access)
-            track = tracks[how].get(step.program)
+                    unfenced = (seen > threads[thread]) & ~unordered
+                    if unfenced.any():
+                        self.report_no_barrier(page, index, seen, unfenced, step)
+            track = tracks[how].get(2 * step.program + who)
             if track is None:
-                track = tracks[how][step.program] = _Track()
+                track = tracks[how][2 * step.program + who] = _Track()
             track.steps[index] = now
             track.last, track.low, track.high = now, min(track.low, low), max(track.high, high)
 
-    def synchronise(self, now: int, step: Step, sem: str, wrote: bool, live: np.ndarray, clock: np.ndarray) -> None:
+    def barrier(self, now: int, program: _Program) -> None:
+        """All threads of the program have got here, at step ``now``, and know what any of them did before."""
+        program.threads[:] = _together(now, program)
+
+    def synchronise(self, now: int, step: Step, sem: str, wrote: bool, live: np.ndarray, program: _Program, who: int) -> None:
         addresses = live.tolist()
-        # a block's lanes mostly share one clock
-        there = {id(c): c for c in map(self.released.get, addresses) if c is not None}.values()
+        # a block's lanes mostly share one pair of clocks
+        there = list({id(clocks): clocks for clocks in map(self.released.get, addresses) if clocks is not None}.values())
         if sem not in ("relaxed", "release"):
-            for released in there:
-                np.maximum(clock, released, out=clock)
+            for clock, threads in there:
+                np.maximum(program.clock, clock, out=program.clock)
+                np.maximum(program.threads, threads, out=program.threads)  # both rows: the result goes to all threads
         if wrote and sem not in ("relaxed", "acquire"):
-            clock[step.program] = now
-            self.released.update(dict.fromkeys(addresses, np.maximum.reduce([clock, *there])))
+            program.clock[step.program] = now
+            known = program.threads[_ONE].copy() if who == _ONE else _together(now, program)
+            known[2 * step.program + _ONE] = now
+            clocks = np.maximum.reduce([program.clock, *(clock for clock, _ in there)])
+            self.released.update(dict.fromkeys(addresses, (clocks, np.maximum.reduce([known, *(threads for _, threads in there)]))))
         if step.changed:
             self.changed_by_atomic.update(dict.fromkeys(addresses, now))
 
     def report(self, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: Step, access: hooks.Access) -> None:
         schedule = self.schedule
-        for earlier in np.unique(seen[unordered]).tolist():
-            first = schedule.steps[earlier - 1]
-            lane = int(np.flatnonzero(seen == earlier)[0])
-            offset = index.start + lane if isinstance(index, slice) else int(index[lane])
-            address = page * _PAGE + offset
-            where = schedule.place(address)
-            key = first.file, first.line, first.kind, step.file, step.line, step.kind, where.split("[")[0]
-            self.times[key] = self.times.get(key, 0) + 1
-            if key in self.pairs:
-                continue
+        for _, first, address, where, key in self.new_pairs("race", page, index, seen, unordered, step):
             same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
             equal = " Both store the same value there: the result does not show it, and it is a race all the same." if same else ""
             message = (
@@ -663,8 +697,36 @@ class _Races:
             )
             self.pairs[key] = Race(first, step, address, where, same, 1, message)
 
-    def found(self) -> list[Race]:
-        return [replace(race, times=self.times[key]) for key, race in self.pairs.items()]
+    def report_no_barrier(self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: Step) -> None:
+        schedule = self.schedule
+        for earlier, first, address, where, key in self.new_pairs("no barrier", page, index, seen, unfenced, step):
+            later = (s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1)
+            release = next((s for s in later if s.kind not in ("load", "store")), None)
+            goes_on = f"one of them does the {_verb(release)} at line {release.line}" if release else "one of them goes on"
+            message = (
+                f"All threads of {schedule.name(first.program)} {first.kind} at line {first.line}, {goes_on}, and no barrier makes it wait "
+                f"for the others: {schedule.name(step.program)} at line {step.line} ({_verb(step)} on {where}) can come before that."
+            )
+            self.pairs[key] = NoBarrier(first, release, step, address, where, 1, message)
+
+    def new_pairs(
+        self, kind: str, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: Step
+    ) -> Iterator[tuple[int, Step, int, str, tuple]]:
+        """Earlier steps that nothing orders before this one, of lines that have not been paired with its line yet; counts them all."""
+        for earlier in np.unique(seen[unordered]).tolist():
+            first = self.schedule.steps[earlier - 1]
+            lane = int(np.flatnonzero(unordered & (seen == earlier))[0])
+            offset = index.start + lane if isinstance(index, slice) else int(index[lane])
+            address = page * _PAGE + offset
+            where = self.schedule.place(address)
+            key = kind, first.file, first.line, first.kind, step.file, step.line, step.kind, where.split("[")[0]
+            self.times[key] = self.times.get(key, 0) + 1
+            if key not in self.pairs:
+                yield earlier, first, address, where, key
+
+    def found(self) -> tuple[list[Race], list[NoBarrier]]:
+        counted = [replace(pair, times=self.times[key]) for key, pair in self.pairs.items()]
+        return [pair for pair in counted if isinstance(pair, Race)], [pair for pair in counted if isinstance(pair, NoBarrier)]
 
     def last_change(self, address: int, size: int) -> Step | None:
         """The last step that changed one of these bytes: a plain store, or an atomic that took effect."""
@@ -673,6 +735,13 @@ class _Races:
             for track in self.pages.get(page, ({}, {}))[_STORE].values():
                 last = max(last, int(track.steps[index].max()))
         return self.schedule.steps[last - 1] if last else None
+
+
+def _together(now: int, program: _Program) -> np.ndarray:
+    """What the threads of a program know between them, at its step ``now``."""
+    known = program.threads.max(axis=0)
+    known[2 * program.number : 2 * program.number + 2] = now
+    return known
 
 
 def _spans(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:

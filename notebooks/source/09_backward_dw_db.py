@@ -262,7 +262,7 @@ print(sum(len(run.findings) for run in runs), "findings")
 assert not any(run.findings for run in runs) and {tuple(run.result("buffer")[:, 0]) for run in runs} == {(101.0, 1010.0)}
 
 # %% [markdown]
-# Nothing. That is a limit of the tool, and it is better to know it than to trust it. To the scheduler a program does one operation after
+# Nothing: no order of the programs shows it, and it is better to know that than to trust a run. In a run a program does one operation after
 # the other, each one whole. On a GPU a program is many threads: 128 for four warps, and each of them stores its own columns. The release,
 # however, is one number, and **one** thread writes it. Nothing makes that thread wait until the others have stored.
 #
@@ -291,6 +291,10 @@ assert ending(False) == ["st.global", "atom ... exch"]
 # %% [markdown]
 # Without the barrier a `st.global` is followed by the release at once, with no `bar.sync` between. The thread that releases may be done
 # while another warp has yet to store. The next program then takes the lock, loads old columns, and stores a sum without this row.
+#
+# The check of exercise 09a finds it without a GPU all the same, because it does not go by what happened. It keeps account of what is
+# ordered before what, for the one thread that does a single number's store or atomic and for all threads of a program apart. Nothing but
+# a barrier carries the order from all of them to the one.
 #
 # > **ERRATUM** (Triton tutorial "Layer Normalization", as long published) There is no barrier before the release. tritonbench measured a
 # > copy of that kernel and found dw and db corrupted once in a while (#1266).
@@ -622,7 +626,8 @@ exercise("09c")
 # - A race is two accesses to the same bytes, one a write, with nothing that orders them. Right values in a run prove nothing.
 # - A lock protects what stands between taking and giving back: the flag, the load, every store. Nothing that belongs there may stand
 #   outside.
-# - One thread gives the lock back for all. A barrier before it makes the others' stores come first. No interleaving shows it; PTX does.
+# - One thread gives the lock back for all. A barrier before it makes the others' stores come first. No order of the programs shows that
+#   it is missing; PTX does, and so does an account of what orders the threads.
 # - Buffers that nobody wrote hold anything. Partial sums belong in fp32.
 # - Whoever comes first decides the last bits, with a lock and with atomics. Give each program a slot of its own and add up in a fixed
 #   order.

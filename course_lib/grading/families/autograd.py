@@ -270,4 +270,11 @@ def _overwritten(p: Plan) -> Outputs:
 # told by which cases fail
 _TRAITS = (("change_unnoticed", lambda case: case.then == "change"),)
 
-EXERCISES = {"10a": (Part(FORWARD, _forward, _forward_models), Part(BACKWARD, _backward, _backward_models, traits=_TRAITS))}
+_NOT_RETURNED = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")
+
+EXERCISES = {
+    "10a": (
+        Part(FORWARD, _forward, _forward_models),
+        Part(BACKWARD, _backward, _backward_models, traits=_TRAITS, unwritten=_NOT_RETURNED),
+    )
+}

@@ -62,6 +62,7 @@ BUFFERS = (
     Shared("more rows than buffers", 100, 40, 32, "GROUP = 7", partials=7),
     Shared("fewer rows than buffers, to be summed", 3, 20, 16, "GROUP = 8: five buffers hold what was there before", partials=8),
     Shared("one row, to be summed", 1, 9, 16, "GROUP = 64, M = 1", partials=64),
+    Shared("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
     Shared("fp16 gradients", 90, 33, 16, "GROUP = 40, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
     Shared("bf16 gradients", 90, 33, 16, "GROUP = 40, dw and db in bf16", dtype="bf16", partials=40),
 )
@@ -82,7 +83,10 @@ CHUNKS = (
     Shared("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
     Shared("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
     Shared("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
-    Shared("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", fill="nan row", rows=2, chunk=2, partials=2),
+    Shared(
+        "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
+        partials=4,
+    ),
     Shared("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
 )  # fmt: skip
 
@@ -178,7 +182,7 @@ def _persistent(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
     expected |= {f"{name}_partial": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.partials,), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block}, expected, inputs=inputs,
-        interleavings=case.orders,
+        interleavings=case.orders, reads={"x": 1, "dy": 1},
     )  # fmt: skip
 
 
@@ -411,7 +415,7 @@ def _wrong(p: Plan, mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones"
 def _buffer_models() -> Iterator[tuple[str, Model]]:
     yield "uninitialised", lambda p: _finished(p, slice(None))
     yield from _sum_models(lambda p: min(p.case.M, p.case.partials))
-    yield "rows_left_out", lambda p: _finished(p, slice(0, min(p.case.M, p.case.partials) - 1))
+    yield "rows_left_out", lambda p: _finished(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
 
 
 def _of_partials_models() -> Iterator[tuple[str, Model]]:
@@ -439,11 +443,22 @@ def _rows_share_a_buffer(case: Shared) -> bool:
     return case.partials < case.M
 
 
+def _has_unwritten_buffers(case: Shared) -> bool:
+    return case.partials > case.M
+
+
+def _has_short_steps(case: Shared) -> bool:
+    return case.chunk > 0 and (case.chunk % case.rows != 0 or case.M % case.chunk != 0)
+
+
 EXERCISES = {
     "09a": (
         Part(LOCKED, _locked, _locked_models, traits=(("buffer_not_accumulated", _rows_share_a_buffer),)),
-        Part(BUFFERS, _buffers, _buffer_models),
+        Part(BUFFERS, _buffers, _buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
     ),
-    "09b": (Part(CHUNKS, _chunked, _chunk_models), Part(PARTIALS, _of_partials, _of_partials_models)),
+    "09b": (
+        Part(CHUNKS, _chunked, _chunk_models, traits=(("row_mask", _has_short_steps),)),
+        Part(PARTIALS, _of_partials, _of_partials_models),
+    ),
     "09c": (Part(PERSISTENT, _persistent, _persistent_models),),
 }

@@ -45,7 +45,7 @@ def _rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0]), ("int", case.N), ("float", case.eps)]
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expected_rms(x, w, case),
-        inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)},
+        inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": 1},
     )  # fmt: skip
 
 
@@ -66,7 +66,8 @@ def _add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     total64 = total.astype(np.float64)
     expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expected_rms(total, w, case)}
     inputs = {"x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "exact": exact.astype(np.float64)}
-    return Plan(case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs)
+    reads = {"x": 1, "residual": 1, "total": 0}
+    return Plan(case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs, reads=reads)
 
 
 def _expected_rms(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:

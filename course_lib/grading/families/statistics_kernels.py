@@ -43,15 +43,17 @@ WELFORD = (
 
 def _two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """var: its own roundings, and the square of the mean's error, which the deviations contain."""
-    return _statistics(case, kernel, rng, lambda size, var: var + tolerance.K * tolerance.UNIT * size**2)
+    return _statistics(case, kernel, rng, lambda size, var: var + tolerance.K * tolerance.UNIT * size**2, sweeps=2)
 
 
 def _welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
-    return _statistics(case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2)
+    return _statistics(case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2, sweeps=1)
 
 
-def _statistics(case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Plan:
+def _statistics(
+    case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray], sweeps: int
+) -> Plan:
     x = matrix(case, rng)
     if case.fill == "drifting":  # a wave whose period is the block: what a lane sees is all alike
         x = (x + 8 * np.sin(2 * np.pi * np.arange(case.N) / case.block)).astype(x.dtype)
@@ -64,7 +66,9 @@ def _statistics(case: Case, kernel: str, rng: np.random.Generator, terms: Callab
         size = np.abs(x64).mean(axis=1)
         infinite = case.fill == "inf row"  # its mean is Inf by one right algorithm and NaN by another
         expected = {"mean": expect(mean, size, "fp32", infinite=infinite), "var": expect(var, terms(size, var), "fp32", infinite=infinite)}
-    return Plan(case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64})
+    return Plan(
+        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, reads={"x": sweeps}
+    )  # fmt: skip
 
 
 # ---- wrong formulas of both
