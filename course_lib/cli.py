@@ -19,6 +19,7 @@ from rich.table import Table
 from course_lib import catalog, paths, progress, workspace
 from course_lib.errors import CourseError
 from course_lib.grading.check import check as run_check
+from course_lib.grading.hidden import read_secret
 from course_lib.grading.report import SIGNS, report
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 
@@ -36,15 +37,25 @@ def check(
     exercise_id: ExerciseId,
     file: Annotated[Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON, for programs.")] = False,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="For instructors: grade with hidden cases, of other shapes and values, drawn from the secret in this file. "
+            "Progress is then left alone."
+        ),
+    ] = None,
 ) -> int:
     """Grade your file of an exercise."""
     exercise = catalog.get(exercise_id)
+    # from a file: what stands on a command line, every process of the machine can read, a submission's too
+    secret = read_secret(secret_file) if secret_file else None
     if as_json:
-        verdict = run_check(exercise, file)
+        verdict = run_check(exercise, file, secret=secret)
     else:
         with out.status(f"checking {exercise.id} {exercise.title} ..."):
-            verdict = run_check(exercise, file)
-    if file is None:
+            verdict = run_check(exercise, file, secret=secret)
+    # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
+    if file is None and secret is None:
         _note(verdict)
     if as_json:
         print(verdict.as_json())
@@ -151,14 +162,17 @@ def doctor() -> int:
 
 @app.command()
 def bench(
-    kind: Annotated[str, typer.Argument(help="forward, backward, long_rows, statistics, or all.", metavar="KIND")] = "all",
+    kind: Annotated[str, typer.Argument(help="forward, backward, long_rows, statistics, host, training, or all.", metavar="KIND")] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Also draw time over floor into this PNG file; of `all`, one file a kind.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
+    providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
 ) -> int:
-    """Time the course's kernels against PyTorch's, over the floor of this GPU, and save what came out."""
+    """Time the course's kernels against PyTorch and other libraries, over the floor of this GPU, and save what came out."""
     from course_lib import bench_command
 
-    for line in bench_command.run(kind, stored=stored, plot=plot):
+    for line in bench_command.run(kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers):
         print(line, flush=True)  # plain: a table of numbers that other programs may read
     return 0
 

@@ -16,6 +16,7 @@ import course_lib
 from course_lib import catalog, cli, paths, progress, workspace
 from course_lib.errors import CourseError
 from course_lib.grading import runner
+from course_lib.grading.hidden import Secret
 from course_lib.grading.verdict import FAIL, PASS, CaseResult, Verdict
 
 EX = catalog.get("00a")
@@ -121,6 +122,33 @@ def test_another_file_leaves_progress_alone(command, tmp_path):
     assert command("check", "00a", "--file", str(other))[0] == 0
     assert progress.read() == {}
     assert command("check", "00a", "--file", str(tmp_path / "none.py"))[0] == 3
+
+
+def test_a_secret_file_grades_with_hidden_cases_and_leaves_progress_alone(command, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789abcdef\n")
+    solve()
+    code, printed, said = command("check", "00a", "--secret-file", str(secret), "--json")
+    verdict = json.loads(printed)
+    assert (code, said, verdict["status"], len(verdict["hidden"])) == (0, "", "pass", 12)
+    assert verdict["hidden"] == Secret(b"0123456789abcdef").fingerprint
+    assert progress.read() == {}, "also of one's own file"
+    assert verdict == {**json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]), "seconds": verdict["seconds"]}
+    workspace.file_of(EX).write_text(wrong())
+    code, printed, _ = command("check", "00a", "--secret-file", str(secret))
+    assert code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
+    assert json.loads(command("check", "00a", "--json")[1])["hidden"] == "" and progress.record("00a").checks == 1
+
+
+@pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")])
+def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, words):
+    secret = tmp_path / "secret"
+    if content is not None:
+        secret.write_text(content)
+    solve()
+    code, printed, said = command("check", "00a", "--secret-file", str(secret))
+    assert code == 3 and not printed and words in said and said.startswith("course: ") and said.count("\n") == 1
+    assert progress.read() == {}
 
 
 def test_a_message_with_half_a_character_is_printed(command, learner):
@@ -354,7 +382,7 @@ def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
 
 def test_bench_refuses_in_words(command):
     code, _, said = command("bench", "sideways")
-    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, statistics, all" in said
+    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, statistics, host, training, all." in said
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is a GPU to measure on")

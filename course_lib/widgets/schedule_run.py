@@ -1,41 +1,20 @@
 """Runs a kernel with its programs interleaved, on copies of its tensors, and keeps what every operation found and left.
 
 The schedule, its races and its deadlock are those of :mod:`course_lib.interpreter.schedule`. In CPU mode the kernel runs
-in this process. On a GPU this process compiles, so a second one interprets: this file is then a script that stays for
-the next job. A learner's file always runs there, where it can be ended.
+in this process, else in :mod:`course_lib.widgets.second_process`. A learner's file always does.
 """
 
 from __future__ import annotations
 
-import atexit
-import base64
-import contextlib
-import json
-import os
-import select
-import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
-import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    sys.path.extend(sys.argv[1:])  # wherever else the process that asks finds its packages
-    os.environ["COURSE_DEVICE"] = "cpu"
-
-from course_lib import runtime
 from course_lib.errors import CourseError
-from course_lib.widgets import access_run
-from course_lib.widgets.access_run import Job, Tensor
+from course_lib.widgets import second_process
+from course_lib.widgets.second_process import Job, Tensor
 
 SECONDS = 90.0  # for the second process, start and all seeds together
 MOST_STEPS = 20_000  # of one seed; a kernel of the lessons takes a few hundred
@@ -141,18 +120,11 @@ def interleaved(
     Raises: CourseError if the launch does not fit the kernel, is too large, stops with an error, or the second process
         fails; TypeError for what is no kernel.
     """
-    from course_lib.compiler import KernelSource, source_text, units_of
-
-    why = ""
-    if not runtime.current().interpreted:
-        why = "This process compiles its kernels, so a second one interpreted this launch."
-    elif isinstance(kernel, KernelSource) or apart:
-        why = "A second process interpreted this launch."
-    job = access_run._job(kernel, grid, arguments, named)
-    wanted = [int(seed) for seed in seeds]
-    answers = _second_process(job, units_of(kernel), wanted, resident) if why else [run(kernel, job, seed, resident) for seed in wanted]
-    text = source_text(kernel)
-    source = dict(enumerate(text.text.split("\n"), text.first_line))
+    why = second_process.reason(kernel, apart)
+    job = second_process.job_of(kernel, grid, arguments, named)
+    of_all = {"seeds": [int(seed) for seed in seeds], "resident": resident}
+    answers = second_process.interpreted_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
+    source = second_process.source_lines(kernel)
     before = tuple(job.buffers)
     return [
         Interleaving(
@@ -165,23 +137,22 @@ def interleaved(
     ]  # fmt: skip
 
 
+def run_all(kernel: Any, job: Job, seeds: Sequence[int], resident: int) -> list[dict[str, Any]]:
+    """Every seed, as :func:`run` gives it."""
+    return [run(kernel, job, seed, resident) for seed in seeds]
+
+
 def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
     """One seed as plain data. Only where Triton interprets.
 
     Raises: CourseError with what stopped the kernel.
     """
-    from course_lib.interpreter import hooks, launch, schedule
-    from course_lib.interpreter.bounds import Region, checked
+    from course_lib.interpreter import hooks, schedule
+    from course_lib.interpreter.bounds import checked
     from course_lib.interpreter.lock import LOCK
 
-    memory = [np.frombuffer(bytearray(data) + bytes(64), dtype=np.uint8) for data in job.buffers]
-    before = [array.copy() for array in memory]
-    places = {tensor.name: memory[tensor.buffer].ctypes.data + tensor.start for tensor in job.tensors}
-    pointers = {tensor.name: launch.pointer(places[tensor.name], tensor.dtype) for tensor in job.tensors}
-    regions = [Region(t.name, places[t.name], t.itemsize, t.shape, t.strides) for t in job.tensors]
-    values = [
-        pointers[value] if kind == "tensor" else launch.integer(value) if type(value) is int else value for kind, value in job.arguments
-    ]
+    copies = second_process.copied(job)
+    before = [array.copy() for array in copies.memory]
     seen: dict[tuple[int, int, int], list[hooks.Access]] = {}
 
     def keep(access: hooks.Access) -> None:
@@ -189,13 +160,13 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
         seen.setdefault(access.program, []).append(access)
 
     try:
-        with LOCK, hooks.observing(keep), checked(regions):
-            outcome = schedule.run(kernel, job.grid, *values, seed=seed, resident=resident, max_steps=MOST_STEPS, **job.constexprs)
+        with LOCK, hooks.observing(keep), checked(copies.regions):
+            outcome = schedule.run(kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=MOST_STEPS, **job.constexprs)
     except CourseError:
         raise
     except Exception as raised:
-        raise CourseError(f"`{job.kernel}` was stopped: {access_run._words(raised)}.") from raised
-    replay = _Replay(job, before, places)
+        raise CourseError(f"`{job.kernel}` was stopped: {second_process.words(raised)}.") from raised
+    replay = _Replay(job, before, copies.places)
     queues = {number: iter(seen.get(index, ())) for number, index in enumerate(outcome.programs)}
     operations = [replay.apply(step, next(queues[step.program])) for step in outcome.steps]
     numbers = {id(step): number for number, step in enumerate(outcome.steps)}
@@ -214,7 +185,7 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
         ],
         "limit": outcome.limit or "",
         "finished": list(outcome.finished),
-        "memory": [array[: len(data)].tobytes() for array, data in zip(memory, job.buffers, strict=True)],
+        "memory": [array[: len(data)].tobytes() for array, data in zip(copies.memory, job.buffers, strict=True)],
     }
 
 
@@ -284,143 +255,3 @@ def _view(tensor: Tensor, memory: Sequence[bytes]) -> np.ndarray:
     dtype = _dtype(tensor)
     strides = tuple(stride * tensor.itemsize for stride in tensor.strides)
     return np.ndarray(tensor.shape, dtype, memory[tensor.buffer], tensor.start, strides).copy()
-
-
-# ---- the second process
-
-
-def _second_process(job: Job, units: list[dict], seeds: list[int], resident: int) -> list[dict[str, Any]]:
-    from course_lib.compiler import described
-
-    folder = Path(tempfile.mkdtemp(prefix="course-schedule-"))
-    try:
-        plain = {
-            "kernel": job.kernel, "grid": job.grid, "tensors": [vars(tensor) for tensor in job.tensors],
-            "buffers": [base64.b64encode(data).decode() for data in job.buffers],
-            "arguments": [(kind, value if kind == "tensor" else described(value)) for kind, value in job.arguments],
-            "constexprs": {name: described(value) for name, value in job.constexprs.items()}, "units": units,
-            "seeds": seeds, "resident": resident,
-        }  # fmt: skip
-        (folder / "job.json").write_text(json.dumps(plain, default=str))
-        answer = _second.ask(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if answer["refused"]:
-        raise CourseError(answer["refused"])
-    return [run | {"memory": [base64.b64decode(data) for data in run["memory"]]} for run in answer["runs"]]
-
-
-class _Second:
-    """The process that interprets: started by the first job, kept for the next, started anew after a job that ended it."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.lock = threading.Lock()
-        atexit.register(self.end)
-
-    def ask(self, folder: Path) -> dict[str, Any]:
-        with self.lock:
-            if self.process is None or self.process.poll() is not None:
-                self.start()
-            self.process.stdin.write(f"{folder}\n".encode())
-            self.process.stdin.flush()
-            ready, _, _ = select.select([self.process.stdout], [], [], SECONDS)
-            if not ready:
-                self.end()
-                raise CourseError(
-                    f"the kernel did not end within {SECONDS:g} seconds in the interpreter, and was stopped. Does a loop wait?"
-                )
-            self.process.stdout.readline()
-            if not (folder / "answer.json").exists():
-                code = self.end()
-                log = folder / "log"
-                said = log.read_bytes()[-1000:].decode("utf-8", "replace").strip().splitlines()[-1:] if log.exists() else []
-                raise CourseError(f"the process that interprets the kernel ended with code {code}: {(said or ['it printed nothing'])[0]}")
-            return json.loads((folder / "answer.json").read_text())
-
-    def start(self) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))}
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).resolve()), *filter(None, sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
-
-    def end(self) -> int | None:
-        """Ends the process and whatever a kernel's file has started; its exit code."""
-        process, self.process = self.process, None
-        if process is None:
-            return None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.2)  # its own exit code, if it is about to have one
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.stdin.close()
-        process.stdout.close()
-        return process.wait()
-
-
-_second = _Second()
-
-
-def serve() -> None:
-    """The second process: a folder a line on stdin, a line on what was stdout when its job is done."""
-    answers = os.fdopen(os.dup(1), "w")
-    for line in sys.stdin:
-        folder = Path(line.rstrip("\n"))
-        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
-        main(folder)
-        sys.stdout.flush()
-        answers.write("done\n")
-        answers.flush()
-
-
-def main(folder: Path) -> None:
-    """One job of the second process: run every seed, leave the answers as ``answer.json``."""
-    import course_lib  # noqa: F401 - chooses the interpreter and mends its rounding
-    from course_lib import compile_server
-    from course_lib.interpreter import hooks
-
-    import triton.language  # isort: skip - after the choice
-    from triton.runtime.jit import KernelInterface  # isort: skip
-
-    hooks.patch()
-    plain = json.loads((folder / "job.json").read_text())
-    units = compile_server.Units({"units": plain["units"], "name": plain["kernel"]}, folder)
-    units.kind = KernelInterface
-    for space in units.spaces:  # the interpreter looks for it among a function's globals, and a helper may not name it
-        space["_triton_language"] = triton.language
-    try:
-        kernel = units.load()
-    except compile_server.NoKernel:
-        _leave(folder, [], f"{plain['units'][0]['file']} has no @triton.jit function named `{plain['kernel']}`.")
-        return
-    except BaseException as raised:  # whatever the learner's file does while it is imported
-        lines = [frame.lineno for frame in traceback.extract_tb(raised.__traceback__) if frame.filename == str(units.files[0])]
-        line = lines[-1] if lines else getattr(raised, "lineno", None)
-        _leave(folder, [], f"{plain['units'][0]['file']}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}.")
-        return
-    tensors = [
-        Tensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])}) for described in plain["tensors"]
-    ]
-    buffers = [base64.b64decode(data) for data in plain["buffers"]]
-    arguments = [(kind, value if kind == "tensor" else units.decode(value)) for kind, value in plain["arguments"]]
-    constexprs = {name: units.decode(value) for name, value in plain["constexprs"].items()}
-    job = Job(plain["kernel"], tuple(plain["grid"]), tensors, buffers, arguments, constexprs)
-    try:
-        _leave(folder, [run(kernel, job, seed, plain["resident"]) for seed in plain["seeds"]], "")
-    except CourseError as refused:
-        _leave(folder, [], str(refused))
-
-
-def _leave(folder: Path, runs: list[dict[str, Any]], refused: str) -> None:
-    plain = [answer | {"memory": [base64.b64encode(data).decode() for data in answer["memory"]]} for answer in runs]
-    part = folder / "answer.part"
-    part.write_text(json.dumps({"runs": plain, "refused": refused}))
-    part.rename(folder / "answer.json")
-
-
-if __name__ == "__main__":
-    serve()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,12 +15,17 @@ import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from course_lib import paths
 from course_lib.authoring import exercises
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
+
+SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run
 _TOKEN = "course-test"
 _START_SECONDS = 90
 # as root Chromium has no sandbox; the rest keeps it from calling anyone
@@ -38,6 +44,58 @@ class Lab:
 
     def address(self, path: str) -> str:
         return f"{self.url}/lab/tree/{path}?token={_TOKEN}&reset"
+
+
+class Course:
+    """A learner at work: a notebook of the course in a browser, and the folder ``root`` with the learner's files."""
+
+    def __init__(self, lab: Lab, page: Page):
+        self.lab, self.root, self.page = lab, lab.root, page
+        self.captions = page.locator(".widget-html p[role=status]")
+        self.pictures = page.locator(".widget-image[src^=blob]")  # of live widgets; a saved figure is inside the page
+        self.panel = page.locator(".course-exercise").first
+
+    def run(self, notebook: str, *, until: Locator | None = None, seconds: int = 120) -> None:
+        """Open the notebook and run all cells. ``until`` has to be there within ``seconds``; without it, the first panel.
+
+        Fails if a cell leaves an error, or writes to stderr.
+        """
+        self.page.goto(self.lab.address(f"notebooks/{notebook}.ipynb"))
+        self.page.locator(".jp-Notebook").wait_for()
+        self.wait_until_idle(60)
+        self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+        (until or self.panel).wait_for(state="attached", timeout=seconds * 1000)
+        self.wait_until_idle(seconds)
+        errors = self.page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]')
+        assert errors.count() == 0, errors.first.inner_text()
+
+    def wait_until_idle(self, seconds: int) -> None:
+        self.page.get_by_role("button", name=re.compile(r"\| Idle")).wait_for(timeout=seconds * 1000)
+
+    def theme(self, name: str) -> None:
+        """Switch to "Dark" or "Light"."""
+        self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {name}")
+        self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower())
+
+    def shoot(self, name: str, element: Locator | None = None) -> None:
+        """A screenshot of the window, or of one element."""
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        (element or self.page).screenshot(path=SHOTS / f"{name}.png")
+
+    def assert_readable(self, words: Locator) -> None:
+        """Fails if the words of an element are about as bright as the page."""
+        colours = words.evaluate("e => [getComputedStyle(e).color, getComputedStyle(document.body).backgroundColor]")
+        ink, paper = (sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in colours)
+        assert abs(ink - paper) > 300, f"the words are {colours[0]} on {colours[1]}"
+
+    def solve(self, file: str) -> None:
+        """The solution becomes the learner's file."""
+        shutil.copy(paths.SOLUTIONS / file, self.root / "exercises")
+
+    def check(self) -> Locator:
+        """Press Check in the first panel; the verdict, which comes later."""
+        self.panel.get_by_role("button", name="Check", exact=True).click()
+        return self.panel.locator(".course-verdict")
 
 
 def chromium_path() -> str | None:
@@ -91,9 +149,13 @@ def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not answer:\n{log.read_text()[-3000:]}")
 
 
+def _playwright() -> Any:
+    return pytest.importorskip("playwright.sync_api", reason="playwright is not installed; `make env` installs it")
+
+
 @pytest.fixture
-def page() -> Iterator:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed; `make env` installs it")
+def page() -> Iterator[Page]:
+    playwright = _playwright()
     executable = chromium_path()
     if executable is None:
         pytest.skip("no Chromium on this machine; on Debian `apt install chromium`")
@@ -104,3 +166,14 @@ def page() -> Iterator:
         playwright.expect.set_options(timeout=60_000)  # its own five seconds are short where two kernels share a core
         yield view
         browser.close()
+
+
+@pytest.fixture
+def expect(page: Page) -> Any:
+    """Playwright's assertions, which wait."""
+    return _playwright().expect
+
+
+@pytest.fixture
+def course(page: Page, lab: Lab) -> Course:
+    return Course(lab, page)

@@ -7,13 +7,7 @@ import re
 import nbformat
 import pytest
 
-from course_lib import paths
-
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
-SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run
-IDLE = re.compile(r"\| Idle")
-ERRORS = '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
-
 CELLS = [
     "import course_lib",
     """import torch
@@ -28,37 +22,21 @@ both = {"HAS_W": True, "HAS_B": True}""",
 ]
 
 
-@pytest.fixture
-def notebook(lab, page):
-    """A small notebook with both widgets, run to the end."""
+def shoot(course, cell, name: str) -> None:
+    """The output of a cell in the dark and in the light theme."""
+    for theme in ("Dark", "Light"):
+        course.theme(theme)
+        course.page.wait_for_timeout(300)
+        course.shoot(f"{name}-{theme.lower()}", cell)
+
+
+def test_both_widgets_follow_the_reader(course, page, expect):
     cells = [nbformat.v4.new_code_cell(text) for text in CELLS]
     kernel = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), lab.root / "notebooks" / "widgets.ipynb")
-    page.goto(lab.address("notebooks/widgets.ipynb"))
-    page.locator(".jp-Notebook").wait_for()
-    page.get_by_role("button", name=IDLE).wait_for()
-    page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
-    page.locator(".course-source select").wait_for(timeout=120_000)
-    page.get_by_role("button", name=IDLE).wait_for(timeout=120_000)
-    errors = page.locator(ERRORS)
-    assert errors.count() == 0, errors.first.inner_text()
-    return page
-
-
-def shoot(page, cell, name: str) -> None:
-    """The output of a cell in the light and in the dark theme."""
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    for theme, light in (("JupyterLab Dark", "false"), ("JupyterLab Light", "true")):
-        page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", theme)
-        page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
-        page.wait_for_timeout(300)
-        cell.screenshot(path=SHOTS / f"{name}-{'light' if light == 'true' else 'dark'}.png")
-
-
-def test_both_widgets_follow_the_reader(notebook):
-    from playwright.sync_api import expect
-
-    page = notebook
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), course.root / "notebooks" / "widgets.ipynb")
+    listing = page.locator(".course-source select")
+    course.run("widgets", until=listing)
+    expect(listing).to_be_visible()
     outputs = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.locator(".widget-image"))
     the_map, explorer = outputs.nth(0), outputs.nth(1)
 
@@ -75,7 +53,7 @@ def test_both_widgets_follow_the_reader(notebook):
     handle.press("ArrowRight")
     expect(caption).to_contain_text("Program 1, operation 1 of 14")
     expect(caption).to_contain_text("x 3 reads, y 1 write, w 4 reads")
-    shoot(page, the_map, "lesson06-access-map")
+    shoot(course, the_map, "lesson06-access-map")
 
     # the explorer: fewer warps, more registers
     explorer.scroll_into_view_if_needed()
@@ -100,7 +78,6 @@ def test_both_widgets_follow_the_reader(notebook):
         return explorer.get_by_role("region", name=re.compile(words))
 
     expect(region("^PTX of line")).to_contain_text("ld.global")
-    listing = explorer.locator(".course-source select")
     text = listing.locator("option", has_text=re.compile(r"tl\.sum\(x,.axis=1\)"))
     number = int(text.inner_text().split()[0])
     text.click()
@@ -114,4 +91,4 @@ def test_both_widgets_follow_the_reader(notebook):
     count.focus()
     count.press("ArrowRight")
     expect(region("^PTX of 2 lines")).to_be_attached()
-    shoot(page, explorer, "lesson06-explorer")
+    shoot(course, explorer, "lesson06-explorer")

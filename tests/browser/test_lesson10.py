@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-
 import pytest
 
-from course_lib import paths
-
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
-SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run
-IDLE = re.compile(r"\| Idle")
 
 
-def test_a_learner_compares_trainings_and_wires_a_norm(lab, page):
-    from playwright.sync_api import expect
-
-    page.goto(lab.address("notebooks/10_autograd.ipynb"))
-    page.locator(".jp-Notebook").wait_for()
-    page.get_by_role("button", name=IDLE).wait_for()
-    page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
-    widgets = page.locator(".widget-dropdown", has_text="apart")
-    widgets.nth(1).wait_for(state="attached", timeout=240_000)
-    page.get_by_role("button", name=IDLE).wait_for(timeout=120_000)
-    errors = page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]')
-    assert errors.count() == 0, errors.first.inner_text()
+def test_a_learner_compares_trainings_and_wires_a_norm(course, page, expect):
+    course.run("10_autograd", until=page.locator(".widget-dropdown", has_text="apart").nth(1), seconds=240)
 
     # the first widget was fed while the course's norm trained: it ends with all 100 steps
-    captions = page.locator(".widget-html p[role=status]")
-    expect(captions.first).to_contain_text("the course's LayerNorm against PyTorch's LayerNorm, 100 steps")
-    expect(captions.first).to_contain_text("Further apart than 0.001: never")
+    expect(course.captions.first).to_contain_text("the course's LayerNorm against PyTorch's LayerNorm, 100 steps")
+    expect(course.captions.first).to_contain_text("Further apart than 0.001: never")
 
     # the second starts with the norm that never returns dw; another run is chosen: picture and words follow
     widget = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.locator(".widget-image")).last
@@ -39,8 +21,7 @@ def test_a_learner_compares_trainings_and_wires_a_norm(lab, page):
     caption.scroll_into_view_if_needed()
     expect(caption).to_contain_text("dw never returned against")
     before = picture.get_attribute("src")
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SHOTS / "lesson10-dw-missing.png")
+    course.shoot("lesson10-dw-missing")
     run.select_option("PyTorch's, embedding one ulp off")
     expect(caption).to_contain_text("one ulp off against")
     expect(picture).not_to_have_attribute("src", before)
@@ -56,25 +37,19 @@ def test_a_learner_compares_trainings_and_wires_a_norm(lab, page):
     run.select_option("PyTorch's, embedding one ulp off")
 
     # the exercise: unsolved, then solved
-    panel = page.locator(".course-exercise").first
-    panel.scroll_into_view_if_needed()
-    verdict = panel.locator(".course-verdict")
-    panel.get_by_role("button", name="Check", exact=True).click()
-    expect(verdict).to_contain_text("10a Wire it up: not attempted")
-    shutil.copy(paths.SOLUTIONS / "ex10a_wire_it_up.py", lab.root / "exercises")
-    panel.get_by_role("button", name="Check", exact=True).click()
+    course.panel.scroll_into_view_if_needed()
+    expect(course.check()).to_contain_text("10a Wire it up: not attempted")
+    course.solve("ex10a_wire_it_up.py")
+    verdict = course.check()
     expect(verdict).to_contain_text("10a Wire it up: pass", timeout=60_000)
     expect(verdict).to_contain_text("in PyTorch's autograd (CPU)")
-    page.screenshot(path=SHOTS / "lesson10-pass.png")
+    course.shoot("lesson10-pass")
 
     # the dark theme: the figure keeps its light panel, the words stay readable
-    page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
-    page.wait_for_function("() => document.body.dataset.jpThemeLight === 'false'")
+    course.theme("Dark")
     run.select_option("dw never returned")
     expect(caption).to_contain_text("dw never returned against")
     caption.scroll_into_view_if_needed()
     expect(caption).to_be_in_viewport()
-    page.screenshot(path=SHOTS / "lesson10-dark.png")
-    colours = caption.evaluate("e => [getComputedStyle(e).color, getComputedStyle(document.body).backgroundColor]")
-    light, dark = (sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in colours)
-    assert abs(light - dark) > 300, f"the caption is {colours[0]} on {colours[1]}"
+    course.shoot("lesson10-dark")
+    course.assert_readable(caption)
