@@ -5,13 +5,15 @@ or bias None or of another dtype, any strides, empty batches, autocast, torch.co
 these refuse, in its words or clearer ones. Gradients of gradients are not there: the backward kernels have none.
 
 Each function is a registered operator (``course::...``), so that torch.compile sees one node with known shapes and an
-autograd formula instead of a graph break. The kernels need matrices; everything about shapes happens here.
+autograd formula instead of a graph break. A call outside torch.compile goes round the operator, to the kernels or to an
+autograd function: PyTorch's machinery for operators written in Python takes 42 us of the host's time a call on the machine of
+``bench/results``, more than all the rest. The kernels need matrices; everything about shapes happens here.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import torch
@@ -51,7 +53,8 @@ def layer_norm(
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _empty(input, weight, bias)
-    y, _, _ = _layer_norm(_matrix(input, N), _flat(weight), _flat(bias), float(eps))
+    run = _eager(_LayerNorm, layer_norm_forward, input, weight, bias) or _layer_norm
+    y, *_ = run(_matrix(input, N), _flat(weight), _flat(bias), float(eps))
     return y.view(input.shape)
 
 
@@ -76,7 +79,8 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _empty(input, weight)
-    y, _ = _rms_norm(_matrix(input, N), _flat(weight), _eps(eps, input))
+    run = _eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
+    y, *_ = run(_matrix(input, N), _flat(weight), _eps(eps, input))
     return y.view(input.shape)
 
 
@@ -98,7 +102,8 @@ def add_rms_norm(
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _empty(input, weight), input + residual
-    y, total, _ = _add_rms_norm(_matrix(input, N), _matrix(residual, N), _flat(weight), _eps(eps, input))
+    run = _eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
+    y, total, *_ = run(_matrix(input, N), _matrix(residual, N), _flat(weight), _eps(eps, input))
     return y.view(input.shape), total.view(input.shape)
 
 
@@ -125,7 +130,8 @@ def add_layer_norm(
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _empty(input, weight, bias), input + residual
-    y, total, _, _ = _add_layer_norm(_matrix(input, N), _matrix(residual, N), _flat(weight), _flat(bias), float(eps))
+    run = _eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias) or _add_layer_norm
+    y, total, *_ = run(_matrix(input, N), _matrix(residual, N), _flat(weight), _flat(bias), float(eps))
     return y.view(input.shape), total.view(input.shape)
 
 
@@ -206,6 +212,37 @@ def _on(tensor: Tensor) -> contextlib.AbstractContextManager:
     if tensor.device.type == "cuda" and tensor.device.index != torch.cuda.current_device():
         return torch.cuda.device(tensor.device)
     return contextlib.nullcontext()
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def _eager(function: type[torch.autograd.Function], forward: Callable, *tensors: Tensor | None) -> Callable | None:
+    """What to call for plain tensors outside torch.compile and functorch; None where the operator is needed."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
+        return None
+    needs_gradient = False
+    for tensor in tensors:
+        if tensor is not None:
+            if type(tensor) not in _PLAIN:
+                return None
+            needs_gradient |= tensor.requires_grad
+    first = tensors[0]
+    if first.device.type == "cuda" and first.device.index != torch.cuda.current_device():
+        return None  # the operators change the device
+    return function.apply if needs_gradient and torch.is_grad_enabled() else forward
+
+
+def _add_rms_norm_outputs(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    total, y, rstd = add_rms_norm_forward(x, residual, weight, eps)
+    return y, total, rstd
+
+
+def _add_layer_norm_outputs(
+    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps)
+    return y, total, mean, rstd
 
 
 # ---- operators ---------------------------------------------------------------------------------------------------------
@@ -295,8 +332,7 @@ _rms_norm.register_autograd(_rms_norm_vjp, setup_context=_rms_norm_setup)
 @torch.library.custom_op("course::add_rms_norm", mutates_args=())
 def _add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     with _on(x):
-        total, y, rstd = add_rms_norm_forward(x, residual, weight, eps)
-    return y, total, rstd
+        return _add_rms_norm_outputs(x, residual, weight, eps)
 
 
 @_add_rms_norm.register_fake
@@ -326,8 +362,7 @@ def _add_layer_norm(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     with _on(x):
-        total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps)
-    return y, total, mean, rstd
+        return _add_layer_norm_outputs(x, residual, weight, bias, eps)
 
 
 @_add_layer_norm.register_fake
@@ -353,3 +388,74 @@ def _add_layer_norm_vjp(ctx, dy, dtotal, _mean, _rstd):
 
 
 _add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_norm_setup)
+
+
+# ---- the same for eager calls ------------------------------------------------------------------------------------------
+# statistics stay on ctx and are no outputs: an output costs the host several microseconds
+
+
+class _LayerNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, eps):
+        y, mean, rstd = layer_norm_forward(x, weight, bias, eps)
+        ctx.save_for_backward(x, weight, mean, rstd)
+        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+        return (y,)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        x, weight, mean, rstd = ctx.saved_tensors
+        dx, dw, db = layer_norm_backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
+        needs = ctx.needs_input_grad
+        return dx if needs[0] else None, dw if needs[1] else None, db if needs[2] else None, None
+
+
+class _RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, eps):
+        y, rstd = rms_norm_forward(x, weight, eps)
+        ctx.save_for_backward(x, weight, rstd)
+        return (y,)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        x, weight, rstd = ctx.saved_tensors
+        dx, dw = rms_norm_backward(dy, x, weight, rstd)
+        return dx if ctx.needs_input_grad[0] else None, dw if ctx.needs_input_grad[1] else None, None
+
+
+class _AddRMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, residual, weight, eps):
+        y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps)
+        ctx.save_for_backward(total, weight, rstd)
+        return y, total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy, dtotal):
+        total, weight, rstd = ctx.saved_tensors
+        dx, dw = rms_norm_backward(dy, total, weight, rstd)
+        dx = dx + dtotal  # both of total's uses: the norm here, and the next layer's addition
+        needs = ctx.needs_input_grad
+        return dx if needs[0] else None, dx if needs[1] else None, dw if needs[2] else None, None
+
+
+class _AddLayerNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, residual, weight, bias, eps):
+        y, total, mean, rstd = _add_layer_norm_outputs(x, residual, weight, bias, eps)
+        ctx.save_for_backward(total, weight, mean, rstd)
+        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+        return y, total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy, dtotal):
+        total, weight, mean, rstd = ctx.saved_tensors
+        dx, dw, db = layer_norm_backward(dy, total, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
+        dx = dx + dtotal
+        needs = ctx.needs_input_grad
+        return dx if needs[0] else None, dx if needs[1] else None, dw if needs[2] else None, db if needs[3] else None, None

@@ -168,7 +168,7 @@ def test_residual_and_input_must_agree():
 def test_a_second_derivative_is_refused_not_wrong():
     x = make((2, 4))
     (dx,) = torch.autograd.grad(functional.layer_norm(x, (4,)).pow(2).sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="no autograd formula"):
+    with pytest.raises(RuntimeError, match="differentiate twice"):
         dx.sum().backward()
 
 
@@ -210,6 +210,28 @@ def test_torch_compile_sees_one_graph():
         want = torch.autograd.grad(block(x, w, b).pow(2).sum(), (x, w, b))
         for a, e in zip(got, want, strict=True):
             same(a, e, torch.float32)
+
+
+class _Seen(torch.utils._python_dispatch.TorchDispatchMode):
+    """The names of the operators that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+def test_whoever_watches_operators_sees_ours_and_fake_tensors_stay_fake():
+    x, w = make((3, 8)), make(8, seed=1)
+    with _Seen() as seen:
+        watched = functional.layer_norm(x, (8,), w)
+    assert "course::layer_norm" in seen.names and torch.equal(watched, functional.layer_norm(x, (8,), w))
+    with torch._subclasses.fake_tensor.FakeTensorMode() as mode:
+        fake = functional.rms_norm(mode.from_tensor(x), (8,), mode.from_tensor(w))
+    assert type(fake).__name__ == "FakeTensor" and fake.shape == x.shape
 
 
 def test_autocast_does_what_it_does_to_pytorchs_norm():

@@ -7,6 +7,7 @@ configurations round differently: the same row would get different bits in diffe
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -38,6 +39,7 @@ _RESIDENT = {
 }
 
 
+@functools.cache
 def resident(N: int) -> Launch:
     """The launch for rows of N columns that stay in registers.
 
@@ -52,6 +54,7 @@ def resident(N: int) -> Launch:
     raise AssertionError("unreachable: the table ends at RESIDENT_LIMIT")
 
 
+@functools.cache
 def two_tiles(N: int) -> tuple[int, int, int]:
     """BLOCK, TAIL and num_warps for a row in two tiles: the largest power of two below N, and one that holds the rest.
 
@@ -64,15 +67,15 @@ def two_tiles(N: int) -> tuple[int, int, int]:
     return block, tail, 32 if block >= 16384 else max(4, block // 1024)
 
 
-def forward(x: torch.Tensor, fits: bool, *others: torch.Tensor | None) -> str:
+def forward(x: torch.Tensor, fits: Callable[[torch.Tensor], bool], *others: torch.Tensor | None) -> str:
     """The algorithm of a forward pass: a function of the row length and, for rows too long for one program, of the size of x.
 
-    Up to 2048 columns there are several rows a program, and idle lanes cost little. ``fits``: "split" has room for a row.
-    ``others``: whatever else the kernel reads a row or a vector of.
+    Up to 2048 columns there are several rows a program, and idle lanes cost little. ``fits`` tells if "split" has room
+    for a row; ``others``: whatever else the kernel reads a row or a vector of.
     """
     N = x.shape[1]
     if N > RESIDENT_LIMIT:
-        return long_rows(x, fits, *others)
+        return long_rows(x, fits(x), *others)
     return "resident" if N <= 2048 or N & (N - 1) == 0 else "two tiles"
 
 
@@ -115,6 +118,7 @@ _PERSISTENT_UNALIGNED = {
 }
 
 
+@functools.cache
 def persistent(N: int) -> Persistent:
     """The launch of a backward pass that reads each row once.
 

@@ -172,7 +172,7 @@ def _forward(
     w = None if w is None else w.contiguous()
     b = None if b is None else b.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, fits(x), residual, w, b)
+        algorithm = launch_table.forward(x, fits, residual, w, b)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, b, y, None if residual is None else total, mean, rstd, eps)
         return total, y, mean, rstd

@@ -143,7 +143,7 @@ def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, a
         return total, y, rstd
     w = None if w is None else w.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, fits(x), residual, w)
+        algorithm = launch_table.forward(x, fits, residual, w)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, None, y, None if residual is None else total, None, rstd, eps)
         return total, y, rstd
