@@ -33,10 +33,8 @@ def add_layer_norm_kernel(
     wide = cols.to(tl.int64)[None, :]
     y_offsets = rows[:, None] * stride_y_row + wide
 
-    x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
-    x += tl.load(
-        residual_ptr + rows[:, None] * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0, eviction_policy="evict_first"
-    ).to(ACC)
+    x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
+    x += tl.load(residual_ptr + rows[:, None] * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0).to(ACC)
     rounded = x.to(total_ptr.dtype.element_ty)
     tl.store(total_ptr + y_offsets, rounded, mask=mask)
     x = rounded.to(ACC)  # the next layer reads the rounded sum, so this one normalises it too
@@ -51,4 +49,4 @@ def add_layer_norm_kernel(
         y += tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     tl.store(mean_ptr + rows, mean, mask=rows < M)
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
-    tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
+    tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask)

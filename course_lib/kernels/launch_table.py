@@ -251,5 +251,7 @@ def split_backward(N: int, itemsize: int) -> Split:
     if N <= 4096:
         block = max(16, 1 << (max(N // 2, 1) - 1).bit_length())
         return Split(-(-N // block), block, min(max(block // 1024, 1), 4), 2)
-    block = 4096 if itemsize == 2 and N % 16 == 0 else 2048  # other rows are read element by element, and addresses take registers
+    if N % 16:  # read element by element, and the addresses take registers
+        return Split(-(-N // 2048), 2048, 8, 2)
+    block = 4096 if itemsize == 2 else 2048
     return Split(-(-N // block), block, 4, 2)
