@@ -164,6 +164,45 @@ def test_an_atomic_against_a_plain_store_is_a_race():
 
 
 @triton.jit
+def message_kernel(word_ptr, y_ptr, VOLATILE: tl.constexpr, BLOCK: tl.constexpr):
+    """Program 0 sends a number that is never 0 by a relaxed exchange; the others wait for it, each lane by itself."""
+    if tl.program_id(0) == 0:
+        tl.atomic_xchg(word_ptr, 7, sem="relaxed")
+    else:
+        lanes = tl.zeros([BLOCK], dtype=tl.int32)
+        word = tl.load(word_ptr + lanes, volatile=VOLATILE)
+        while tl.sum((word == 0).to(tl.int32), axis=0) > 0:
+            word = tl.load(word_ptr + lanes, volatile=VOLATILE)
+        tl.store(y_ptr + tl.program_id(0), tl.max(word, axis=0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("volatile", [True, False])
+def test_a_volatile_load_is_a_relaxed_atomic_and_a_plain_one_races_with_the_exchange(volatile, seed):
+    word, y = torch.zeros(1, dtype=torch.int32), torch.zeros(4, dtype=torch.int32)
+    schedule = run(message_kernel, (4,), word, y, VOLATILE=volatile, BLOCK=4, seed=seed)
+    assert schedule.complete and y.tolist() == [0, 7, 7, 7] and not schedule.no_barrier
+    assert bool(schedule.races) is not volatile, schedule.findings
+
+
+@triton.jit
+def message_and_data_kernel(word_ptr, data_ptr, y_ptr):
+    """The number is only a flag here, and what it stands for is stored before it: a relaxed exchange does not order the two."""
+    if tl.program_id(0) == 0:
+        tl.store(data_ptr, 5.0)
+        tl.atomic_xchg(word_ptr, 1, sem="relaxed")
+    else:
+        while tl.load(word_ptr, volatile=True) == 0:
+            pass
+        tl.store(y_ptr + tl.program_id(0), tl.load(data_ptr))
+
+
+def test_a_relaxed_flag_does_not_order_the_data_behind_it():
+    schedule = run(message_and_data_kernel, (3,), torch.zeros(1, dtype=torch.int32), torch.zeros(1), torch.zeros(3))
+    assert {race.where for race in schedule.races} == {"data_ptr[0]"}
+
+
+@triton.jit
 def last_writer_kernel(y_ptr, VALUE: tl.constexpr):
     tl.store(y_ptr, tl.program_id(0) if VALUE < 0 else VALUE)
 
