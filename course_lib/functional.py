@@ -245,6 +245,31 @@ def _add_layer_norm_outputs(
     return y, total, mean, rstd
 
 
+# ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's launcher ----------------
+
+
+def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
+    x, weight, mean, rstd = ctx.saved_tensors
+    dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
+    return _wanted(ctx, *_dx_of_inputs(dx, dtotal), dw, db)
+
+
+def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
+    x, weight, rstd = ctx.saved_tensors
+    dx, dw = backward(dy, x, weight, rstd)
+    return _wanted(ctx, *_dx_of_inputs(dx, dtotal), dw)
+
+
+def _dx_of_inputs(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
+    """x's gradient; with a residual x's and the residual's, over both of total's uses: the norm, and the next layer's addition."""
+    return (dx,) if dtotal is None else (dx + dtotal,) * 2
+
+
+def _wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    """None for what nobody asked for, and for eps, the last argument."""
+    return *(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)), None
+
+
 # ---- operators ---------------------------------------------------------------------------------------------------------
 
 
@@ -283,10 +308,7 @@ def _layer_norm_setup(ctx, inputs, output):
 
 
 def _layer_norm_vjp(ctx, dy, _mean, _rstd):
-    x, weight, mean, rstd = ctx.saved_tensors
-    dx, dw, db = _layer_norm_backward(dy, x, weight, mean, rstd, ctx.bias_dtype)
-    needs = ctx.needs_input_grad
-    return dx if needs[0] else None, dw if needs[1] else None, db if needs[2] else None, None
+    return _layer_norm_gradients(ctx, _layer_norm_backward, dy)
 
 
 _layer_norm.register_autograd(_layer_norm_vjp, setup_context=_layer_norm_setup)
@@ -321,9 +343,7 @@ def _rms_norm_setup(ctx, inputs, output):
 
 
 def _rms_norm_vjp(ctx, dy, _rstd):
-    x, weight, rstd = ctx.saved_tensors
-    dx, dw = _rms_norm_backward(dy, x, weight, rstd)
-    return dx if ctx.needs_input_grad[0] else None, dw if ctx.needs_input_grad[1] else None, None
+    return _rms_norm_gradients(ctx, _rms_norm_backward, dy)
 
 
 _rms_norm.register_autograd(_rms_norm_vjp, setup_context=_rms_norm_setup)
@@ -347,11 +367,7 @@ def _add_rms_norm_setup(ctx, inputs, output):
 
 
 def _add_rms_norm_vjp(ctx, dy, dtotal, _rstd):
-    total, weight, rstd = ctx.saved_tensors
-    dx, dw = _rms_norm_backward(dy, total, weight, rstd)
-    dx = dx + dtotal  # both of total's uses: the norm here, and the next layer's addition
-    needs = ctx.needs_input_grad
-    return dx if needs[0] else None, dx if needs[1] else None, dw if needs[2] else None, None
+    return _rms_norm_gradients(ctx, _rms_norm_backward, dy, dtotal)
 
 
 _add_rms_norm.register_autograd(_add_rms_norm_vjp, setup_context=_add_rms_norm_setup)
@@ -380,11 +396,7 @@ def _add_layer_norm_setup(ctx, inputs, output):
 
 
 def _add_layer_norm_vjp(ctx, dy, dtotal, _mean, _rstd):
-    total, weight, mean, rstd = ctx.saved_tensors
-    dx, dw, db = _layer_norm_backward(dy, total, weight, mean, rstd, ctx.bias_dtype)
-    dx = dx + dtotal  # both of total's uses: the norm here, and the next layer's addition
-    needs = ctx.needs_input_grad
-    return dx if needs[0] else None, dx if needs[1] else None, dw if needs[2] else None, db if needs[3] else None, None
+    return _layer_norm_gradients(ctx, _layer_norm_backward, dy, dtotal)
 
 
 _add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_norm_setup)
@@ -405,10 +417,7 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
-        x, weight, mean, rstd = ctx.saved_tensors
-        dx, dw, db = layer_norm_backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
-        needs = ctx.needs_input_grad
-        return dx if needs[0] else None, dw if needs[1] else None, db if needs[2] else None, None
+        return _layer_norm_gradients(ctx, layer_norm_backward, dy)
 
 
 class _RMSNorm(torch.autograd.Function):
@@ -421,9 +430,7 @@ class _RMSNorm(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
-        x, weight, rstd = ctx.saved_tensors
-        dx, dw = rms_norm_backward(dy, x, weight, rstd)
-        return dx if ctx.needs_input_grad[0] else None, dw if ctx.needs_input_grad[1] else None, None
+        return _rms_norm_gradients(ctx, rms_norm_backward, dy)
 
 
 class _AddRMSNorm(torch.autograd.Function):
@@ -436,11 +443,7 @@ class _AddRMSNorm(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy, dtotal):
-        total, weight, rstd = ctx.saved_tensors
-        dx, dw = rms_norm_backward(dy, total, weight, rstd)
-        dx = dx + dtotal  # both of total's uses: the norm here, and the next layer's addition
-        needs = ctx.needs_input_grad
-        return dx if needs[0] else None, dx if needs[1] else None, dw if needs[2] else None, None
+        return _rms_norm_gradients(ctx, rms_norm_backward, dy, dtotal)
 
 
 class _AddLayerNorm(torch.autograd.Function):
@@ -454,8 +457,4 @@ class _AddLayerNorm(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy, dtotal):
-        total, weight, mean, rstd = ctx.saved_tensors
-        dx, dw, db = layer_norm_backward(dy, total, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
-        dx = dx + dtotal
-        needs = ctx.needs_input_grad
-        return dx if needs[0] else None, dx if needs[1] else None, dw if needs[2] else None, db if needs[3] else None, None
+        return _layer_norm_gradients(ctx, layer_norm_backward, dy, dtotal)

@@ -186,6 +186,11 @@ def split(N: int, itemsize: int, *, add: bool) -> Split:
     return Split(-(-N // (8192 * halves)), 8192 * halves, 16, 1)
 
 
+def room_for(x: torch.Tensor, chunks: int) -> bool:
+    """True if the device has room for ``chunks`` programs at once, and a word holds what they tell one another: it is fp32."""
+    return x.dtype != torch.float64 and (x.device.type != "cuda" or chunks <= processors(x.device))
+
+
 def copies(chunks_2: int, num_warps: int) -> int:
     """Rows of CHUNKS_2 lanes that make at least one lane a thread."""
     return max(1, 32 * num_warps // chunks_2)

@@ -155,9 +155,7 @@ def split_row_backward_kernel(
 
 def fits(x: Tensor) -> bool:
     """True if the device has room for a whole group of programs at once, and a word for its sums: they are fp32."""
-    if x.dtype == torch.float64:
-        return False
-    return x.device.type != "cuda" or launch_table.split_backward(x.shape[1], x.element_size()).chunks <= launch_table.processors(x.device)
+    return launch_table.room_for(x, launch_table.split_backward(x.shape[1], x.element_size()).chunks)
 
 
 def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor | None]:
