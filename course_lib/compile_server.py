@@ -194,7 +194,7 @@ def _compile(job: dict, units: Units) -> dict:
     _path_of("ptxas")
     kernel = units.load()
     target = GPUTarget("cuda", job["arch"], _WARP_SIZE)
-    options = {"num_warps": job["num_warps"]} | ({"num_stages": job["num_stages"]} if job["num_stages"] is not None else {})
+    options = {name: job[name] for name in ("num_warps", "num_stages", "maxnreg") if job[name] is not None}
     source = _specialised(kernel, job, units, make_backend(target), options)
     units.compiling = "compiler"
     with _assembling(lambda ptx: at_call_sites(ptx, units.files[0].name)):

@@ -210,6 +210,7 @@ def compile_report(
     *,
     num_warps: int = 4,
     num_stages: int | None = None,
+    maxnreg: int | None = None,
     arch: str = "sm_90",
     disassemble: bool = True,
     limit: float = 60.0,
@@ -223,6 +224,7 @@ def compile_report(
             constants, a large integer is an i64, a float an fp32.
         constexprs: the kernel's tl.constexpr arguments by name.
         num_stages: None for Triton's default.
+        maxnreg: registers that a thread may have at most; None leaves it to the compiler.
         disassemble: False leaves out SASS, loads and stores, and with them most of the time of a small kernel.
         limit: seconds; a compiler that takes longer is ended.
 
@@ -240,7 +242,7 @@ def compile_report(
         "positional": [_argument(value) for value in positional],
         "named": {name: _argument(value) for name, value in named.items()}
         | {name: _constant(value) for name, value in (constexprs or {}).items()},
-        "num_warps": num_warps, "num_stages": num_stages, "arch": int(arch.removeprefix("sm_")), "disassemble": disassemble,
+        "num_warps": num_warps, "num_stages": num_stages, "maxnreg": maxnreg, "arch": int(arch.removeprefix("sm_")), "disassemble": disassemble,
     }  # fmt: skip
     try:
         answer = _helper.ask(job, limit)

@@ -9,7 +9,7 @@ import torch
 import course_lib
 from course_lib import functional, reference
 from course_lib.interpreter import schedule
-from course_lib.kernels import launch_table, layer_norm, rms_norm, split_row_backward
+from course_lib.kernels import launch_table, split_row_backward
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.split_row import split_row_forward_kernel
@@ -71,7 +71,7 @@ def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
 @pytest.mark.parametrize("algorithm", ["split", "few rows", "blocked", "two tiles"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_the_addition_is_fused_and_rounded_as_pytorch_rounds_it(algorithm, dtype, monkeypatch):
-    monkeypatch.setattr(launch_table, "forward", lambda x, fits, *others: algorithm)
+    monkeypatch.setattr(launch_table, "forward", lambda *tensors, centred: algorithm)
     x, r, w, b = make((4, 90), dtype)[:, ::2], make((4, 45), dtype, 1, 0.0), make(45, dtype, 2, 0.5), make(45, dtype, 3, 0.0)
     total, y, mean, rstd = add_layer_norm_forward(x, r, w, b, 1e-5)
     want = reference.layer_norm(x + r, w, b, 1e-5)
@@ -96,15 +96,24 @@ def test_what_cannot_be_taken_is_refused_in_words():
         add_rms_norm_forward(x, x[:, 1:], None, 1e-5)
 
 
-def test_the_algorithm_for_long_rows_follows_size_and_dtype():
+def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
+    def chosen(x, residual=None, *vectors):
+        assert launch_table.forward(x, residual, *vectors, centred=True) == launch_table.forward(x, residual, *vectors, centred=False)
+        return launch_table.forward(x, residual, *vectors, centred=True)
+
     few, many, wide = make((2, 40000)), torch.empty(600, 40000, device=DEVICE), make((2, 40000)).double()
-    assert launch_table.long_rows(few, True) == "few rows" and launch_table.long_rows(few[:, 16:], True) == "few rows"
+    assert chosen(few) == chosen(few[:, 16:]) == chosen(few, few) == "few rows"
     for odd in (few[:, 1:-15], few[:, ::2], few[:, :-1], make((2, 40008))):
-        assert launch_table.long_rows(odd, True) == launch_table.long_rows(few, True, odd) == "split"
-    assert launch_table.long_rows(few, True, None, make(40000)) == "few rows"
-    assert launch_table.long_rows(few, True, make(40001)[1:]) == "split"
-    assert launch_table.long_rows(many, True) == "split" and launch_table.long_rows(many, False) == "blocked"
-    assert launch_table.long_rows(wide, False) == "blocked"
+        if odd.shape[1] > launch_table.RESIDENT_LIMIT:
+            assert chosen(odd) == "split"
+        assert chosen(few, odd) == "split"
+    assert chosen(few, None, None, make(40000)) == "few rows" and chosen(few, None, make(40001)[1:]) == "split"
+    assert chosen(many) == "split" and chosen(wide) == "blocked"
+    # in fp16 a row of 32768 columns is shared by programs, and with a residual it is not
+    half = torch.empty(600, 32768, dtype=torch.float16, device=DEVICE)
+    assert chosen(half) == "split" and chosen(half[:2]) == "few rows" and chosen(half, half) == chosen(half.bfloat16()) == "resident"
+    monkeypatch.setattr(launch_table, "room_for", lambda x, chunks: False)
+    assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"
 
 
 def test_groups_share_the_rows_evenly():
@@ -141,7 +150,8 @@ def launched(
     words = torch.zeros(2 + M * 3, dtype=torch.int64)
     outcome = schedule.run(
         split_row_forward_kernel, (groups * 3,), x, r, total, y, x, x, mean, rstd, words[2:], words, N, 1, N, 1, N, M, N, 1e-5, groups,
-        seed=seed, resident=resident, CENTRED=True, HAS_W=False, HAS_B=False, ADD=add, CHUNKS=3, CHUNKS_2=4, COPIES=2, BLOCK=16, FULL=False,
+        seed=seed, resident=resident, CENTRED=True, HAS_W=False, HAS_B=False, ADD=add, CHUNKS=3, CHUNKS_2=4, COPIES=2, BLOCK=16, DEPENDENT=False,
+        FULL=False,
     )  # fmt: skip
     return outcome, y
 
@@ -164,9 +174,7 @@ def test_with_less_room_than_a_row_has_chunks_it_would_hang_and_the_scheduler_sa
 
 
 def test_a_device_too_small_for_a_row_is_refused(monkeypatch):
-    monkeypatch.setattr("course_lib.kernels.split_row.fits", lambda x: False)
-    for module in (layer_norm, rms_norm):
-        monkeypatch.setattr(module, "fits", lambda x: False)
+    monkeypatch.setattr(launch_table, "room_for", lambda x, chunks: False)
     with pytest.raises(ValueError, match="more than this device has multiprocessors"):
         layer_norm_forward(make((1, 40)), None, None, 1e-5, algorithm="split")
     assert layer_norm_forward(make((1, 40000)), None, None, 1e-5)[0].isfinite().all()
@@ -183,7 +191,7 @@ def backward(seed: int, resident: int, M: int = 4, N: int = 40, groups: int = 2)
     outcome = schedule.run(
         split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx, partial[0], partial[1], words[2:], words,
         N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False, CHUNKS=3, CHUNKS_2=4,
-        COPIES=2, BLOCK=16,
+        COPIES=2, BLOCK=16, DEPENDENT=False,
     )  # fmt: skip
     return outcome, [dx, partial[0].sum(0), partial[1].sum(0)]
 

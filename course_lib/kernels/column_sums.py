@@ -13,8 +13,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_wait
 
-_BLOCK_P = 64
+from course_lib.kernels import launch_table
 
 
 @triton.jit(do_not_specialize=["P"])
@@ -24,8 +25,11 @@ def column_sums_kernel(
     HAS_SECOND: tl.constexpr,
     BLOCK_P: tl.constexpr,      # partial rows a step
     BLOCK_N: tl.constexpr,      # columns a program: few, so that there are programs enough to fill the device
+    DEPENDENT: tl.constexpr,    # may have started before the kernel that makes the partial sums has ended
 ):  # fmt: skip
     """Program p adds up BLOCK_N columns of both matrices. Bytes: reads 8 P N, writes 2 N."""
+    if DEPENDENT:
+        gdc_wait()
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     ACC: tl.constexpr = first_ptr.dtype.element_ty
     first = tl.zeros([BLOCK_P, BLOCK_N], dtype=ACC)
@@ -56,9 +60,11 @@ def column_sums(
     P, N = first.shape
     total = torch.empty(N, dtype=dtype, device=first.device)
     other = None if second is None else torch.empty(N, dtype=second_dtype or dtype, device=first.device)
-    block = 8 if N <= 2048 else 16 if N <= 8192 else 32
-    column_sums_kernel[(triton.cdiv(N, block),)](
+    dependent = launch_table.has_dependent_launch(first.device)
+    block_p, block_n, num_warps = launch_table.column_sums(N)
+    column_sums_kernel[(triton.cdiv(N, block_n),)](
         first, first if second is None else second, total, total if other is None else other, P, N,
-        HAS_SECOND=second is not None, BLOCK_P=_BLOCK_P, BLOCK_N=block, num_warps=4,
+        HAS_SECOND=second is not None, BLOCK_P=block_p, BLOCK_N=block_n, DEPENDENT=dependent, num_warps=num_warps,
+        **({"launch_pdl": True} if dependent else {}),
     )  # fmt: skip
     return total, other

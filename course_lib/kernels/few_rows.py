@@ -126,7 +126,7 @@ def few_rows_forward(
         raise ValueError("the chunks' statistics are fp32, and x is fp64; use 'blocked'")
     if M > launch_table.GRID_LIMIT:
         raise ValueError(f"x has {M} rows, and this grid has one program a row along an axis of {launch_table.GRID_LIMIT}; use 'split'")
-    launch = launch_table.split(N, x.element_size(), add=residual is not None)
+    launch = launch_table.split(N, x.dtype, centred=mean is not None, add=residual is not None)
     part, num_warps = launch_table.few_rows(N)
     # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every other M
     means = torch.empty((M, launch.chunks), dtype=torch.float32, device=x.device)

@@ -7,7 +7,6 @@ configurations round differently: the same row would get different bits in diffe
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -58,24 +57,37 @@ def resident(N: int) -> Launch:
 def two_tiles(N: int) -> tuple[int, int, int]:
     """BLOCK, TAIL and num_warps for a row in two tiles: the largest power of two below N, and one that holds the rest.
 
+    About 32 elements a thread, and 40 at 5120 columns; where rows begin at any address, w and b are in registers beside them, and
+    32 it is.
+
     Raises: ValueError if N is below 1 or above RESIDENT_LIMIT.
     """
     if not 1 <= N <= RESIDENT_LIMIT:
         raise ValueError(f"a row in two tiles has 1 to {RESIDENT_LIMIT} columns, not {N}; use 'blocked'")
     block = 1 << max((N - 1).bit_length() - 1, 0)
     tail = max(16, 1 << max(N - block - 1, 0).bit_length())
-    return block, tail, 32 if block >= 16384 else max(4, block // 1024)
+    if block >= 16384:
+        return block, tail, 32
+    if N % 16:
+        return block, tail, max(4, 1 << (-(-(block + tail) // 1100) - 1).bit_length())
+    return block, tail, max(4, block // 1024)
 
 
-def forward(x: torch.Tensor, fits: Callable[[torch.Tensor], bool], *others: torch.Tensor | None) -> str:
-    """The algorithm of a forward pass: a function of the row length and, for rows too long for one program, of the size of x.
+def forward(x: torch.Tensor, residual: torch.Tensor | None, *vectors: torch.Tensor | None, centred: bool) -> str:
+    """The algorithm of a forward pass: a function of the row length, the dtypes and, for rows too long for one program, of the size of x.
 
-    Up to 2048 columns there are several rows a program, and idle lanes cost little. ``fits`` tells if "split" has room
-    for a row; ``others``: whatever else the kernel reads a row or a vector of.
+    Up to 2048 columns there are several rows a program, and idle lanes cost little. At 32768 columns of fp16 a row alone fills
+    a multiprocessor, and nothing overlaps; shared by programs it takes 1.11 and 1.05 of the floor (LayerNorm, RMSNorm) where one
+    program takes 1.15 and 1.06. With a residual one program takes 1.00.
+
+    Args:
+        x, residual: shape (M, N); ``vectors``: w and b.
+        centred: LayerNorm; else RMSNorm.
     """
     N = x.shape[1]
-    if N > RESIDENT_LIMIT:
-        return long_rows(x, fits(x), *others)
+    if N > RESIDENT_LIMIT or (N == RESIDENT_LIMIT and x.dtype == torch.float16 and residual is None):
+        algorithm = long_rows(x, residual, *vectors, centred=centred)
+        return "resident" if algorithm == "blocked" and N <= RESIDENT_LIMIT else algorithm
     return "resident" if N <= 2048 or N & (N - 1) == 0 else "two tiles"
 
 
@@ -136,6 +148,32 @@ def persistent(N: int) -> Persistent:
     raise AssertionError("unreachable: the table ends at PERSISTENT_LIMIT")
 
 
+def backward(x: torch.Tensor) -> str:
+    """The algorithm of a backward pass: a function of the row length, and of whether the device has room for a long row's programs.
+
+    Rows that begin at any address are read element by element, masked lanes and all. Where a block of a power of two has idle
+    lanes for a quarter of a row or more, two tiles have fewer: 4097 columns take 1.40 and 1.32 of the floor (LayerNorm, RMSNorm)
+    where one block takes 2.23 and 2.14.
+    """
+    N = x.shape[1]
+    if N > PERSISTENT_LIMIT:
+        return "split" if room_for(x, split_backward(N, x.element_size()).chunks) else "columns"
+    block = 1 << (N - 1).bit_length()
+    return "two tiles" if N > 2048 and N % 16 and 3 * block >= 4 * N else "persistent"
+
+
+@functools.cache
+def two_tiles_backward(N: int) -> tuple[int, int, int, int]:
+    """BLOCK, TAIL, num_warps and programs a multiprocessor for a backward pass over rows in two tiles.
+
+    Raises: ValueError if N is below 1 or above PERSISTENT_LIMIT.
+    """
+    if not 1 <= N <= PERSISTENT_LIMIT:
+        raise ValueError(f"a row in two tiles has 1 to {PERSISTENT_LIMIT} columns backward, not {N}; use 'columns'")
+    block, tail, _ = two_tiles(N)
+    return block, tail, max(4, block // 512), 2
+
+
 def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype of mean and rstd for an x of ``dtype``: fp32, never less, and fp64 for fp64."""
     return torch.float64 if dtype == torch.float64 else torch.float32
@@ -153,37 +191,71 @@ def chunks(M: int) -> tuple[int, int]:
     return -(-M // rows), rows
 
 
+def column_sums(N: int) -> tuple[int, int, int]:
+    """Rows and columns of a tile of partial sums, and its warps.
+
+    Few steps count for more than full tiles: a step waits for its loads, and up to 8192 columns there are 132 to 528 rows to add
+    on an H100. Measured there, backward passes as a whole, LayerNorm, against steps of 64 rows: 1.13 of the floor and 1.15 at 256
+    columns, 1.075 and 1.085 at 1024, 1.12 and 1.14 at 2048, 1.14 and 1.17 at 8192; no difference above.
+    """
+    if N > PERSISTENT_LIMIT:
+        return 64, 64, 4
+    return 256, 4 if N <= 512 else 8 if N <= 1024 else 16, 8
+
+
 def lock_group(N: int) -> int:
     """How many buffers share the rows' parts of dw and db, by row length: the Triton tutorial's table."""
     return 256 if N <= 1024 else 128 if N <= 4096 else 96 if N <= 8192 else 64
 
 
 class Split(NamedTuple):
-    """CHUNKS chunks of BLOCK columns a row, one a program of num_warps warps; some programs on each multiprocessor."""
+    """CHUNKS chunks of BLOCK columns a row, one a program of num_warps warps; some programs on each multiprocessor.
+
+    ``full``: every chunk has BLOCK columns, and the kernel is compiled without a column mask.
+    """
 
     chunks: int
     block: int
     num_warps: int
     programs_a_processor: int
+    full: bool = False
 
 
-def split(N: int, itemsize: int, *, add: bool) -> Split:
-    """The launch for rows that are split over programs: a function of N, the bytes of an element and the addition alone, so that
-    a row's bits do not depend on M.
+_MOST_CHUNKS = 64  # of a row, before a chunk takes a multiprocessor for itself: a GPU may have no more multiprocessors than that
+
+
+@functools.cache
+def split(N: int, dtype: torch.dtype, *, centred: bool, add: bool) -> Split:
+    """The launch for rows that are split over programs: a function of N, x's dtype, LayerNorm or RMSNorm, and the addition, and not
+    of M, so that a row's bits do not depend on the batch.
 
     Three rows of a chunk are in registers at once, in x's own dtype, and one in fp32: 16384 columns a multiprocessor in half
     precision, 8192 in fp32, with a residual, or where rows do not begin at multiples of 16 elements (those are read element
-    by element, and the addresses take registers). Measured on an H100, fp16, 4096 to 16384 columns, 4 to 32 warps, 1 to 5 programs a
-    multiprocessor: four programs of 4096 columns are the best up to 128k, and beyond that one of 16384, which has fewer
-    parts to merge.
+    by element, and the addresses take registers). Measured on an H100, fp16, 2048 to 16384 columns, 2 to 32 warps, 1 to 5 programs a
+    multiprocessor: four programs of 4096 columns are the best.
+
+    All programs of the grid have to be on the device at once: the last of four where three fit starts when the others have ended.
+    LayerNorm in bf16, whose conversions take registers, at 65536 columns: 1.16 of the floor with three programs, 1.62 with four.
+
+    A chunk's mask costs an instruction an element: LayerNorm at 262144 columns of fp16 1.54 with it, 1.17 without. In bf16 the
+    compiler orders the instructions worse without it: 1.25, and 1.16 with it, at 65536 columns.
     """
     if N <= 4096:
         block = max(16, 1 << (max(N // 2, 1) - 1).bit_length())
-        return Split(-(-N // block), block, min(max(block // 1024, 1), 4), 4)
-    halves = 2 if itemsize == 2 and N % 16 == 0 and not add else 1
-    if N <= 131072:
-        return Split(-(-N // (2048 * halves)), 2048 * halves, 4, 4)
-    return Split(-(-N // (8192 * halves)), 8192 * halves, 16, 1)
+        return Split(-(-N // block), block, min(max(block // 1024, 1), 4), 4, not centred and N % block == 0)
+    unaligned = N % 16 != 0
+    half = dtype.itemsize == 2 and not unaligned and not add
+    block, num_warps = 4096 if half else 2048, 4
+    if half and dtype == torch.bfloat16:
+        programs = 3 if centred or N % block else 4
+        if N > 131072:  # longer chunks spill: LayerNorm and RMSNorm at 262144 columns 1.38 and 1.22, in chunks of 16384 1.57 and 1.22
+            block, num_warps, programs = (2048, 4, 5) if N <= 262144 else (8192, 16, 1)
+    else:
+        programs = (2 if add else 3) if unaligned else 3 if half and N > 131072 and N % block else 4
+        if _MOST_CHUNKS * block < N:
+            block, num_warps, programs = 4 * block, 16, 1
+    full = N % block == 0 and (not centred or (half and block == 4096 and dtype == torch.float16))
+    return Split(-(-N // block), block, num_warps, programs, full)
 
 
 def room_for(x: torch.Tensor, chunks: int) -> bool:
@@ -203,24 +275,24 @@ def even_groups(M: int, most: int) -> int:
 
 
 GRID_LIMIT = 65535  # programs along the second and third axis of a grid
-# of x: up to this, two launches that read x twice, once from the L2 cache, beat the exchange. Measured on an H100, fp16, rows of
-# 65536 and 262144: they do up to 4 MB and up to 16 MB
-FEW_ROWS_BYTES = 8 << 20
+# of x: up to this, two launches that read x twice, once from the L2 cache, beat the exchange. Measured on an H100, fp16: they do up to
+# 4 MB at 65536 columns; at 8 MB and 262144 columns they take 2.02 and 1.75 of the floor, and the exchange 1.92 and 1.73
+FEW_ROWS_BYTES = 4 << 20
 
 
 def few_rows(N: int) -> tuple[int, int]:
-    """Columns of y a program writes, and its warps. Measured on an H100 at 1 and 16 rows: 1024 to 4096 columns differ by 3 %."""
-    return (1024, 4) if N > 1024 else (max(16, 1 << (N - 1).bit_length()), 1)
+    """Columns of y a program writes, and its warps. Measured on an H100 at 1 and 16 rows: 1024 and 4096 columns are 5 % slower at 16."""
+    return (2048, 4) if N > 2048 else (max(16, 1 << (N - 1).bit_length()), 1)
 
 
-def long_rows(x: torch.Tensor, fits: bool, *others: torch.Tensor | None) -> str:
-    """The algorithm for rows above RESIDENT_LIMIT: "few rows", "split" if there is room for a row's chunks, or "blocked"."""
+def long_rows(x: torch.Tensor, residual: torch.Tensor | None, *vectors: torch.Tensor | None, centred: bool) -> str:
+    """The algorithm for long rows: "few rows", "split" if there is room for a row's chunks, or "blocked"."""
     M, N = x.shape
     small = M <= GRID_LIMIT and M * N * x.element_size() <= FEW_ROWS_BYTES
     # the two give a row the same bits where both lay x out alike over their threads, and so only where all loads are whole vectors
-    if small and x.dtype != torch.float64 and all(_whole_vectors(tensor) for tensor in (x, *others) if tensor is not None):
+    if small and x.dtype != torch.float64 and all(_whole_vectors(tensor) for tensor in (x, residual, *vectors) if tensor is not None):
         return "few rows"
-    return "split" if fits else "blocked"
+    return "split" if room_for(x, split(N, x.dtype, centred=centred, add=residual is not None).chunks) else "blocked"
 
 
 def _whole_vectors(tensor: torch.Tensor) -> bool:

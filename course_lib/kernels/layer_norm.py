@@ -23,7 +23,7 @@ from torch import Tensor
 from course_lib.kernels import launch_table
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.few_rows import few_rows_forward
-from course_lib.kernels.split_row import fits, split_forward
+from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
 
@@ -172,7 +172,7 @@ def _forward(
     w = None if w is None else w.contiguous()
     b = None if b is None else b.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, fits, residual, w, b)
+        algorithm = launch_table.forward(x, residual, w, b, centred=True)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, b, y, None if residual is None else total, mean, rstd, eps)
         return total, y, mean, rstd

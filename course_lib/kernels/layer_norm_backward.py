@@ -1,4 +1,4 @@
-"""LayerNorm backward, five ways to the same gradients.
+"""LayerNorm backward, six ways to the same gradients.
 
 With ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)`` over the columns of a row,
 
@@ -14,6 +14,7 @@ elements of x, dy and dx (3 is the least), and what each design does about the s
 - persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw and
   db in registers until the end. 3 passes plus 16 P N bytes of partial sums, P programs. No locks, the same bits every time.
 - columns, for rows of any length: c1 and c2 by rows in one kernel, then dx and the partial sums by columns. 5 passes.
+- two tiles (two_tiles_backward.py), for rows of up to PERSISTENT_LIMIT columns, far from a power of two and no multiple of 16: persistent. 3 passes.
 - split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to programs. 3 passes.
 
 mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std = 100).
@@ -29,8 +30,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels import launch_table, split_row_backward
+from course_lib.kernels import launch_table, split_row_backward, two_tiles_backward
 from course_lib.kernels.column_sums import column_sums
 
 
@@ -157,12 +159,15 @@ def layer_norm_backward_persistent_kernel(
     ROWS: tl.constexpr,       # rows a tile
     BLOCK: tl.constexpr,      # power of two >= N
     STAGES: tl.constexpr,     # tiles in flight
+    DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and one partial row of dw and db a program.
 
     Program p takes tiles p, p + P, p + 2 P, ... so its partial sums depend on P and the launch table, on no timing.
     Bytes: reads x and dy, writes dx (3 M N), and 8 P N of partial sums.
     """
+    if DEPENDENT:
+        gdc_launch_dependents()
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
@@ -281,7 +286,7 @@ def layer_norm_backward_columns_kernel(
     tl.store(db_partial_ptr + offsets, tl.sum(db, axis=0), mask=cols < N)
 
 
-ALGORITHMS = ("auto", "persistent", "split", "two-stage", "locked", "columns")
+ALGORITHMS = ("auto", "persistent", "two tiles", "split", "two-stage", "locked", "columns")
 
 
 def layer_norm_backward(
@@ -295,7 +300,7 @@ def layer_norm_backward(
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
         bias_dtype: of db; None takes w's dtype, or x's without w.
-        algorithm: one of ALGORITHMS; "auto" is "persistent" up to PERSISTENT_LIMIT columns and "split" above.
+        algorithm: one of ALGORITHMS; "auto" is what launch_table.backward says.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and ``bias_dtype``.
 
@@ -310,10 +315,11 @@ def layer_norm_backward(
     if M == 0:
         return dx, torch.zeros(N, dtype=w_dtype, device=x.device), torch.zeros(N, dtype=b_dtype, device=x.device)
     if algorithm == "auto":
-        algorithm = "persistent" if N <= launch_table.PERSISTENT_LIMIT else "split" if split_row_backward.fits(x) else "columns"
+        algorithm = launch_table.backward(x)
     run = {
         "persistent": _persistent,
         "split": split_row_backward.split_backward,
+        "two tiles": two_tiles_backward.two_tiles_backward,
         "two-stage": _two_stage,
         "locked": _locked,
         "columns": _columns,
@@ -338,7 +344,8 @@ def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Ten
     dw_partial, db_partial = _partials(programs, N, x)
     layer_norm_backward_persistent_kernel[(programs,)](
         dy, x, x if w is None else w, mean, rstd, dx, dw_partial, db_partial, *_strides(dy, x), dx.stride(0), M, N,
-        HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages, num_warps=launch.num_warps,
+        HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
+        DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial, db_partial
 

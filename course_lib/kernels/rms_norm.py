@@ -21,7 +21,7 @@ from torch import Tensor
 
 from course_lib.kernels import launch_table
 from course_lib.kernels.few_rows import few_rows_forward
-from course_lib.kernels.split_row import fits, split_forward
+from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
 
@@ -145,7 +145,7 @@ def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, a
         return total, y, rstd
     w = None if w is None else w.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, fits, residual, w)
+        algorithm = launch_table.forward(x, residual, w, centred=False)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, None, y, None if residual is None else total, None, rstd, eps)
         return total, y, rstd

@@ -1,11 +1,12 @@
-"""RMSNorm backward, four ways to the same gradients.
+"""RMSNorm backward, five ways to the same gradients.
 
 With ``xhat = x * rstd``, ``wdy = w * dy`` and ``c1 = mean(xhat * wdy)`` over the columns of a row,
 
     dx = (wdy - xhat * c1) * rstd        dw = sum over rows of dy * xhat
 
 LayerNorm's backward pass without the mean: no c2 and no db, everything else as in layer_norm_backward.py, where the designs
-are described. Passes over M N elements: two-stage 5, persistent and split 3 plus 8 P N bytes of partial sums, columns 5.
+are described. Passes over M N elements: two-stage 5; persistent, two tiles and split 3 plus 8 P N
+bytes of partial sums; columns 5.
 
 Sources: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; derived in lesson 02.
 """
@@ -16,8 +17,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels import launch_table, split_row_backward
+from course_lib.kernels import launch_table, split_row_backward, two_tiles_backward
 from course_lib.kernels.column_sums import column_sums
 
 
@@ -87,12 +89,15 @@ def rms_norm_backward_persistent_kernel(
     ROWS: tl.constexpr,       # rows a tile
     BLOCK: tl.constexpr,      # power of two >= N
     STAGES: tl.constexpr,     # tiles in flight
+    DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and one partial row of dw a program.
 
     Program p takes tiles p, p + P, p + 2 P, ... so its partial sums depend on P and the launch table, on no timing.
     Bytes: reads x and dy, writes dx (3 M N), and 4 P N of partial sums.
     """
+    if DEPENDENT:
+        gdc_launch_dependents()
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
@@ -197,7 +202,7 @@ def rms_norm_backward_columns_kernel(
     tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
 
 
-ALGORITHMS = ("auto", "persistent", "split", "two-stage", "columns")
+ALGORITHMS = ("auto", "persistent", "two tiles", "split", "two-stage", "columns")
 
 
 def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, algorithm: str = "auto") -> tuple[Tensor, Tensor]:
@@ -207,7 +212,7 @@ def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, 
         dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, an expanded dy's zeros included.
         w: shape (N,), or None for all ones.
         rstd: shape (M,), as the forward pass saved it: fp32, or fp64 for an fp64 x.
-        algorithm: one of ALGORITHMS; "auto" is "persistent" up to PERSISTENT_LIMIT columns and "split" above.
+        algorithm: one of ALGORITHMS; "auto" is what launch_table.backward says.
 
     Returns: dx of x's shape and dtype, contiguous; dw, shape (N,), in w's dtype (x's without w).
 
@@ -221,8 +226,8 @@ def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, 
     if M == 0:
         return dx, torch.zeros(N, dtype=w_dtype, device=x.device)
     if algorithm == "auto":
-        algorithm = "persistent" if N <= launch_table.PERSISTENT_LIMIT else "split" if split_row_backward.fits(x) else "columns"
-    run = {"persistent": _persistent, "split": _split, "two-stage": _two_stage, "columns": _columns}[algorithm]
+        algorithm = launch_table.backward(x)
+    run = {"persistent": _persistent, "two tiles": _two_tiles, "split": _split, "two-stage": _two_stage, "columns": _columns}[algorithm]
     dw_partial = run(dy, x, None if w is None else w.contiguous(), rstd, dx)
     return dx, column_sums(dw_partial, None, w_dtype)[0]
 
@@ -242,9 +247,14 @@ def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tenso
     dw_partial = _partial(programs, N, x)
     rms_norm_backward_persistent_kernel[(programs,)](
         dy, x, x if w is None else w, rstd, dx, dw_partial, *_strides(dy, x), dx.stride(0), M, N,
-        HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages, num_warps=launch.num_warps,
+        HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
+        DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial
+
+
+def _two_tiles(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:
+    return two_tiles_backward.two_tiles_backward(dy, x, w, None, rstd, dx)[0]
 
 
 def _split(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:

@@ -35,9 +35,11 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_wait
 
 from course_lib.interpreter import schedule
 from course_lib.kernels import launch_table
+from course_lib.kernels.zeroed_words import zeroed_words
 
 _MAX_STEPS = 10_000  # of an interleaved program in CPU mode, which takes a few dozen a row
 
@@ -97,13 +99,16 @@ def split_row_forward_kernel(
     CHUNKS_2: tl.constexpr,   # the power of two >= CHUNKS
     COPIES: tl.constexpr,     # COPIES * CHUNKS_2 >= the threads of a program
     BLOCK: tl.constexpr,      # columns of a chunk
-    FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK. LayerNorm goes without: 1.12 with a mask, 1.36 without at 262144
+    DEPENDENT: tl.constexpr,  # started before the words are 0
+    FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. ``words_ptr`` holds M * CHUNKS words, ``ticket_ptr`` one: all 0.
 
     Each thread reads its own copy of the words: COPIES rows of them make one lane a thread. Then the sum that ends the wait
     has looked at every copy, and no thread goes on with a word that only its neighbour has seen.
     """
+    if DEPENDENT:
+        gdc_wait()
     ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed").to(tl.int32)
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
@@ -186,11 +191,6 @@ def split_row_forward_kernel(
         x_now = x_after
 
 
-def fits(x: Tensor) -> bool:
-    """True if the device has room for all chunks of a row of ``x`` at once, and a word for its statistics: they are fp32."""
-    return launch_table.room_for(x, launch_table.split(x.shape[1], x.element_size(), add=False).chunks)
-
-
 def split_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
@@ -207,9 +207,9 @@ def split_forward(
     Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
     """
     M, N = x.shape
-    launch = launch_table.split(N, x.element_size(), add=residual is not None)
-    refuse_unless_it_fits(x, launch.chunks, fits(x))
-    words = torch.zeros(2 + M * launch.chunks, dtype=torch.int64, device=x.device)  # the first is the ticket counter, the second unused
+    launch = launch_table.split(N, x.dtype, centred=mean is not None, add=residual is not None)
+    refuse_unless_it_fits(x, launch.chunks)
+    words, dependent = zeroed_words(2 + M * launch.chunks, x.device)  # the first is the ticket counter, the second unused
     groups = launch_table.even_groups(M, launch.programs_a_processor * launch_table.processors(x.device) // launch.chunks)
     added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
     arguments = (
@@ -220,11 +220,11 @@ def split_forward(
     constexprs = {
         "CENTRED": mean is not None, "HAS_W": w is not None, "HAS_B": b is not None, "ADD": residual is not None,
         "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2, "COPIES": launch_table.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
-        "FULL": mean is None and launch.chunks * launch.block == N,
+        "DEPENDENT": dependent, "FULL": launch.full,
     }  # fmt: skip
     grid = (groups * launch.chunks,)
     if x.device.type == "cuda":
-        split_row_forward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps)
+        split_row_forward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, launch_pdl=dependent)
     else:
         # the stock interpreter runs one program to its end before the next: the first would wait for the second forever
         schedule.run(
@@ -232,11 +232,11 @@ def split_forward(
         )
 
 
-def refuse_unless_it_fits(x: Tensor, chunks: int, there_is_room: bool) -> None:
-    """Raises: ValueError if x is fp64 or there is no room for ``chunks`` programs."""
+def refuse_unless_it_fits(x: Tensor, chunks: int) -> None:
+    """Raises: ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
     if x.dtype == torch.float64:
         raise ValueError("split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward")
-    if not there_is_room:
+    if not launch_table.room_for(x, chunks):
         raise ValueError(
             f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; use 'blocked', or 'columns' backward"
         )

@@ -23,10 +23,13 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.interpreter import schedule
 from course_lib.kernels import launch_table
+from course_lib.kernels.joint_reductions import add_first_keep_rest, add_pairs
 from course_lib.kernels.split_row import refuse_unless_it_fits
+from course_lib.kernels.zeroed_words import zeroed_words
 
 _MAX_STEPS = 10_000  # of an interleaved program in CPU mode, which takes a few dozen a row
 
@@ -48,11 +51,23 @@ def row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.constexpr):
         wdy *= w.to(tl.float32)
     if CENTRED:
         x -= mean
-    products = tl.sum(x * wdy, axis=0) * rstd
     if CENTRED:
-        return products, tl.sum(wdy, axis=0)
+        products, total = tl.reduce((x * wdy, wdy), 0, add_pairs)
+        return products * rstd, total
     else:
+        products = tl.sum(x * wdy, axis=0) * rstd
         return products, products
+
+
+@triton.jit
+def looked_up(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
+    """How many words are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which count only if none is."""
+    missing = tl.sum((words == 0).to(tl.int32), axis=1)
+    c1 = tl.sum(tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
+    c2 = c1
+    if CENTRED:
+        c2 = tl.sum(tl.where(chunks < CHUNKS, (words >> 32).to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
+    return tl.reduce((missing, c1, c2), 0, add_first_keep_rest)
 
 
 @triton.jit(do_not_specialize=["M", "groups"])
@@ -66,11 +81,15 @@ def split_row_backward_kernel(
     CHUNKS_2: tl.constexpr,   # the power of two >= CHUNKS
     COPIES: tl.constexpr,     # COPIES * CHUNKS_2 >= the threads of a program: split_row.py says why
     BLOCK: tl.constexpr,      # columns a program owns
+    DEPENDENT: tl.constexpr,  # started before the words are 0, and the next kernel may start before this one ends
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
     ``words_ptr`` holds M * CHUNKS words, ``ticket_ptr`` one: all 0 at the start.
     """
+    if DEPENDENT:
+        gdc_wait()
+        gdc_launch_dependents()
     ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")  # 64 bits, and so is all that follows from it: with 32 bits it is 5 % slower
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
@@ -121,19 +140,15 @@ def split_row_backward_kernel(
         first, second = row_sums(x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W)
         if after < M:
             tl.atomic_xchg(words_ptr + after * CHUNKS + chunk, packed_sums(first, second), sem="relaxed")
-        missing = tl.sum(tl.sum((words == 0).to(tl.int32), axis=1), axis=0)
+        missing, c1, c2 = looked_up(words, chunks, N, CHUNKS, CENTRED)
         while missing > 0:
             words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
-            missing = tl.sum(tl.sum((words == 0).to(tl.int32), axis=1), axis=0)
-        firsts = tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0)
-        c1 = tl.max(tl.sum(firsts, axis=1), axis=0) / N  # all copies are equal
+            missing, c1, c2 = looked_up(words, chunks, N, CHUNKS, CENTRED)
         dy = dy_now.to(tl.float32)
         wdy = dy
         if HAS_W:
             wdy = dy * w.to(tl.float32)
         if CENTRED:
-            seconds = tl.where(chunks < CHUNKS, (words >> 32).to(tl.int32).to(tl.float32, bitcast=True), 0.0)
-            c2 = tl.max(tl.sum(seconds, axis=1), axis=0) / N
             xhat = (x_now.to(tl.float32) - mean) * rstd
             dx = (wdy - (xhat * c1 + c2)) * rstd
         else:
@@ -153,11 +168,6 @@ def split_row_backward_kernel(
         tl.store(db_partial_ptr + partial, db, mask=mask)
 
 
-def fits(x: Tensor) -> bool:
-    """True if the device has room for a whole group of programs at once, and a word for its sums: they are fp32."""
-    return launch_table.room_for(x, launch_table.split_backward(x.shape[1], x.element_size()).chunks)
-
-
 def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor | None]:
     """Fill ``dx``, and return the partial sums of dw and, for LayerNorm (``mean`` given), of db, one row a group.
 
@@ -172,11 +182,11 @@ def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None,
     M, N = x.shape
     centred = mean is not None
     launch = launch_table.split_backward(N, x.element_size())
-    refuse_unless_it_fits(x, launch.chunks, fits(x))
+    refuse_unless_it_fits(x, launch.chunks)
     groups = launch_table.even_groups(M, launch.programs_a_processor * launch_table.processors(x.device) // launch.chunks)
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
-    words = torch.zeros(2 + M * launch.chunks, dtype=torch.int64, device=x.device)  # the first is the ticket counter, the second unused
+    words, dependent = zeroed_words(2 + M * launch.chunks, x.device)  # the first is the ticket counter, the second unused
     arguments = (
         dy, x, x if w is None else w, mean if centred else rstd, rstd, dx, dw_partial, db_partial if centred else dw_partial, words[2:], words,
         launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1), dx.stride(0), M, N, groups,
@@ -184,11 +194,11 @@ def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None,
     chunks_2 = triton.next_power_of_2(launch.chunks)
     constexprs = {
         "CENTRED": centred, "HAS_W": w is not None, "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2,
-        "COPIES": launch_table.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
+        "COPIES": launch_table.copies(chunks_2, launch.num_warps), "BLOCK": launch.block, "DEPENDENT": dependent,
     }  # fmt: skip
     grid = (groups * launch.chunks,)
     if x.device.type == "cuda":
-        split_row_backward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps)
+        split_row_backward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **({"launch_pdl": True} if dependent else {}))
     else:  # the stock interpreter would let the first program wait forever for the second
         schedule.run(
             split_row_backward_kernel, grid, *arguments, resident=launch.chunks, max_steps=_MAX_STEPS * M * launch.chunks, **constexprs
