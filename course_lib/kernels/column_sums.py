@@ -65,6 +65,6 @@ def column_sums(
     column_sums_kernel[(triton.cdiv(N, block_n),)](
         first, first if second is None else second, total, total if other is None else other, P, N,
         HAS_SECOND=second is not None, BLOCK_P=block_p, BLOCK_N=block_n, DEPENDENT=dependent, num_warps=num_warps,
-        **({"launch_pdl": True} if dependent else {}),
+        **launch_table.launched_early(dependent),
     )  # fmt: skip
     return total, other

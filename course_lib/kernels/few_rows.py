@@ -146,5 +146,5 @@ def few_rows_forward(
         launch_table.row_stride(source), source.stride(1), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
         COPIES=launch_table.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part, EARLY=total is None, DEPENDENT=dependent,
-        num_warps=num_warps, **({"launch_pdl": True} if dependent else {}),
+        num_warps=num_warps, **launch_table.launched_early(dependent),
     )  # fmt: skip

@@ -230,9 +230,9 @@ def split(N: int, dtype: torch.dtype, *, centred: bool, add: bool) -> Split:
     of M, so that a row's bits do not depend on the batch.
 
     Three rows of a chunk are in registers at once, in x's own dtype, and one in fp32: 16384 columns a multiprocessor in half
-    precision, 8192 in fp32, with a residual, or where rows do not begin at multiples of 16 elements (those are read element
-    by element, and the addresses take registers). Measured on an H100, fp16, 2048 to 16384 columns, 2 to 32 warps, 1 to 5 programs a
-    multiprocessor: four programs of 4096 columns are the best.
+    precision, 12288 with a residual, 8192 in fp32 or where rows do not begin at multiples of 16 elements (those are read element
+    by element, and the addresses take registers). Measured on an H100, fp16, 2048 to 16384 columns, 2 to 32 warps, 1 to 6 programs a
+    multiprocessor: four programs of 4096 columns are the best, and three with a residual.
 
     All programs of the grid have to be on the device at once: the last of four where three fit starts when the others have ended.
     LayerNorm in bf16, whose conversions take registers, at 65536 columns: 1.16 of the floor with three programs, 1.62 with four.
@@ -244,18 +244,23 @@ def split(N: int, dtype: torch.dtype, *, centred: bool, add: bool) -> Split:
         block = max(16, 1 << (max(N // 2, 1) - 1).bit_length())
         return Split(-(-N // block), block, min(max(block // 1024, 1), 4), 4, not centred and N % block == 0)
     unaligned = N % 16 != 0
-    half = dtype.itemsize == 2 and not unaligned and not add
-    block, num_warps = 4096 if half else 2048, 4
-    if half and dtype == torch.bfloat16:
-        programs = 3 if centred or N % block else 4
-        if N > 131072:  # longer chunks spill: LayerNorm and RMSNorm at 262144 columns 1.38 and 1.22, in chunks of 16384 1.57 and 1.22
-            block, num_warps, programs = (2048, 4, 5) if N <= 262144 else (8192, 16, 1)
-    else:
-        programs = (2 if add else 3) if unaligned else 3 if half and N > 131072 and N % block else 4
-        if _MOST_CHUNKS * block < N:
-            block, num_warps, programs = 4 * block, 16, 1
-    full = N % block == 0 and (not centred or (half and block == 4096 and dtype == torch.float16))
-    return Split(-(-N // block), block, num_warps, programs, full)
+    half = dtype.itemsize == 2 and not unaligned
+    block, num_warps, programs = 4096 if half else 2048, 4, 4
+    last = 4 * block  # the chunk of a row with more than _MOST_CHUNKS of the others; one program a multiprocessor
+    if half and add:
+        programs, last = 3, 8192
+    elif half and dtype == torch.bfloat16:
+        programs, last = 3 if centred or N % block else 4, 8192
+        if 131072 < N <= 262144:  # LayerNorm and RMSNorm at 262144 columns 1.38 and 1.22; longer chunks spill, and take 1.57 and 1.22
+            return Split(-(-N // 2048), 2048, 4, 5, not centred and N % 2048 == 0)
+    elif unaligned:
+        programs = 2 if add else 3
+    elif half and N > 131072 and N % block:
+        programs = 3
+    if _MOST_CHUNKS * block < N:
+        block, num_warps, programs = last, 16, 1
+    without_mask = not centred or (half and block == 4096 and (add or dtype == torch.float16))
+    return Split(-(-N // block), block, num_warps, programs, without_mask and N % block == 0)
 
 
 def room_for(x: torch.Tensor, chunks: int) -> bool:
@@ -317,6 +322,11 @@ def refuse_unlike(x: torch.Tensor, residual: torch.Tensor) -> None:
 def has_dependent_launch(device: torch.device) -> bool:
     """True if a kernel can start before the one ahead of it has ended: NVIDIA GPUs of compute capability 9 and more."""
     return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device) >= (9, 0)
+
+
+def launched_early(dependent: bool) -> dict[str, bool]:
+    """The option that starts a kernel before the one ahead of it has ended; the interpreter does not know it."""
+    return {"launch_pdl": True} if dependent else {}
 
 
 def split_backward(N: int, itemsize: int) -> Split:

@@ -224,7 +224,7 @@ def split_forward(
     }  # fmt: skip
     grid = (groups * launch.chunks,)
     if x.device.type == "cuda":
-        split_row_forward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, launch_pdl=dependent)
+        split_row_forward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **launch_table.launched_early(dependent))
     else:
         # the stock interpreter runs one program to its end before the next: the first would wait for the second forever
         schedule.run(

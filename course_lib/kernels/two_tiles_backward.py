@@ -21,7 +21,6 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
 from course_lib.kernels import launch_table
-from course_lib.kernels.joint_reductions import add_pairs
 
 
 # w begins at a multiple of 16 bytes and x's rows do not: two_tiles.py says why the compiler is not told
@@ -73,17 +72,14 @@ def two_tiles_backward_kernel(
         if HAS_W:
             wdy = dy * w.to(ACC)
             tail_wdy = tail_dy * tail_w.to(ACC)
+        c1 = (tl.sum(xhat * wdy, axis=0) + tl.sum(tail_xhat * tail_wdy, axis=0)) / N
         if CENTRED:
-            c1, c2 = tl.reduce((xhat * wdy, wdy), 0, add_pairs)
-            tail_c1, tail_c2 = tl.reduce((tail_xhat * tail_wdy, tail_wdy), 0, add_pairs)
-            c1 = (c1 + tail_c1) / N
-            c2 = (c2 + tail_c2) / N
+            c2 = (tl.sum(wdy, axis=0) + tl.sum(tail_wdy, axis=0)) / N
             dx = (wdy - (xhat * c1 + c2)) * rstd
             tail_dx = (tail_wdy - (tail_xhat * c1 + c2)) * rstd
             db += dy
             tail_db += tail_dy
         else:
-            c1 = (tl.sum(xhat * wdy, axis=0) + tl.sum(tail_xhat * tail_wdy, axis=0)) / N
             dx = (wdy - xhat * c1) * rstd
             tail_dx = (tail_wdy - tail_xhat * c1) * rstd
         target = dx_ptr + row * stride_dx_row
