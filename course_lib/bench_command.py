@@ -19,12 +19,15 @@ KINDS = {
     "statistics": "mean and variance alone, by lesson 05's algorithms",
     "host": "what an eager call costs the host",
     "training": "a transformer's training steps",
+    "counters": "the hardware's counters of the course's kernels, by Nsight Compute",
 }
+_DRAWN = tuple(name for name in KINDS if name != "counters")  # a table of reasons, not of quantities to compare
 _SELECTS = {  # which of the options a kind has
     "forward": ("columns", "dtype", "providers"),
     "backward": ("columns", "dtype", "providers"),
     "long_rows": ("columns", "dtype", "providers"),
     "host": ("dtype", "providers"),
+    "counters": ("dtype",),
 }
 
 
@@ -58,6 +61,8 @@ def run(
             raise CourseError(
                 f"`course bench {kind}` has no --{name}. These have: {', '.join(k for k in _SELECTS if name in _SELECTS[k])}."
             )
+    if plot is not None and kind not in (*_DRAWN, "all"):
+        raise CourseError(f"`course bench {kind}` prints a table and has no picture; leave --plot out.")
     _ = course_lib.MODE  # chooses GPU or interpreter now: the measuring modules import PyTorch, and that can import Triton
     for name in KINDS if kind == "all" else (kind,):
         module = importlib.import_module(f"course_lib.bench.{name}")
@@ -65,11 +70,17 @@ def run(
         if stored and kind == "all" and not measurement.is_stored(name):
             yield f"{name}: not measured yet. `course bench {name}` on a GPU takes it."
             continue
-        taken = _recalled(name, **selection) if stored else module.measure(**selection)
+        try:
+            taken = _recalled(name, **selection) if stored else module.measure(**selection)
+        except CourseError as error:
+            if kind != "all" or name != "counters":  # the profiler is no part of PyTorch, and the others are measured without it
+                raise
+            yield f"{name}: {error}"
+            continue
         if not stored:
             yield f"saved to {paths.shown(taken.save())}"
         yield module.table(taken)
-        if plot is not None:
+        if plot is not None and name in _DRAWN:
             yield f"drawn into {_draw(name, taken, plot if kind != 'all' else plot.with_stem(f'{plot.stem}-{name}'))}"
 
 

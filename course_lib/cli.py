@@ -162,7 +162,9 @@ def doctor() -> int:
 
 @app.command()
 def bench(
-    kind: Annotated[str, typer.Argument(help="forward, backward, long_rows, statistics, host, training, or all.", metavar="KIND")] = "all",
+    kind: Annotated[
+        str, typer.Argument(help="forward, backward, long_rows, statistics, host, training, counters, or all.", metavar="KIND")
+    ] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")] = None,
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,

@@ -1,0 +1,175 @@
+"""The hardware's own counters of the course's kernels, read by Nsight Compute: what limits a kernel that is not at the floor.
+
+    python -m course_lib.bench.counters        measures on this machine's GPU, saves, prints a table
+
+Time says that a kernel is slow, counters say at what it waits: bytes that memory really moved, the share of its bandwidth,
+how many warps were resident, how busy the pipe between registers and L1 cache was, and what the warps stood still for. Nsight
+Compute runs each kernel several times, with empty caches and by itself, so its times are not those of the other measurements.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+
+import torch
+
+from course_lib.bench import measurement, operations
+from course_lib.bench.grid import Shape
+from course_lib.bench.measurement import Measurement
+from course_lib.bench.operations import DTYPES, OPERATIONS
+from course_lib.bench.providers import PROVIDERS
+from course_lib.errors import CourseError
+
+KIND = "counters"
+_MODULE = "course_lib.bench.counters"  # the name that a process started by itself knows it by
+METHOD = "Nsight Compute, one call of each kernel by itself with empty caches, the GPU's clocks left alone"
+_FORWARD, _BACKWARD = ("layer_norm", "rms_norm"), ("layer_norm_backward", "rms_norm_backward")
+# where the kernels are above the floor, and one shape where they are at it, to compare with
+CASES = [
+    *((op, Shape(M, N)) for M, N in ((8192, 4096), (8192, 4095), (8192, 4097), (1024, 32768), (1024, 65536)) for op in _FORWARD),
+    *((op, Shape(M, 262144)) for M in (256, 16, 1) for op in _FORWARD),
+    *((op, Shape(M, N)) for M, N in ((8192, 4096), (8192, 4097), (2048, 16384), (256, 262144)) for op in _BACKWARD),
+]
+_STALLS = (
+    "long_scoreboard", "short_scoreboard", "barrier", "lg_throttle", "mio_throttle", "math_pipe_throttle", "membar", "wait", "drain",
+    "not_selected", "sleeping",
+)  # fmt: skip
+_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+_COUNTERS = {
+    "us": "gpu__time_duration.sum",
+    "read_mb": "dram__bytes_read.sum",
+    "written_mb": "dram__bytes_write.sum",
+    "dram_percent": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "lsu_percent": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+    "issue_percent": "smsp__issue_active.avg.pct_of_peak_sustained_active",
+    "occupancy_percent": "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "registers": "launch__registers_per_thread",
+    "local_loads": "smsp__inst_executed_op_local_ld.sum",
+}
+_UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "byte": 1e-6, "Kbyte": 1e-3, "Mbyte": 1.0, "Gbyte": 1e3}
+_UNITS |= {"nsecond": 1e-3, "usecond": 1.0, "msecond": 1e3}  # as older versions of the profiler write them
+_MARK = "spin_kernel"  # of torch.cuda._sleep, launched between two calls
+_SECONDS = 900
+
+
+class NoProfiler(CourseError):
+    """Nsight Compute is not there, or may not read counters."""
+
+
+def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> Measurement:
+    """The counters of every kernel that one call of the course's own functions launches, for each case.
+
+    Args:
+        cases: an operation's name and a shape.
+        dtype: "fp16", "bf16" or "fp32".
+
+    Returns: rows with op, provider, M, N, dtype, kernel, the names of the table's columns, and ``stalls``: by reason, how many warps
+    stood still for it, on average, whenever one went on.
+
+    Raises: CourseError without a GPU or for an unknown dtype or operation; NoProfiler.
+    """
+    cases = list(cases)
+    for op, _ in cases:
+        if op not in OPERATIONS:
+            raise CourseError(f"there is no operation {op!r} to measure. There are: {', '.join(OPERATIONS)}.")
+    if dtype not in DTYPES:
+        raise CourseError(f"there is no dtype {dtype!r} to measure. There are: {', '.join(DTYPES)}.")
+    result = measurement.new(KIND if dtype == "fp16" else f"{KIND}_{dtype}", METHOD)
+    ncu = shutil.which("ncu")
+    if ncu is None:
+        raise NoProfiler("reading counters needs Nsight Compute, and there is no `ncu` on the PATH. It comes with the CUDA toolkit.")
+    metrics = ",".join([*_COUNTERS.values(), *map(_STALL.format, _STALLS)])
+    job = json.dumps([[op, shape.M, shape.N, dtype] for op, shape in cases])
+    command = [ncu, "--clock-control", "none", "--profile-from-start", "off", "--metrics", metrics, "--csv", "--page", "raw"]
+    try:
+        run = subprocess.run([*command, sys.executable, "-m", _MODULE, job], capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired as late:
+        raise NoProfiler(f"`ncu` took longer than {_SECONDS} seconds.") from late
+    found = list(parsed(run.stdout))
+    if run.returncode or len(found) != len(cases):
+        told = "\n".join((run.stdout[-500:] + run.stderr[-1500:]).strip().splitlines()[-6:])
+        hint = " Reading counters may need the administrator's permission." if "ERR_NVGPUCTRPERM" in run.stdout + run.stderr else ""
+        raise NoProfiler(f"`ncu` ended with exit code {run.returncode}, after {len(found)} of {len(cases)} cases.{hint} It said:\n{told}")
+    for (op, shape), kernels in zip(cases, found, strict=True):
+        for kernel in kernels:
+            result.rows.append({"op": op, "provider": "ours", "M": shape.M, "N": shape.N, "dtype": dtype} | kernel)
+    return result
+
+
+def parsed(text: str) -> Iterator[list[dict]]:
+    """The kernels of each call, from what ``ncu --csv --page raw`` prints; a marker kernel precedes each call's.
+
+    Raises: KeyError if a counter is missing, or has a unit that is not known here.
+    """
+    start = text.find('"ID"')
+    if start < 0:
+        return
+    lines = csv.DictReader(io.StringIO(text[start:]))
+    units = next(lines, None)
+    kernels: list[dict] | None = None
+    for line in lines:
+        if _MARK in line["Kernel Name"]:
+            if kernels is not None:
+                yield kernels
+            kernels = []
+        elif kernels is not None:
+            kernels.append(_row(line, units))
+    if kernels is not None:
+        yield kernels
+
+
+def _row(line: dict[str, str], units: dict[str, str]) -> dict:
+    def number(counter: str) -> float:
+        return float(line[counter].replace(",", "") or 0)
+
+    row: dict = {"kernel": line["Kernel Name"]}
+    for name, counter in _COUNTERS.items():
+        scale = _UNITS[units[counter]] if name == "us" or name.endswith("_mb") else 1.0
+        row[name] = round(number(counter) * scale, 1)
+    stalls = {reason: round(number(_STALL.format(reason)), 1) for reason in _STALLS}
+    return row | {"stalls": dict(sorted(stalls.items(), key=lambda item: -item[1]))}
+
+
+def table(result: Measurement) -> str:
+    """One line a kernel."""
+    lines = [f"{result.device}, {result.date}: {result.method}"]
+    lines.append(
+        f"{'op':20}{'M x N':>15}  {'kernel':40}{'us':>7}{'read MB':>9}{'written':>9}{'memory %':>9}{'LSU %':>7}{'issue %':>8}"
+        f"{'warps %':>8}{'regs':>6}  warps that wait, by reason"
+    )
+    for row in result.rows:
+        waits = ", ".join(f"{reason} {count:g}" for reason, count in list(row["stalls"].items())[:3])
+        lines.append(
+            f"{row['op']:20}{'{M} x {N}'.format(**row):>15}  {row['kernel'][:39]:40}{row['us']:>7.1f}{row['read_mb']:>9.1f}"
+            f"{row['written_mb']:>9.1f}{row['dram_percent']:>9.0f}{row['lsu_percent']:>7.0f}{row['issue_percent']:>8.0f}"
+            f"{row['occupancy_percent']:>8.0f}{row['registers']:>6.0f}  {waits}"
+        )
+    return "\n".join(lines)
+
+
+def _profiled(job: list) -> None:
+    """The child: every call once to compile, then once more for the profiler, behind a marker kernel."""
+    prepare = PROVIDERS["ours"].load().prepare
+    for op, M, N, dtype in job:
+        values = operations.make(M, N, DTYPES[dtype], "cuda", 1, [OPERATIONS[op]])[0]
+        call = prepare[op](values)
+        call()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+        torch.cuda._sleep(1000)
+        call()
+        torch.cuda.synchronize()
+        torch.cuda.profiler.stop()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        _profiled(json.loads(sys.argv[1]))
+    else:
+        measurement.as_script(measure, table)
