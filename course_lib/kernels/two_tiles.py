@@ -42,7 +42,7 @@ def weights(w_ptr, b_ptr, cols, tail_cols, mask, HAS_W: tl.constexpr, HAS_B: tl.
     return w, tail_w, b, tail_b
 
 
-def _two_tiles_forward(
+def two_tiles_kernel(
     x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements; y and total have unit column stride
     N, eps,
@@ -97,9 +97,9 @@ def _two_tiles_forward(
     tl.store(y_ptr + row * stride_y_row + tail_cols, tail_y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
 
 
-two_tiles_forward_kernel = triton.jit(_two_tiles_forward)
+two_tiles_forward_kernel = triton.jit(two_tiles_kernel)
 # the same for rows that begin at any address: w and b are then loaded in the layout of x
-unaligned_two_tiles_forward_kernel = triton.jit(_two_tiles_forward, do_not_specialize_on_alignment=["w_ptr", "b_ptr"])
+unaligned_two_tiles_forward_kernel = triton.jit(two_tiles_kernel, do_not_specialize_on_alignment=["w_ptr", "b_ptr"])
 
 
 def variant(N: int, num_warps: int) -> tuple:
