@@ -200,7 +200,7 @@ def column_sums(N: int) -> tuple[int, int, int]:
     more of them share one, the fewer partial rows there are: 66 at 16384 columns, 4 at 262144.
     """
     if N > PERSISTENT_LIMIT:
-        rows = max(4, (1 << 20) >> (N - 1).bit_length())
+        rows = 64 if N <= 32768 else max(4, (1 << 20) >> (N - 1).bit_length())
         return rows, 4096 // rows, 4
     return 256, 4 if N <= 512 else 8 if N <= 1024 else 16, 8
 
