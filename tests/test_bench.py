@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import course_lib
 from course_lib import bench_command, paths, reference
-from course_lib.bench import backward, forward, goals, grid, host, long_rows, measurement, operations, providers, tables, timing
+from course_lib.bench import backward, counters, forward, goals, grid, host, long_rows, measurement, operations, providers, tables, timing
 from course_lib.bench.grid import Shape
 from course_lib.bench.operations import OPERATIONS, WrongValues
 from course_lib.bench.providers import PROVIDERS, Functions, Provider, Refused
@@ -429,7 +429,7 @@ def test_a_cell_without_a_time_says_which_kind_of_nothing_it_is():
     assert any(line.startswith("apex, error: broken") for line in lines)
 
 
-@pytest.mark.parametrize("kind", ["forward", "backward", "long_rows", "statistics", "training"])
+@pytest.mark.parametrize("kind", ["forward", "backward", "long_rows", "statistics", "training", "counters"])
 def test_stored_measurements_of_before_are_read_and_shown(kind):
     (text,) = bench_command.run(kind, stored=True)
     assert text.startswith(measurement.stored(kind).label())
@@ -458,10 +458,80 @@ def test_stored_can_be_narrowed_to_columns_and_providers(no_gpu):
     assert "1024" in text and "256" not in text and "torch" not in text and "apex" not in text
 
 
+CSV = """==PROF== Connected to process 1
+"ID","Kernel Name","gpu__time_duration.sum","dram__bytes_read.sum","dram__bytes_write.sum",{rest}
+"","","us","Mbyte","Kbyte",{units}
+"0","void at::cuda::spin_kernel(long)","1","0","0",{zeros}
+"1","layer_norm_kernel","1,500.5","67.1","2,048",{ones}
+"2","column_sums_kernel","2","1","1",{ones}
+"3","void at::cuda::spin_kernel(long)","1","0","0",{zeros}
+"""
+
+
+def profiled() -> str:
+    rest = [name for name in (*counters._COUNTERS.values(), *map(counters._STALL.format, counters._STALLS)) if name not in CSV]
+    line = ",".join
+    return CSV.format(
+        rest=line(f'"{name}"' for name in rest), units=line('"%"' for _ in rest), zeros=line('"0"' for _ in rest),
+        ones=line(f'"{k}.25"' for k in range(len(rest))),
+    )  # fmt: skip
+
+
+def test_counters_are_read_call_by_call_in_one_unit():
+    first, second = counters.parsed(profiled())
+    assert [kernel["kernel"] for kernel in first] == ["layer_norm_kernel", "column_sums_kernel"] and second == []
+    assert (first[0]["us"], first[0]["read_mb"], first[0]["written_mb"]) == (1500.5, 67.1, 2.0)
+    waits = list(first[0]["stalls"].values())
+    assert waits == sorted(waits, reverse=True) and set(first[0]["stalls"]) == set(counters._STALLS)
+    assert list(counters.parsed("==PROF== nothing was profiled")) == []
+    with pytest.raises(KeyError):
+        list(counters.parsed(profiled().replace('"Mbyte"', '"furlong"')))
+
+
+def ncu(folder, script: str) -> None:
+    (folder / "ncu").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    (folder / "ncu").chmod(0o755)
+
+
+def test_counters_come_from_the_profiler_on_the_path(no_gpu, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "out").write_text(profiled(), encoding="utf-8")
+    ncu(tmp_path, f'cat "{tmp_path}/out"')
+    cases = [("layer_norm", Shape(8, 16)), ("rms_norm", Shape(8, 16))]
+    taken = counters.measure(cases)
+    assert [(row["op"], row["kernel"]) for row in taken.rows] == [("layer_norm", "layer_norm_kernel"), ("layer_norm", "column_sums_kernel")]
+    assert "column_sums_kernel" in counters.table(taken) and "8 x 16" in counters.table(taken)
+    for asked, script, said in [
+        (cases[:1], f'cat "{tmp_path}/out"', "after 2 of 1 cases"),
+        (cases, "echo ERR_NVGPUCTRPERM; exit 1", "administrator"),
+        (cases, "echo broken >&2; exit 3", "exit code 3, after 0 of 2 cases(.|\n)*broken"),
+    ]:
+        ncu(tmp_path, script)
+        with pytest.raises(counters.NoProfiler, match=said):
+            counters.measure(asked)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    with pytest.raises(counters.NoProfiler, match="no `ncu` on the PATH"):
+        counters.measure(cases)
+    with pytest.raises(CourseError, match="no operation 'sideways'"):
+        counters.measure([("sideways", Shape(1, 1))])
+
+
+def test_all_goes_on_without_the_profiler_and_counters_alone_do_not(no_gpu, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(bench_command, "KINDS", {"counters": ""})
+    assert list(bench_command.run("all")) == [
+        "counters: reading counters needs Nsight Compute, and there is no `ncu` on the PATH. It comes with the CUDA toolkit."
+    ]
+    with pytest.raises(counters.NoProfiler):
+        list(bench_command.run("counters"))
+    with pytest.raises(CourseError, match="has no picture"):
+        list(bench_command.run("counters", plot=tmp_path / "x.png"))
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
-        ("sideways", {}, "There are: forward, backward, long_rows, statistics, host, training, all"),
+        ("sideways", {}, "There are: forward, backward, long_rows, statistics, host, training, counters, all"),
         ("host", {"columns": "256"}, "has no --columns. These have: forward, backward, long_rows"),
         ("statistics", {"dtype": "bf16"}, "has no --dtype"),
         ("forward", {"columns": "256;512"}, "--columns 256;512 is not a list"),

@@ -98,7 +98,7 @@ def test_the_split_row_backward_hardly_spills(centred, dtype):
 
 
 TWO_TILES = [
-    (4095, "sm_90"), (4097, "sm_80"), (4097, "sm_100"), (5120, "sm_90"), (5120, "sm_100"), (6001, "sm_90"), (9000, "sm_90"), (12288, "sm_90"),
+    (4095, "sm_90"), (4097, "sm_80"), (4097, "sm_100"), (5120, "sm_90"), (5120, "sm_100"), (3001, "sm_90"), (6001, "sm_90"), (8191, "sm_90"), (9000, "sm_90"), (12288, "sm_90"),
     (16383, "sm_90"), (20480, "sm_90"), (20001, "sm_90"),
 ]  # fmt: skip
 
@@ -109,8 +109,8 @@ TWO_TILES = [
 def test_two_tiles_do_not_spill(centred, dtype, add):
     for N, arch in TWO_TILES:
         block, tail, num_warps = launch_table.two_tiles(N)
-        kernel, early, most = two_tiles.variant(N, num_warps)
-        constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "BLOCK": block, "TAIL": tail, "EARLY": early}
+        kernel, most = two_tiles.variant(N, num_warps)
+        constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "BLOCK": block, "TAIL": tail}
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=N % 16 == 0), Pointer("fp32")
         arguments = [x, x, x, x, w, w, sums, sums, N, 1, N, 1, N, N, 1e-5]
         report = compile_report(kernel, arguments, constexprs, num_warps=num_warps, maxnreg=most, arch=arch, disassemble=False)

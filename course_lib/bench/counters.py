@@ -138,7 +138,7 @@ def _row(line: dict[str, str], units: dict[str, str]) -> dict:
 
 def table(result: Measurement) -> str:
     """One line a kernel."""
-    lines = [f"{result.device}, {result.date}: {result.method}"]
+    lines = [f"{result.label()}: {result.method}"]
     lines.append(
         f"{'op':20}{'M x N':>15}  {'kernel':40}{'us':>7}{'read MB':>9}{'written':>9}{'memory %':>9}{'LSU %':>7}{'issue %':>8}"
         f"{'warps %':>8}{'regs':>6}  warps that wait, by reason"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from course_lib.errors import CourseError
 
 TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H100's L2 cache
 MOST_INPUTS = 200
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")  # a terminal's, in the messages of some libraries
 METHOD = (
     "device time, CUDA graph over inputs of 400 MB or more, outputs kept, median of 12 replays; values checked against float64 first; "
     "floor: the fastest elementwise pass over as many bytes, several tried before and after"
@@ -111,7 +113,8 @@ def record(result: Measurement, provider: Provider, error: Exception, names: dic
     """
     state = "wrong" if isinstance(error, WrongValues) else provider.state(error)
     note = str(error) if state in ("wrong", "refused") else f"{type(error).__name__}: {error}"
-    result.untimed.append({**names, "provider": provider.name, "state": state, "note": note.strip().split("\n\n")[0][:500]})
+    note = _COLOUR.sub("", note).strip()
+    result.untimed.append({**names, "provider": provider.name, "state": state, "note": note.split("\n\n")[0][:500]})
     if torch.cuda.is_available():
         try:
             torch.cuda.synchronize()

@@ -384,7 +384,9 @@ PROVIDERS = {
         Provider("torch", _torch, peer=True),
         Provider("compile", _compile, peer=True),
         Provider("liger", _liger, "liger_kernel", "liger-kernel", "Cannot launch Triton kernel|support feature dim|supported size", True),
-        Provider("quack", _quack, "quack", "quack-kernels", "does not support N|is not divisible by vector size", True),
+        Provider(
+            "quack", _quack, "quack", "quack-kernels", "does not support N|is not divisible by vector size|'cp_size' only supports", True
+        ),
         Provider("apex", _apex, "apex", "apex", peer=True),
         Provider("flash_attn", _flash_attn, "flash_attn", "flash-attn", "support feature dim", True),
     )

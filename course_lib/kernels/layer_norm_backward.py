@@ -159,6 +159,7 @@ def layer_norm_backward_persistent_kernel(
     ROWS: tl.constexpr,       # rows a tile
     BLOCK: tl.constexpr,      # power of two >= N
     STAGES: tl.constexpr,     # tiles in flight
+    ONCE: tl.constexpr,       # the mark of what passes through the caches once
     DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and one partial row of dw and db a program.
@@ -184,16 +185,12 @@ def layer_norm_backward_persistent_kernel(
         rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         row_mask = rows < M
         if FULL and ROWS == 1:
-            x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, eviction_policy="evict_first").to(ACC)
-            dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, eviction_policy="evict_first").to(ACC)
+            x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, eviction_policy=ONCE).to(ACC)
+            dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, eviction_policy=ONCE).to(ACC)
         else:
             mask = row_mask[:, None] & col_mask[None, :]
-            x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first").to(
-                ACC
-            )
-            dy = tl.load(
-                dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0, eviction_policy="evict_first"
-            ).to(ACC)
+            x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0, eviction_policy=ONCE).to(ACC)
+            dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0, eviction_policy=ONCE).to(ACC)
         mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
         rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
         xhat = (x - mean[:, None]) * rstd[:, None]
@@ -205,9 +202,9 @@ def layer_norm_backward_persistent_kernel(
         dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
         target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
         if FULL and ROWS == 1:
-            tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy="evict_first")
+            tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=ONCE)
         else:
-            tl.store(target, dx.to(dx_ptr.dtype.element_ty), mask=row_mask[:, None] & col_mask[None, :], eviction_policy="evict_first")
+            tl.store(target, dx.to(dx_ptr.dtype.element_ty), mask=row_mask[:, None] & col_mask[None, :], eviction_policy=ONCE)
         dw += dy * xhat
         db += dy
     partial = program.to(tl.int64) * N + cols
@@ -345,6 +342,7 @@ def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Ten
     layer_norm_backward_persistent_kernel[(programs,)](
         dy, x, x if w is None else w, mean, rstd, dx, dw_partial, db_partial, *_strides(dy, x), dx.stride(0), M, N,
         HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
+        ONCE=launch_table.once(N),
         DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial, db_partial

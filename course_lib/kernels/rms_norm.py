@@ -65,11 +65,10 @@ def rms_norm_resident_kernel(
     ADD: tl.constexpr,                                        # add the residual first, and store the sum like y
     ROWS: tl.constexpr,                                       # rows a program
     BLOCK: tl.constexpr,                                      # power of two >= N: the whole row stays in registers
+    ONCE: tl.constexpr = "evict_first",                       # the mark of what passes through the caches once
 ):  # fmt: skip
     """A tile of ROWS whole rows a program, read once. Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
-    # x and y pass through the cache once and are marked to leave it first; with four matrices that costs 2 % (H100, 8192 columns)
-    ONCE: tl.constexpr = "" if ADD else "evict_first"
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
     col_mask = cols < N
@@ -155,7 +154,8 @@ def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, a
         rms_norm_resident_kernel[(triton.cdiv(M, rows),)](
             x, added, total, y, x if w is None else w, rstd,
             launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
-            HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, num_warps=num_warps,
+            HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, ONCE=launch_table.once(N, add=residual is not None),
+            num_warps=num_warps,
         )  # fmt: skip
         return total, y, rstd
     if residual is not None:

@@ -7,12 +7,12 @@ store, masked or not. Two blocks, 4096 + 16, fit the row. The first is full and 
 **Rows that begin at any address.** Where a row is no multiple of 16 elements, x and y move 2 bytes at a time, and what limits the
 kernel is the pipe between registers and L1 cache (83 % busy at N = 4095, 53 % of the memory's bandwidth). w and b make it worse:
 they begin at a multiple of 16 bytes, so the compiler loads them in vectors, and then carries each element through shared memory to
-the thread that has its x. Compiled without knowing where they begin, it loads them like x. They are asked for before the
-reductions, and 128 registers a thread let four programs share a multiprocessor.
+the thread that has its x. Compiled without knowing where they begin, it loads them like x, and with 128 registers a thread
+four programs share a multiprocessor.
 
 Bytes: x read once and y written once, 2 M N; with a residual 4 M N. Measured on an H100, fp16, time over floor, LayerNorm and
 RMSNorm: one block 4095 1.69 1.23, 4097 4.15 2.02, 5120 1.18 1.04; two tiles 1.40 1.18, 1.20 1.15, 1.02 1.01; w and b like x
-1.20 1.09 and 1.16 1.07.
+1.19 1.07 and 1.15 1.08.
 
 Source: the masked tail after full blocks is how vectorised CPU loops end.
 """
@@ -26,22 +26,6 @@ from torch import Tensor
 from course_lib.kernels import launch_table
 
 
-@triton.jit
-def weights(w_ptr, b_ptr, cols, tail_cols, mask, HAS_W: tl.constexpr, HAS_B: tl.constexpr):
-    """Both tiles of w and b; ones and zeros for those that are absent."""
-    w = 1.0
-    tail_w = 1.0
-    b = 0.0
-    tail_b = 0.0
-    if HAS_W:
-        w = tl.load(w_ptr + cols, eviction_policy="evict_last")
-        tail_w = tl.load(w_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last")
-    if HAS_B:
-        b = tl.load(b_ptr + cols, eviction_policy="evict_last")
-        tail_b = tl.load(b_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last")
-    return w, tail_w, b, tail_b
-
-
 def two_tiles_kernel(
     x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements; y and total have unit column stride
@@ -51,9 +35,9 @@ def two_tiles_kernel(
     ADD: tl.constexpr,        # add the residual first, and store the sum in total
     BLOCK: tl.constexpr,      # columns of the first tile, at most N
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
-    EARLY: tl.constexpr,      # w and b are asked for before the reductions
+    ONCE: tl.constexpr,       # the mark of what passes through the caches once
 ):  # fmt: skip
-    """One row a program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread; EARLY, as many again for each of w and b."""
+    """One row a program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
@@ -61,15 +45,13 @@ def two_tiles_kernel(
     mask = tail_cols < N
     wide = cols.to(tl.int64) * stride_x_col
     tail_wide = tail_cols.to(tl.int64) * stride_x_col
-    if EARLY:
-        w, tail_w, b, tail_b = weights(w_ptr, b_ptr, cols, tail_cols, mask, HAS_W, HAS_B)
 
-    x = tl.load(x_ptr + row * stride_x_row + wide, eviction_policy="evict_first")
-    tail = tl.load(x_ptr + row * stride_x_row + tail_wide, mask=mask, other=0.0, eviction_policy="evict_first")
+    x = tl.load(x_ptr + row * stride_x_row + wide, eviction_policy=ONCE)
+    tail = tl.load(x_ptr + row * stride_x_row + tail_wide, mask=mask, other=0.0, eviction_policy=ONCE)
     if ADD:
         source = residual_ptr + row * stride_residual_row
-        x += tl.load(source + cols.to(tl.int64) * stride_residual_col, eviction_policy="evict_first")
-        tail += tl.load(source + tail_cols.to(tl.int64) * stride_residual_col, mask=mask, other=0.0, eviction_policy="evict_first")
+        x += tl.load(source + cols.to(tl.int64) * stride_residual_col, eviction_policy=ONCE)
+        tail += tl.load(source + tail_cols.to(tl.int64) * stride_residual_col, mask=mask, other=0.0, eviction_policy=ONCE)
         tl.store(total_ptr + row * stride_y_row + cols, x)
         tl.store(total_ptr + row * stride_y_row + tail_cols, tail, mask=mask)
     x = x.to(ACC)
@@ -85,16 +67,14 @@ def two_tiles_kernel(
 
     y = x * rstd
     tail_y = tail * rstd
-    if not EARLY:
-        w, tail_w, b, tail_b = weights(w_ptr, b_ptr, cols, tail_cols, mask, HAS_W, HAS_B)
     if HAS_W:
-        y *= w.to(ACC)
-        tail_y *= tail_w.to(ACC)
+        y *= tl.load(w_ptr + cols, eviction_policy="evict_last").to(ACC)
+        tail_y *= tl.load(w_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(ACC)
     if HAS_B:
-        y += b.to(ACC)
-        tail_y += tail_b.to(ACC)
-    tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), eviction_policy="evict_first")
-    tl.store(y_ptr + row * stride_y_row + tail_cols, tail_y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
+        y += tl.load(b_ptr + cols, eviction_policy="evict_last").to(ACC)
+        tail_y += tl.load(b_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(ACC)
+    tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), eviction_policy=ONCE)
+    tl.store(y_ptr + row * stride_y_row + tail_cols, tail_y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=ONCE)
 
 
 two_tiles_forward_kernel = triton.jit(two_tiles_kernel)
@@ -103,11 +83,10 @@ unaligned_two_tiles_forward_kernel = triton.jit(two_tiles_kernel, do_not_special
 
 
 def variant(N: int, num_warps: int) -> tuple:
-    """The kernel for rows of N columns, its EARLY, and the registers a thread may take at most (None: any number)."""
+    """The kernel for rows of N columns, and the registers a thread may take at most (None: any number)."""
     if N % 16 == 0:
-        return two_tiles_forward_kernel, False, None
-    early = num_warps <= 16  # 32 warps leave 64 registers a thread, too few for w and b
-    return unaligned_two_tiles_forward_kernel, early, 128 if early else None
+        return two_tiles_forward_kernel, None
+    return unaligned_two_tiles_forward_kernel, 128 if num_warps <= 16 else None  # 32 warps have 64 each, whatever is asked for
 
 
 def two_tiles_forward(
@@ -120,11 +99,11 @@ def two_tiles_forward(
     """
     M, N = x.shape
     block, tail, num_warps = launch_table.two_tiles(N)
-    kernel, early, most_registers = variant(N, num_warps)
+    kernel, most_registers = variant(N, num_warps)
     added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
     kernel[(M,)](
         x, added, y if total is None else total, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd,
         launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), N, eps,
-        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None, BLOCK=block, TAIL=tail, EARLY=early,
+        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None, BLOCK=block, TAIL=tail, ONCE=launch_table.once(N, add=residual is not None),
         num_warps=num_warps, maxnreg=most_registers,
     )  # fmt: skip

@@ -56,10 +56,10 @@ def two_tiles_backward_kernel(
         row = program.to(tl.int64) + (number - program)
         x_row_ptr = x_ptr + row * stride_x_row
         dy_row_ptr = dy_ptr + row * stride_dy_row
-        xhat = tl.load(x_row_ptr + wide * stride_x_col, eviction_policy="evict_first").to(ACC)
-        tail_xhat = tl.load(x_row_ptr + tail_wide * stride_x_col, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
-        dy = tl.load(dy_row_ptr + wide * stride_dy_col, eviction_policy="evict_first").to(ACC)
-        tail_dy = tl.load(dy_row_ptr + tail_wide * stride_dy_col, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
+        xhat = tl.load(x_row_ptr + wide * stride_x_col).to(ACC)
+        tail_xhat = tl.load(x_row_ptr + tail_wide * stride_x_col, mask=mask, other=0.0).to(ACC)
+        dy = tl.load(dy_row_ptr + wide * stride_dy_col).to(ACC)
+        tail_dy = tl.load(dy_row_ptr + tail_wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
         rstd = tl.load(rstd_ptr + row)
         if CENTRED:
             mean = tl.load(mean_ptr + row)
@@ -83,8 +83,8 @@ def two_tiles_backward_kernel(
             dx = (wdy - xhat * c1) * rstd
             tail_dx = (tail_wdy - tail_xhat * c1) * rstd
         target = dx_ptr + row * stride_dx_row
-        tl.store(target + cols, dx.to(dx_ptr.dtype.element_ty), eviction_policy="evict_first")
-        tl.store(target + tail_cols, tail_dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
+        tl.store(target + cols, dx.to(dx_ptr.dtype.element_ty))
+        tl.store(target + tail_cols, tail_dx.to(dx_ptr.dtype.element_ty), mask=mask)
         dw += dy * xhat
         tail_dw += tail_dy * tail_xhat
     partial = program.to(tl.int64) * N
