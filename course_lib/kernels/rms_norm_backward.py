@@ -89,8 +89,8 @@ def rms_norm_backward_persistent_kernel(
     ROWS: tl.constexpr,       # rows a tile
     BLOCK: tl.constexpr,      # power of two >= N
     STAGES: tl.constexpr,     # tiles in flight
-    ONCE: tl.constexpr,       # the mark of what passes through the caches once
-    DEPENDENT: tl.constexpr,  # the next kernel may start early
+    ONCE: tl.constexpr = "evict_first",   # the mark of what passes through the caches once
+    DEPENDENT: tl.constexpr = False,      # the next kernel may start early
 ):  # fmt: skip
     """dx for tiles of rows, and one partial row of dw a program.
 
