@@ -7,9 +7,9 @@ synchronisation. x is read twice, but a small x is still in the L2 cache the sec
 On a GPU of compute capability 9 or more the second kernel is a programmatic dependent launch: it starts while the first
 runs, loads x, w and b, and only then waits for the first to end.
 
-Measured on an H100, fp16, time over floor, LayerNorm and RMSNorm: at 1 x 262144, where the floor is mostly the launch, 2.28
-and 2.02; at 16 x 262144 2.12 and 1.78. In a trial with chunks of half the length the dependent launch brought 1 x 262144 from
-2.45 and 2.27 to 2.09 and 2.05; split_row.py takes 3.9 and 3.0 there.
+Measured on an H100, fp16, time over floor, LayerNorm and RMSNorm: at 1 x 262144, where the floor is mostly the launch, 2.27
+and 2.12. In a trial with other chunks the dependent launch brought 2.45 and 2.27 to 2.09 and 2.05; split_row.py took 3.9 and 3.0.
+At 16 x 262144 the exchange is ahead, 1.90 and 1.67, where two launches took 2.02 and 1.75.
 
 The bits are those of split_row.py: same chunks, same sums, same merge. A row gets the same bits in every batch.
 
