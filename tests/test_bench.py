@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.machinery
+import math
 import sys
 import types
 from dataclasses import replace
@@ -571,6 +572,15 @@ def test_a_line_of_the_picture_is_what_the_rows_say_and_no_two_look_alike(module
     assert any("up to 57x" in text.get_text() for text in axes.get_legend().get_texts())
     looks = {(line.get_color(), str(line.get_linestyle()), line.get_marker()) for name, line in lines.items() if name in PROVIDERS}
     assert len(looks) == len(names)
+
+
+def test_no_line_crosses_a_shape_that_was_refused():
+    result = measurement.Measurement("forward", "Test GPU", "2026-01-02", {}, "")
+    for N in (256, 1023, 1024):
+        result.rows += rows("layer_norm", 4, N, ours=1.0, **({} if N == 1023 else {"quack": 1.5}))
+    (axes,) = figures.over_floor(result).axes
+    (quack,) = [line for line in axes.get_lines() if line.get_label() == "quack"]
+    assert [math.isnan(y) for y in quack.get_ydata()] == [False, True, False]
 
 
 def test_the_bars_are_the_rows():
