@@ -121,7 +121,7 @@ def test_a_bad_row_spoils_no_other_rows_dx(algorithm):
     assert dx[good].isfinite().all() and not dx[1].isfinite().any() and dw.isnan().any()
 
 
-@pytest.mark.parametrize("algorithm", ["persistent", "two-stage", "columns"])
+@pytest.mark.parametrize("algorithm", ["persistent", "two tiles", "two-stage", "columns"])
 def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
     x, dy, w = make((70, 33), torch.float16, mean=1.0), make((70, 33), torch.float16, 1), make(33, torch.float16, 2)
     _, mean, rstd = layer_norm_forward(x, w, None, 1e-5)
@@ -173,3 +173,19 @@ def test_the_locked_kernel_has_no_race_and_no_deadlock_in_any_order_tried(seed):
     assert outcome.complete and not outcome.findings, outcome.findings
     want = reference.layer_norm_vjp(dy, x)
     assert np.allclose(dw.sum(0), want.dw, atol=1e-5) and np.allclose(db.sum(0), want.db, atol=1e-5)
+
+
+def test_what_is_chosen_follows_the_row_length():
+    def chosen(N, dtype=torch.float16):
+        return launch_table.backward(torch.empty(2, N, dtype=dtype, device=DEVICE))
+
+    # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
+    assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5
+    assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == ["persistent"] * 10
+    assert chosen(8193) == chosen(262144) == "split" and chosen(8193, torch.float64) == "columns"
+
+
+@pytest.mark.parametrize("N", [1, 2048, 8192, 8193, 16384, 40000, 262144, 10**6])
+def test_tiles_of_partial_sums_are_powers_of_two_and_small(N):
+    rows, columns, warps = launch_table.column_sums(N)
+    assert rows & (rows - 1) == columns & (columns - 1) == 0 and rows * columns <= 32 * warps * 32

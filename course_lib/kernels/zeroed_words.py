@@ -4,6 +4,9 @@ The kernel that uses the words is a programmatic dependent launch: its programs 
 runs, and wait for its end with ``gdc_wait`` before they touch a word. PyTorch's own ``zeros`` is a launch like any other,
 and the next one begins after it has ended.
 
+Nobody waits forever for that: a dependent launch begins when every program of this kernel has started, so those that wait never
+hold a place that this kernel still needs.
+
 Source: NVIDIA's CUDA programming guide, "Programmatic Dependent Launch and Synchronization".
 """
 
