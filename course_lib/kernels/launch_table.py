@@ -151,7 +151,7 @@ def backward(x: torch.Tensor) -> str:
     """The algorithm of a backward pass: a function of the row length, and of whether the device has room for a long row's programs.
 
     Rows that begin at any address are read element by element, masked lanes and all. Where a block of a power of two has idle
-    lanes for a quarter of a row or more, two tiles have fewer: 4097 columns take 1.40 and 1.32 of the floor (LayerNorm, RMSNorm)
+    lanes for a quarter of a row or more, two tiles have fewer: 4097 columns take 1.33 and 1.27 of the floor (LayerNorm, RMSNorm)
     where one block takes 2.23 and 2.14.
     """
     N = x.shape[1]
