@@ -28,7 +28,7 @@ def persistent(kind: str, N: int, dtype: str, arch: str):
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {"HAS_W": True, "FULL": launch.block == N, "ROWS": launch.rows, "BLOCK": launch.block, "STAGES": launch.stages}
-    constexprs["DEPENDENT"] = arch >= "sm_90"
+    constexprs |= {"DEPENDENT": arch >= "sm_90", "ONCE": launch_table.once(N)}
     if kind == "layer_norm":
         kernel, arguments = layer_norm_backward_persistent_kernel, [x, x, x, sums, sums, x, sums, sums]
     else:
@@ -111,6 +111,7 @@ def test_two_tiles_do_not_spill(centred, dtype, add):
         block, tail, num_warps = launch_table.two_tiles(N)
         kernel, most = two_tiles.variant(N, num_warps)
         constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "BLOCK": block, "TAIL": tail}
+        constexprs["ONCE"] = launch_table.once(N, add=add)
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=N % 16 == 0), Pointer("fp32")
         arguments = [x, x, x, x, w, w, sums, sums, N, 1, N, 1, N, N, 1e-5]
         report = compile_report(kernel, arguments, constexprs, num_warps=num_warps, maxnreg=most, arch=arch, disassemble=False)
