@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 import course_lib
+from course_lib.bench.operations import DTYPES
 from course_lib.compiler import Pointer, compile_report, occupancy
 from course_lib.kernels import launch_table, two_tiles
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
@@ -19,8 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(course_lib.MODE != "cpu", rea
 # a table line, by a row length it serves; multiples of 16 and others are launched differently
 LENGTHS = [128, 256, 512, 1024, 2048, 4096, 5120, 8192, 100, 1000, 2000 + 1, 4095, 8191]
 ARCHES = ["sm_80", "sm_90", "sm_100"]
-DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
-ITEMSIZE = {"fp16": 2, "fp32": 4}
 
 
 def persistent(kind: str, N: int, dtype: str, arch: str):
@@ -49,12 +47,6 @@ LONG = [(65536, "sm_80"), (65536, "sm_90"), (65536, "sm_100"), (262144, "sm_90")
 LONG_FORWARD = [*LONG, (32768, "sm_90"), (40016, "sm_90"), (300000, "sm_90")]
 
 
-def arguments_of(dtype: str, N: int) -> list:
-    """x, residual, total, y, w, b, mean, rstd, words and ticket of the split kernels' forward pass, and its numbers."""
-    x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
-    return [x, x, x, x, x, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 1e-5, 32]
-
-
 def split_constexprs(launch: launch_table.Split, arch: str) -> dict:
     chunks_2 = 1 << (launch.chunks - 1).bit_length()
     return {
@@ -71,9 +63,9 @@ def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_on
     for N, arch in LONG_FORWARD:
         launch = launch_table.split(N, DTYPES[dtype], centred=centred, add=add)
         constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "FULL": launch.full} | split_constexprs(launch, arch)
-        report = compile_report(
-            split_row_forward_kernel, arguments_of(dtype, N), constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False
-        )
+        x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
+        arguments = [x, x, x, x, x, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 1e-5, 32]
+        report = compile_report(split_row_forward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
         held = occupancy(arch, report.registers, report.shared_bytes, launch.num_warps) // launch.num_warps
         assert held >= launch.programs_a_processor, f"{N}, {arch}: {report.registers} registers a thread, and {held} programs"
@@ -88,7 +80,7 @@ MOST_SPILLED = {("fp16", True): 32}
 @pytest.mark.parametrize("centred", [True, False])
 def test_the_split_row_backward_hardly_spills(centred, dtype):
     for N, arch in [(16384, "sm_80"), *LONG]:
-        launch = launch_table.split_backward(N, ITEMSIZE[dtype])
+        launch = launch_table.split_backward(N, DTYPES[dtype].itemsize)
         constexprs = {"CENTRED": centred, "HAS_W": True} | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
         arguments = [x, x, x, sums, sums, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 32]
@@ -98,8 +90,8 @@ def test_the_split_row_backward_hardly_spills(centred, dtype):
 
 
 TWO_TILES = [
-    (4095, "sm_90"), (4097, "sm_80"), (4097, "sm_100"), (5120, "sm_90"), (5120, "sm_100"), (3001, "sm_90"), (6001, "sm_90"), (8191, "sm_90"), (9000, "sm_90"), (12288, "sm_90"),
-    (16383, "sm_90"), (20480, "sm_90"), (20001, "sm_90"),
+    (3001, "sm_90"), (4095, "sm_90"), (4097, "sm_80"), (4097, "sm_100"), (5120, "sm_90"), (5120, "sm_100"), (6001, "sm_90"),
+    (8191, "sm_90"), (9000, "sm_90"), (12288, "sm_90"), (16383, "sm_90"), (20480, "sm_90"), (20001, "sm_90"),
 ]  # fmt: skip
 
 

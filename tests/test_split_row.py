@@ -49,7 +49,7 @@ def same_bits(one, two):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("N", [300, 4096, 40000, 40001, 131072 + 16, 262144])
+@pytest.mark.parametrize("N", [300, 4096, 32768, 40000, 40001, 131072 + 16, 262144])
 def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
     """By the split kernel alone, and by what is chosen: two algorithms where the rows are long, of which one is for few rows."""
     if course_lib.MODE == "cpu" and N > 4096:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from course_lib.bench import measurement, operations
+from course_lib.bench import grid, measurement, operations
 from course_lib.bench.grid import Shape
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS
@@ -29,6 +29,7 @@ from course_lib.errors import CourseError
 KIND = "counters"
 _MODULE = "course_lib.bench.counters"  # the name that a process started by itself knows it by
 METHOD = "Nsight Compute, one call of each kernel by itself with empty caches, the GPU's clocks left alone"
+_PROVIDERS = ("ours",)
 _FORWARD, _BACKWARD = ("layer_norm", "rms_norm"), ("layer_norm_backward", "rms_norm_backward")
 # where the kernels are above the floor, and one shape where they are at it, to compare with
 CASES = [
@@ -58,7 +59,7 @@ _MARK = "spin_kernel"  # of torch.cuda._sleep, launched between two calls
 _SECONDS = 900
 
 
-class NoProfiler(CourseError):
+class NoProfiler(measurement.Unavailable):
     """Nsight Compute is not there, or may not read counters."""
 
 
@@ -78,9 +79,7 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
     for op, _ in cases:
         if op not in OPERATIONS:
             raise CourseError(f"there is no operation {op!r} to measure. There are: {', '.join(OPERATIONS)}.")
-    if dtype not in DTYPES:
-        raise CourseError(f"there is no dtype {dtype!r} to measure. There are: {', '.join(DTYPES)}.")
-    result = measurement.new(KIND if dtype == "fp16" else f"{KIND}_{dtype}", METHOD)
+    result, (ours,) = grid.begin(KIND, dtype, None, _PROVIDERS, whole=True, method=METHOD)
     ncu = shutil.which("ncu")
     if ncu is None:
         raise NoProfiler("reading counters needs Nsight Compute, and there is no `ncu` on the PATH. It comes with the CUDA toolkit.")
@@ -98,7 +97,7 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
         raise NoProfiler(f"`ncu` ended with exit code {run.returncode}, after {len(found)} of {len(cases)} cases.{hint} It said:\n{told}")
     for (op, shape), kernels in zip(cases, found, strict=True):
         for kernel in kernels:
-            result.rows.append({"op": op, "provider": "ours", "M": shape.M, "N": shape.N, "dtype": dtype} | kernel)
+            result.rows.append({"op": op, "provider": ours.name, "M": shape.M, "N": shape.N, "dtype": dtype} | kernel)
     return result
 
 
@@ -155,7 +154,7 @@ def table(result: Measurement) -> str:
 
 def _profiled(job: list) -> None:
     """The child: every call once to compile, then once more for the profiler, behind a marker kernel."""
-    prepare = PROVIDERS["ours"].load().prepare
+    prepare = PROVIDERS[_PROVIDERS[0]].load().prepare
     for op, M, N, dtype in job:
         values = operations.make(M, N, DTYPES[dtype], "cuda", 1, [OPERATIONS[op]])[0]
         call = prepare[op](values)

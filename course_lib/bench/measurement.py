@@ -18,6 +18,10 @@ from course_lib.files import write_atomic
 PART = "_part"  # ends the kind of a measurement of some columns or providers only, so that it is never taken for the whole
 
 
+class Unavailable(CourseError):
+    """This machine lacks something that one kind of measurement needs and the others do not."""
+
+
 @dataclass
 class Measurement:
     """``rows`` are dictionaries with the keys that the measuring module names; ``live`` is true for one taken just now.

@@ -14,7 +14,8 @@ elements of x, dy and dx (3 is the least), and what each design does about the s
 - persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw and
   db in registers until the end. 3 passes plus 16 P N bytes of partial sums, P programs. No locks, the same bits every time.
 - columns, for rows of any length: c1 and c2 by rows in one kernel, then dx and the partial sums by columns. 5 passes.
-- two tiles (two_tiles_backward.py), for rows of up to PERSISTENT_LIMIT columns, far from a power of two and no multiple of 16: persistent. 3 passes.
+- two tiles (two_tiles_backward.py), for rows of up to PERSISTENT_LIMIT columns, far from a power of two and no multiple of 16:
+  persistent. 3 passes.
 - split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to programs. 3 passes.
 
 mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std = 100).
@@ -342,8 +343,7 @@ def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Ten
     layer_norm_backward_persistent_kernel[(programs,)](
         dy, x, x if w is None else w, mean, rstd, dx, dw_partial, db_partial, *_strides(dy, x), dx.stride(0), M, N,
         HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
-        ONCE=launch_table.once(N),
-        DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
+        ONCE=launch_table.once(N), DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial, db_partial
 

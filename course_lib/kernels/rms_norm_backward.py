@@ -245,8 +245,7 @@ def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tenso
     rms_norm_backward_persistent_kernel[(programs,)](
         dy, x, x if w is None else w, rstd, dx, dw_partial, *_strides(dy, x), dx.stride(0), M, N,
         HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
-        ONCE=launch_table.once(N),
-        DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
+        ONCE=launch_table.once(N), DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial
 
