@@ -12,7 +12,7 @@ import sys
 
 def main() -> None:
     os.environ["COURSE_DEFER_CHOICE"] = "1"
-    from course_lib.cli import run
+    from course_lib.cli.app import run
 
     sys.exit(run(sys.argv[1:]))
 

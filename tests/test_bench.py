@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import course_lib
-from course_lib import bench_command, paths, reference
+from course_lib import paths, reference
 from course_lib.bench import backward, counters, forward, goals, grid, host, long_rows, measurement, operations, providers, tables, timing
 from course_lib.bench.grid import Shape
 from course_lib.bench.operations import OPERATIONS, WrongValues
 from course_lib.bench.providers import PROVIDERS, Functions, Provider, Refused
+from course_lib.cli import bench as bench_command
 from course_lib.errors import CourseError
 from course_lib.figures import bench as figures
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import course_lib
-from course_lib import catalog, cli, paths, progress, workspace
+from course_lib import catalog, paths, progress, workspace
+from course_lib.cli import app as cli
 from course_lib.errors import CourseError
 from course_lib.grading import runner
 from course_lib.grading.hidden import Secret

@@ -12,20 +12,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 
 from course_lib import catalog, paths, progress, workspace
+from course_lib.cli.verdict_view import STYLES, verdict_view
 from course_lib.errors import CourseError
 from course_lib.grading.check import check as run_check
 from course_lib.grading.hidden import read_secret
-from course_lib.grading.report import SIGNS, report
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
+from course_lib.grading.report import SIGNS
+from course_lib.grading.verdict import NOT_ATTEMPTED, PASS, Verdict
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
 BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
-_STYLES = {PASS: "green", FAIL: "red", ERROR: "red", NOT_ATTEMPTED: "yellow", GRADER_FAULT: "magenta"}
 
 app = typer.Typer(help="LayerNorm and RMSNorm, from the formula to Triton kernels.", add_completion=False, pretty_exceptions_enable=False)
 out = Console()
@@ -115,7 +114,7 @@ def status(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSO
         state = _status(records, name)
         effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
         table.add_row(
-            name, exercise.title, effort, str(exercise.minutes), f"[{_STYLES[state]}]{SIGNS[state]} {state}[/]", str(_hints(records, name))
+            name, exercise.title, effort, str(exercise.minutes), f"[{STYLES[state]}]{SIGNS[state]} {state}[/]", str(_hints(records, name))
         )
     out.print(table)
     done = sum(_status(records, name) == PASS for name in catalog.exercises())
@@ -172,9 +171,9 @@ def bench(
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
 ) -> int:
     """Time the course's kernels against PyTorch and other libraries, over the floor of this GPU, and save what came out."""
-    from course_lib import bench_command
+    from course_lib.cli import bench as measuring
 
-    for line in bench_command.run(kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers):
+    for line in measuring.run(kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers):
         print(line, flush=True)  # plain: a table of numbers that other programs may read
     return 0
 
@@ -217,24 +216,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _show(verdict: Verdict, exercise: catalog.Exercise) -> None:
-    told = report(verdict, exercise)
-    colour = _STYLES[verdict.status]
-    body = escape(told.text)
-    if verdict.printed and verdict.status != PASS:
-        body += f"\n\n[dim]The kernel printed:[/dim]\n{escape(verdict.printed[-1500:])}"
-    if told.debrief:
-        body += f"\n\n[bold]What you avoided.[/bold] {escape(told.debrief)}\n\n[bold]Further.[/bold] {escape(exercise.stretch)}"
-    elif verdict.status in (FAIL, ERROR):
-        body += f"\n\n[dim]Stuck? `course hint {exercise.id}`[/dim]"
-    out.print(
-        Panel(
-            body,
-            title=f"[bold {colour}]{escape(told.headline)}[/]",
-            subtitle=f"[dim]{escape(told.footer)}[/]",
-            title_align="left",
-            border_style=colour,
-        )
-    )
+    out.print(verdict_view(verdict, exercise))
 
 
 def _note(verdict: Verdict) -> None:

@@ -1,0 +1,1 @@
+"""The `course` command: its commands, what they print, and where they exit."""
