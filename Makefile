@@ -1,6 +1,6 @@
 # The course's commands. `make` alone lists them. Nothing here touches a file that a learner wrote.
 
-# The Python that makes the environment; `make lab PYTHON=python3.12` names another.
+# The Python that makes the environment; `make lab PYTHON=python3.12` names another. TORCH=cpu or TORCH=cuda names the build of PyTorch.
 ifeq ($(origin PYTHON),undefined)
 PYTHON := $(shell command -v python3 || command -v python3.12 || command -v python3.11 || echo python3)
 else
@@ -14,18 +14,24 @@ NBVAL_ARGS ?=
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test env exercises notebooks nbval lint doctor update clean
+.PHONY: help lab test env dev exercises notebooks nbval lint doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "PYTHON=python3.12 names the Python for the environment; LAB_ARGS=\"--no-browser --port 8899\" goes to JupyterLab,"
+	@echo "PYTHON=python3.12 names the Python for the environment, TORCH=cpu or cuda the build of PyTorch; LAB_ARGS=\"--no-browser --port 8899\" goes to JupyterLab,"
 	@echo "TEST_ARGS=\"-k doctor\" to pytest, WORKERS=4 says how many tests run at a time."
 
-env: ## make or update the environment in .venv; a second run takes under a second
-	@command -v "$(PYTHON)" >/dev/null || { echo "course: there is no $(PYTHON) here. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv), or name one: make lab PYTHON=/path/to/python3" >&2; exit 1; }
-	@"$(PYTHON)" tools/bootstrap.py $(ASKED)
+# Python 2 cannot read bootstrap.py, and /usr/bin/false says nothing: so this first
+BOOTSTRAP = @"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[0] < 3)' 2>/dev/null || { echo "course: $(PYTHON) is not here, or is no Python 3. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv), or name one: make lab PYTHON=/path/to/python3" >&2; exit 1; }; \
+	"$(PYTHON)" tools/bootstrap.py $(ASKED)
+
+env: ## make or update the learner's environment in .venv; a second run takes under a second
+	$(BOOTSTRAP)
+
+dev: ## authors: the same with the tools of tests and authors
+	$(BOOTSTRAP) --dev
 
 lab: env ## environment, then JupyterLab on lesson 00
 	@COURSE_DEFER_CHOICE=1 $(VENV)/python -m course_lib.doctor --line
@@ -33,7 +39,7 @@ lab: env ## environment, then JupyterLab on lesson 00
 	@$(VENV)/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
 		$$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
 
-test: env ## environment, then every test that this machine can run; the rest is named with its reason
+test: dev ## environment, then every test that this machine can run; the rest is named with its reason
 	@echo "course: running the tests. What this machine cannot run (GPU tests without a GPU, the browser test without Chromium)"
 	@echo "course: is left out; the lines marked SKIPPED at the end say what and why."
 	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist worksteal tests $(TEST_ARGS)
@@ -44,18 +50,18 @@ doctor: env ## check the machine and the environment, with a remedy for each fin
 update: env ## bring the course up to date; your own work stays as it is
 	@$(VENV)/course update
 
-exercises: env ## authors: cut exercises/ out of solutions/
+exercises: dev ## authors: cut exercises/ out of solutions/
 	@$(VENV)/python -m course_lib.authoring.exercises
 
-notebooks: env ## authors: build and execute notebooks/ from notebooks/source/
+notebooks: dev ## authors: build and execute notebooks/ from notebooks/source/
 	@$(VENV)/python -m course_lib.authoring.notebooks
 
 # loadfile: else the workers share a notebook's cells out among themselves, and each runs its own in a kernel of its own
-nbval: env ## authors, instructors: run every notebook again and compare the marked outputs
+nbval: dev ## authors, instructors: run every notebook again and compare the marked outputs
 	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadfile -p no:cacheprovider --nbval-lax --nbval-current-env --nbval-cell-timeout 120 \
 		notebooks $(NBVAL_ARGS)
 
-lint: env ## authors: ruff's checks and its formatting
+lint: dev ## authors: ruff's checks and its formatting
 	@$(VENV)/python -m ruff check .
 	@$(VENV)/python -m ruff format --check .
 
