@@ -14,7 +14,7 @@ NBVAL_ARGS ?=
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test env dev exercises notebooks nbval lint doctor update clean
+.PHONY: help lab test env dev exercises notebooks nbval lint pins doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -64,6 +64,9 @@ nbval: dev ## authors, instructors: run every notebook again and compare the mar
 lint: dev ## authors: ruff's checks and its formatting
 	@$(VENV)/python -m ruff check .
 	@$(VENV)/python -m ruff format --check .
+
+pins: dev ## authors: prove that constraints.txt fits every Python and processor, without installing
+	@$(VENV)/python tools/check_pins.py
 
 clean: ## remove .venv and the caches; exercises, notebooks and your progress stay
 	rm -rf .venv .venv.lock build norm_kernels_course.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -330,11 +330,15 @@ def test_constraints_pin_whatever_pyproject_asks_for() -> None:
     assert {"torch==2.13.0", "triton==3.7.1"} <= set(lines)
 
 
-def test_conda_and_the_dev_container_use_the_same_pins() -> None:
+def test_conda_binder_and_the_dev_container_use_the_same_pins() -> None:
     yaml = (ROOT / "environment.yml").read_text()
-    assert "- -c constraints.txt" in yaml and "- -e .[dev]" in yaml
-    assert "==" not in yaml.replace("python==", ""), "no second place for versions"
-    assert json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())["postCreateCommand"] == "make env"
+    assert "- -c constraints.txt" in yaml and yaml.endswith("- -e .\n")
+    binder = (ROOT / ".binder" / "postBuild").read_text()
+    assert binder.count("constraints.txt") >= 4 and "--torch-backend cpu" in binder and os.access(ROOT / ".binder" / "postBuild", os.X_OK)
+    for text in (yaml, binder, (ROOT / ".binder" / "environment.yml").read_text()):
+        assert "==" not in text.replace("'^torch=='", ""), "no second place for versions"
+    container = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert container["postCreateCommand"] == "make env" and container["containerEnv"] == {"TORCH": "cpu"}
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
