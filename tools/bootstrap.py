@@ -208,7 +208,7 @@ def install(extras, asked_torch, lock):
         say("fetching PyTorch, Triton, JupyterLab and what they need: %s. Compiling it afterwards takes a while, too." % SIZES[build])
         if build == "cpu" and own_index and asked_torch is None:
             say("this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the command takes the other one.")
-    pip = [VENV_PYTHON, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "-q", "-c", "constraints.txt", "uv"]
+    pip = [VENV_PYTHON, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "-q", "uv==" + pinned("uv")]
     steps = [lambda: run_shown(pip, ROOT, clean_environment(), lock)]
     if own_index:  # that index alone, and for this package alone; what it needs comes with the rest
         steps.append(lambda: run_uv(["--torch-backend", "cpu", "--no-deps", "torch==" + pinned("torch")], settings, lock))

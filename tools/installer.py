@@ -31,6 +31,10 @@ CAUSES = (  # (pattern in what pip or uv printed, what happened and what to do).
         "of yours, replace it. {again}.",
     ),
     (
+        "could not find a suitable TLS CA certificate bundle",
+        "the file with certificates that pip is told to use is not there, see above. Correct PIP_CERT, or `cert` in pip's settings. {again}.",
+    ),
+    (
         "certificate|CERTIFICATE_VERIFY_FAILED|SSLError",
         "the package index showed a certificate that this machine does not trust. Behind a company's proxy, name its certificate file: "
         "`export PIP_CERT=/path/to/ca.pem`. Otherwise check this machine's clock. {again}.",
@@ -46,13 +50,13 @@ CAUSES = (  # (pattern in what pip or uv printed, what happened and what to do).
         "  Behind a proxy: `export HTTPS_PROXY=...`; with a mirror: `export PIP_INDEX_URL=...`. {again}: what was fetched is kept.",
     ),
     (
-        "no wheels with a matching|only found wheels for|no matching distribution found",
-        "a package has no build for Python {python} on {machine}, see above. Name another Python (3.11 to 3.14): `make lab PYTHON=python3.12`.",
+        "not found in the package registry|there is no version of|no matching distribution found for uv\\b",
+        "the package index lacks a package that the course needs, see above, or does not let you in.\n  Set here: {places}.\n"
+        "  If a mirror is set, ask who runs it, or name another one in PIP_INDEX_URL. {again}.",
     ),
     (
-        "not found in the package registry|there is no version of",
-        "the package index lacks a version that the course needs, see above.\n  Set here: {places}.\n"
-        "  If a mirror is set, it may lag behind: ask who runs it, or name another one in PIP_INDEX_URL.",
+        "no wheels with a matching|only found wheels for|no matching distribution found",
+        "a package has no build for Python {python} on {machine}, see above. Name another Python (3.11 to 3.14): `make lab PYTHON=python3.12`.",
     ),
     (
         "no solution found|ResolutionImpossible|conflicting dependencies",
