@@ -43,7 +43,11 @@ class Screen:
         self._handlers = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
         self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._pause)
         sys.stderr = self._messages
-        self._take()
+        try:
+            self._take()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
