@@ -37,7 +37,6 @@ NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "i
 # What a hosted notebook may lack: the lessons run without it, and this is what does not.
 USEFUL = {
     "jupyterlab": "`make lab` opens it; another notebook program will do",
-    "watchfiles": "only `course watch` needs it",
     "jupytext": "only building notebooks needs it",
     "nbclient": "only building notebooks needs it",
     "nbformat": "only building notebooks needs it",
@@ -382,19 +381,23 @@ def _major(version: str) -> int:
 # Kernels: the canary
 
 
+_TOO_EARLY = "Something imports Triton before the course: a sitecustomize.py, a .pth file, or IPython's startup folder. Take it out."
+
+
 def kernels(canary: _Child) -> list[Finding]:
     """Kernels with checked values, launched in a process of their own in the mode that the course chooses."""
     report = canary.report()
-    if "refused" in report:
-        return [Finding("kernels", PROBLEM, report["refused"])]
+    if "refused" in report:  # said to whoever imports the course, who may be sent here for the remedy: so one of our own
+        what, _, rest = report["refused"].partition(". ")
+        remedy = "`unset COURSE_DEVICE` lets the course choose." if "COURSE_DEVICE" in what else _TOO_EARLY if "imported" in what else rest
+        return [Finding("kernels", PROBLEM, what, remedy)]
     if "crash" in report:
         return [Finding("kernels", PROBLEM, f"a small kernel does not run: {report['crash']}", _kernel_remedy(canary.errors))]
     findings = []
     mode, triton = report["mode"], report["triton"]
     if triton != mode:
         what = f"Triton is set up for the {'interpreter' if triton == 'cpu' else 'GPU'}, and the course chose {mode.upper()} mode"
-        remedy = "Something imports Triton before the course: a sitecustomize.py, a .pth file, or IPython's startup folder. Take it out."
-        findings.append(Finding("import order", PROBLEM, what, remedy))
+        findings.append(Finding("import order", PROBLEM, what, _TOO_EARLY))
     else:
         how = "interpreted" if mode == "cpu" else "compiled"
         findings.append(Finding("import order", OK, f"the choice is made before Triton is imported: kernels are {how}"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.machinery
+import itertools
+import json
 import math
 import sys
 import types
@@ -19,7 +21,7 @@ from course_lib import paths, reference
 from course_lib.bench import backward, counters, forward, goals, grid, host, long_rows, measurement, operations, providers, tables, timing
 from course_lib.bench.grid import Shape
 from course_lib.bench.operations import OPERATIONS, WrongValues
-from course_lib.bench.providers import PROVIDERS, Functions, Provider, Refused
+from course_lib.bench.providers import PEERS, PROVIDERS, Functions, Provider, Refused
 from course_lib.cli import bench as bench_command
 from course_lib.errors import CourseError
 from course_lib.figures import bench as figures
@@ -335,7 +337,7 @@ def test_host_times_calls_and_not_what_they_wait_for(no_gpu, monkeypatch):
     assert {("layer_norm", p, passes) for p in ("ours", "kernels", "torch") for passes in host.PASSES} <= got
     assert ("add_layer_norm", "torch", "forward and backward") in got and len(seen) == len(result.rows)
     assert all(row["us"] == 7.0 and (row["M"], row["N"]) == (4, 16) for row in result.rows)
-    text = host.table(result)
+    text = host.table(result, 120)
     assert "forward and backward, us a call" in text and text.count("\nkernels") == 2
 
 
@@ -435,7 +437,46 @@ def test_a_cell_without_a_time_says_which_kind_of_nothing_it_is():
 def test_stored_measurements_of_before_are_read_and_shown(kind):
     (text,) = bench_command.run(kind, stored=True)
     assert text.startswith(measurement.stored(kind).label())
-    assert ("against the goals" in text) == (kind in ("forward", "backward", "long_rows"))
+    assert "goals" not in text and "MISSED" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("kind", ["forward", "backward", "long_rows"])
+def test_goals_are_shown_where_they_are_asked_for(kind):
+    (text,) = bench_command.run(kind, stored=True, goals=True)
+    assert "against the goals" in text and "goals met" in text and max(map(len, text.splitlines())) <= 80
+
+
+def test_all_that_is_stored_is_summed_up_in_80_columns():
+    *texts, closing = bench_command.run("all", stored=True)
+    assert [text.split(":")[0] for text in texts] == list(bench_command.KINDS)
+    lines = "\n".join([*texts, closing]).splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) <= 80 and "MISSED" not in "".join(lines)
+    stored = {(row["op"], row["N"], row["provider"]): row["over_floor"] for row in measurement.stored("forward").rows}
+    best = min(time for (op, N, name), time in stored.items() if (op, N) == ("layer_norm", 256) and name in PEERS)
+    (line,) = [line for line in texts[0].splitlines() if line.startswith("layer_norm ")]
+    assert f"{stored['layer_norm', 256, 'ours']:.2f} / {best:.2f}" in line
+    assert "course bench KIND --stored" in " ".join(closing.split())
+
+
+def test_a_table_too_wide_is_split_and_loses_nothing():
+    names, columns = [["op", "a", "bb"]], [[str(k), f"{k}.1", f"{k}.2"] for k in range(10)]
+    whole = tables.in_blocks(names, columns, 200)
+    assert len(whole) == 3
+    lines = tables.in_blocks(names, columns, 30)
+    blocks = [block.splitlines() for block in "\n".join(lines).split("\n\n")]
+    assert max(map(len, lines)) <= 30 and len(blocks) == 2 and all(block[0].startswith("op") for block in blocks)
+    assert [list(itertools.chain.from_iterable(block[row].split()[1:] for block in blocks)) for row in range(3)] == [
+        line.split()[1:] for line in whole
+    ]
+    assert len(tables.in_blocks(names, columns, 1)) == 4 * 10 - 1, "too narrow for anything: one column a block"
+
+
+def test_json_holds_everything_that_was_measured():
+    (text,) = bench_command.run("all", stored=True, as_json=True)
+    everything = json.loads(text)
+    assert list(everything) == list(bench_command.KINDS)
+    assert everything["host"]["rows"] == measurement.stored("host").rows and everything["host"]["date"]
 
 
 @pytest.mark.parametrize("kind", ["statistics", "training"])
@@ -447,7 +488,9 @@ def test_every_kind_is_drawn(kind, tmp_path):
 def test_all_stored_says_what_is_not_measured_yet_and_goes_on(no_gpu):
     measurement.Measurement("backward", "Test GPU", "2026-01-02", {}, "", rows("layer_norm_backward", 32768, 1024, ours=1.1)).save()
     lines = list(bench_command.run("all", stored=True))
-    assert any(line.startswith("host: not measured yet") for line in lines) and any("layer_norm_backward ours" in line for line in lines)
+    assert any(line.startswith("host: not measured yet") for line in lines) and any(
+        "layer_norm_backward  1.10 / -" in line for line in lines
+    )
 
 
 def test_stored_can_be_narrowed_to_columns_and_providers(no_gpu):
@@ -502,7 +545,7 @@ def test_counters_come_from_the_profiler_on_the_path(no_gpu, monkeypatch, tmp_pa
     cases = [("layer_norm", Shape(8, 16)), ("rms_norm", Shape(8, 16))]
     taken = counters.measure(cases)
     assert [(row["op"], row["kernel"]) for row in taken.rows] == [("layer_norm", "layer_norm_kernel"), ("layer_norm", "column_sums_kernel")]
-    assert "column_sums_kernel" in counters.table(taken) and "8 x 16" in counters.table(taken)
+    assert "\n  column_sums " in counters.table(taken) and "8 x 16" in counters.table(taken)
     for asked, script, said in [
         (cases[:1], f'cat "{tmp_path}/out"', "after 2 of 1 cases"),
         (cases, "echo ERR_NVGPUCTRPERM; exit 1", "administrator"),
@@ -521,9 +564,10 @@ def test_counters_come_from_the_profiler_on_the_path(no_gpu, monkeypatch, tmp_pa
 def test_all_goes_on_without_the_profiler_and_counters_alone_do_not(no_gpu, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(bench_command, "KINDS", {"counters": ""})
-    assert list(bench_command.run("all")) == [
+    said, _ = bench_command.run("all")
+    assert " ".join(said.split()) == (
         "counters: reading counters needs Nsight Compute, and there is no `ncu` on the PATH. It comes with the CUDA toolkit."
-    ]
+    )
     with pytest.raises(counters.NoProfiler):
         list(bench_command.run("counters"))
     with pytest.raises(CourseError, match="has no picture"):
@@ -538,6 +582,11 @@ def test_all_goes_on_without_the_profiler_and_counters_alone_do_not(no_gpu, monk
         ("statistics", {"dtype": "bf16"}, "has no --dtype"),
         ("forward", {"columns": "256;512"}, "--columns 256;512 is not a list"),
         ("forward", {"columns": "0"}, "is not a list"),
+        ("forward", {"stored": True, "columns": "777"}, "has no row length 777. It has: 256, 1024"),
+        ("forward", {"stored": True, "providers": "ours,foo"}, "no provider 'foo' here. There are: ours, blocked"),
+        ("all", {"stored": True, "providers": "foo"}, "no provider 'foo' here. There are: ours, .*quack.*persistent"),
+        ("host", {"stored": True, "goals": True}, "has no goals. These have: forward, backward, long_rows"),
+        ("forward", {"stored": True, "goals": True, "as_json": True}, "leave --plot and --goals out"),
     ],
 )
 def test_the_command_refuses_in_words(kind, options, said):
@@ -548,7 +597,7 @@ def test_the_command_refuses_in_words(kind, options, said):
 def test_nothing_to_draw_is_said(no_gpu, tmp_path):
     measurement.Measurement("forward", "Test GPU", "2026-01-02", {}, "", rows("layer_norm", 4, 256, ours=1.0)).save()
     with pytest.raises(CourseError, match="nothing to draw"):
-        list(bench_command.run("forward", stored=True, columns="512", plot=tmp_path / "x.png"))
+        list(bench_command.run("forward", stored=True, providers="torch", plot=tmp_path / "x.png"))
 
 
 def test_the_command_measures_saves_and_draws(no_gpu, monkeypatch, tmp_path):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
+import re
+import struct
 import subprocess
 import sys
-import threading
-import time
+import termios
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ import pytest
 import course_lib
 from course_lib import catalog, paths, progress, workspace
 from course_lib.cli import app as cli
+from course_lib.cli import status
 from course_lib.errors import CourseError
 from course_lib.grading import runner
 from course_lib.grading.hidden import Secret
@@ -27,7 +32,7 @@ EX = catalog.get("00a")
 def learner(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(cli.out, "width", 200)
+    monkeypatch.setenv("COLUMNS", "200")
     for exercise in catalog.exercises().values():
         workspace.reset(exercise)
     return workspace.file_of(EX)
@@ -75,9 +80,21 @@ def test_exit_codes_of_the_five_verdicts(command, learner, monkeypatch):
     assert code == 4 and "not your kernel" in printed
 
 
-@pytest.mark.parametrize("arguments", [("check",), ("chekc", "00a"), ("check", "00a", "--nonsense"), ("check", "00a", "00b")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("solution",),
+        ("reset",),
+        ("chekc", "00a"),
+        ("check", "00a", "--nonsense"),
+        ("check", "00a", "00b"),
+        ("check", "--file", "mine.py"),
+        ("--nonsense",),
+    ],
+)
 def test_a_usage_error_is_64_and_one_line(command, arguments):
     code, printed, said = command(*arguments)
+    assert "--help` shows how it is used" in said
     assert code == 64 and not printed and said.startswith("course: ") and said.count("\n") == 1
 
 
@@ -87,9 +104,20 @@ def test_an_unknown_exercise_names_those_there_are(command, name):
     assert code == 3 and "99z" in said and "00a" in said and said.count("\n") == 1
 
 
-def test_without_a_command_there_is_help(command):
-    code, printed, _ = command()
-    assert code == 0 and all(name in printed for name in ("check", "hint", "solution", "reset", "status", "watch", "doctor", "update"))
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_lists_the_commands_in_groups(command, option):
+    code, printed, _ = command(option)
+    assert code == 0 and all(
+        f"\n  {name} " in printed for name in ("check", "watch", "hint", "solution", "reset", "status", "bench", "doctor", "update")
+    )
+    assert (
+        printed.index("Work through")
+        < printed.index("  check ")
+        < printed.index("Measure:")
+        < printed.index("  bench ")
+        < printed.index("  doctor ")
+    )
+    assert command("check", option)[1].count("Exit codes: 0 pass, 1 fail, 2 not attempted, 3") == 1
 
 
 def test_json_has_every_field(command, learner):
@@ -215,7 +243,7 @@ def test_a_broken_progress_file_is_one_line(command, tmp_path):
     progress.note_hint("00a", 3)
     progress.file().write_text("{ torn")
     code, printed, said = command("status")
-    assert code == 0 and "0 of" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
+    assert code == 0 and f"0 of {len(catalog.exercises())}" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
 
 
 # ---- a folder that cannot be written -----------------------------------------------------------------------------------
@@ -269,78 +297,74 @@ def test_ctrl_c_ends_without_a_traceback(command, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(workspace, "reset", interrupted)
-    assert command("reset", "00a")[0] == 130
+    code, _, said = command("reset", "00a")
+    assert (code, said) == (130, "course: stopped.\n")
 
 
-# ---- watch -------------------------------------------------------------------------------------------------------------
+# ---- where you are -----------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def watching(monkeypatch):
-    """Run `course watch` in a thread; the returned function waits until the given number of verdicts was given."""
-    import watchfiles
-
-    ready, stop, verdicts = threading.Event(), threading.Event(), []
-    stock = watchfiles.watch
-
-    def watch(*arguments, **named):
-        # yield_on_timeout tells this fixture that the watcher runs
-        for batch in stock(*arguments, **named, stop_event=stop, debounce=50, step=10, rust_timeout=50, yield_on_timeout=True):
-            ready.set()
-            if batch:
-                yield batch
-
-    def check(exercise, *rest):
-        verdicts.append(exercise.id)
-        return Verdict(exercise.id, FAIL, "a_cause", f"checked {exercise.id}")
-
-    monkeypatch.setattr(watchfiles, "watch", watch)
-    monkeypatch.setattr(cli, "run_check", check)
-    threads = []
-
-    def start(*arguments: str):
-        threads.append(threading.Thread(target=cli.run, args=(["watch", *arguments],), daemon=True))
-        threads[0].start()
-        assert ready.wait(10)
-
-        def until(count: int) -> list[str]:
-            deadline = time.monotonic() + 10
-            while len(verdicts) < count and time.monotonic() < deadline:
-                time.sleep(0.02)
-            return verdicts
-
-        return until
-
-    yield start
-    stop.set()
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
+def passed(*names: str) -> None:
+    for name in names:
+        progress.note_verdict(Verdict(name, PASS, "none", ""))
 
 
-def test_watch_checks_what_is_saved_and_nothing_else(watching, learner, capsys):
-    until = watching()
-    (learner.parent / "notes.txt").write_text("not an exercise")
-    learner.write_text("saved")
-    assert until(1) == ["00a"]
-    # as vim saves: a new file renamed over the old one
-    other = workspace.file_of(catalog.get("06a"))
-    (other.parent / ".06a.new").write_text("saved")
-    os.replace(other.parent / ".06a.new", other)
-    assert until(2) == ["00a", "06a"]
-    assert progress.record("06a").checks == 1
-    printed = capsys.readouterr().out
-    assert "checked 00a" in printed and "Ctrl-C ends" in printed
+def test_the_next_exercise_is_the_first_not_passed():
+    order = list(catalog.exercises())
+    assert status.next_exercise(progress.read()).id == order[0]
+    passed(order[0], order[2])
+    progress.note_verdict(Verdict(order[1], FAIL, "cause", "text"))
+    assert status.next_exercise(progress.read()).id == order[1]
+    assert status.next_exercise(progress.read(), catalog.get(order[1])).id == order[3]
+    passed(*order[1:-1])
+    assert status.next_exercise(progress.read(), catalog.get(order[-1])).id == order[-1], "it goes round"
+    passed(order[-1])
+    assert status.next_exercise(progress.read()) is None
 
 
-def test_watch_of_one_exercise_leaves_the_others_alone(watching, learner):
-    until = watching("06a")
-    learner.write_text("saved")
-    workspace.file_of(catalog.get("06a")).write_text("saved")
-    assert until(1) == ["06a"]
+def test_course_alone_says_where_you_are_and_how_to_go_on(command):
+    passed("00a")
+    code, printed, said = command()
+    assert code == 0 and not said
+    assert f"1 of {len(catalog.exercises())} passed" in printed and "Next: 01a" in printed
+    assert catalog.get("01a").title in printed and f"{catalog.get('01a').minutes} minutes" in printed
+    assert "exercises/ex01a" in printed and "notebooks/01_" in printed
+    assert all(way in printed for way in ("course check", "course watch", "course hint", "course --help"))
 
 
-# ---- the command as a process ------------------------------------------------------------------------------------------
+def test_course_alone_says_which_prerequisites_are_passed(command):
+    before = {name for name in catalog.exercises() if name < "06b"} - {"06a"}
+    passed(*before)
+    exercise = catalog.get("06a")
+    _, printed, _ = command()
+    assert all(need in printed for need in exercise.prerequisites) and "00a A masked copy (✓ passed)" in printed
+    passed("06a")
+    progress.file().write_text(progress.file().read_text().replace('"00a"', '"xxx"'))  # 00a is not passed any more
+    assert "Next: 00a" in command()[1]
+
+
+def test_after_the_last_pass_there_is_no_next(command):
+    passed(*catalog.exercises())
+    assert "every exercise" in command()[1] and "every exercise" in command("status")[1]
+    code, _, said = command("check")
+    assert code == 3 and "course status" in said
+
+
+def test_check_without_an_id_takes_the_next_one(command):
+    assert json.loads(command("check", "--json")[1])["exercise"] == "00a"
+    solve()
+    code, printed, _ = command("check")
+    assert code == 0 and "Next: 01a" in printed
+    assert json.loads(command("check", "--json")[1])["exercise"] == "01a"
+
+
+def test_hint_without_an_id_is_about_the_next_one(command):
+    passed("00a")
+    code, printed, _ = command("hint")
+    assert code == 0 and "01a" in printed and "Hint 1 of 3" in printed and progress.record("01a").hints == 1
+
+
+# ---- the command as a process, in a terminal of 80 columns and into a pipe ---------------------------------------------
 
 
 def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
@@ -348,14 +372,104 @@ def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(paths.ROOT)} | environment,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT), "COLUMNS": ""} | environment,
         timeout=60,
     )
 
 
+COURSE = str(paths.ROOT / "course_command.py")
+
+
+def in_terminal(*arguments: str, columns: int = 80) -> tuple[int, str]:
+    """The exit code and what a terminal of that width received, without its colours and links."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "TERM": "xterm-256color"}
+    environment.pop("COLUMNS")
+    running = subprocess.Popen([sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    os.close(terminal)
+    received = b""
+    with contextlib.suppress(OSError):  # EIO: nobody holds the terminal any more
+        while data := os.read(controller, 4096):
+            received += data
+    os.close(controller)
+    text = received.decode().replace("\r\n", "\n")
+    return running.wait(60), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;.*?\x1b\\", "", text)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "06a"), ("bench", "--stored")]
+)
+def test_what_is_printed_fits_80_columns(arguments):
+    code, text = in_terminal(*arguments)
+    piped = process(COURSE, *arguments)
+    assert code == piped.returncode == 0 and not piped.stderr and "\x1b" not in piped.stdout
+    assert max(map(len, text.splitlines())) <= 80 and max(map(len, piped.stdout.splitlines())) <= 80
+
+
+def test_the_version_names_what_matters_and_imports_none_of_it():
+    done = process("-X", "importtime", COURSE, "--version")
+    assert done.stdout.startswith(f"course {course_lib.__version__}, Python 3.") and "torch " in done.stdout and "triton " in done.stdout
+    assert not re.search(r"\| +(torch|triton|numpy|rich)$", done.stderr, re.MULTILINE)
+
+
+def test_help_loads_neither_the_grader_nor_what_draws():
+    done = process("-X", "importtime", COURSE, "--help")
+    assert not re.search(r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE)
+
+
+def test_ids_are_completed():
+    asked = {"_COURSE_COMPLETE": "complete_bash", "COMP_WORDS": "course check 06", "COMP_CWORD": "2"}
+    assert process(COURSE, **asked).stdout.split() == [name for name in catalog.exercises() if name.startswith("06")]
+    assert "_COURSE_COMPLETE=complete_bash" in process(COURSE, "--show-completion", "bash").stdout
+
+
+def test_the_solution_loses_nothing():
+    source = (paths.SOLUTIONS / f"{catalog.get('06a').file}.py").read_bytes()
+    done = subprocess.run(
+        [sys.executable, COURSE, "solution", "06a", "--yes"],
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
+        timeout=60,
+    )
+    assert done.stdout == source, "into a pipe it is the file, byte for byte"
+    code, text = in_terminal("solution", "06a", "--yes")
+    shown = "".join(re.sub(r"^ *\d* ", "", line.removesuffix("\n")) for line in text.splitlines())
+    assert code == 0 and "".join(shown.split()) == "".join(source.decode().split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_message_is_one_line_in_a_pipe_and_wrapped_at_words_in_a_terminal():
+    done = process(COURSE, "check", "99z")
+    assert done.returncode == 3 and done.stderr.count("\n") == 1 and len(done.stderr) > 80
+    code, text = in_terminal("check", "99z")
+    assert code == 3 and max(map(len, text.splitlines())) <= 80 and text.split() == done.stderr.split()
+
+
+def test_a_full_device_is_blamed_and_not_the_work():
+    solve()
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, COURSE, "check", "00a", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == cli.OUTPUT_ERROR and done.stderr.count("\n") == 1
+    assert "the output could not be written (No space left on device)" in done.stderr and "saved" in done.stderr
+    assert progress.record("00a").passed
+
+
+@pytest.mark.parametrize("arguments", ["", "--help", "status", "status --json", "solution 06a --yes", "bench forward --stored"])
+def test_a_reader_that_leaves_is_no_error(arguments):
+    line = f"{sys.executable} {COURSE} {arguments} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60
+    )
+    assert done.stdout.strip() in ("0", "141") and not done.stderr
+
+
 def test_the_command_checks_a_file_as_a_process(tmp_path):
     solve()
-    done = process(str(paths.ROOT / "course_command.py"), "check", "00a", "--json")
+    done = process(COURSE, "check", "00a", "--json")
     assert (done.returncode, json.loads(done.stdout)["status"], done.stderr) == (0, "pass", "")
 
 

@@ -11,8 +11,10 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from course_lib import doctor, runtime
+from course_lib.cli.doctor import findings_view
 from course_lib.doctor import NOTE, OK, PROBLEM, Card, Finding
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -110,7 +112,33 @@ def test_triton_imported_too_early_is_found(monkeypatch, tmp_path: Path) -> None
         finding = one(doctor.kernels(child))
     finally:
         child.stop()
-    assert finding.level == PROBLEM and "imported before" in finding.what
+    assert finding.level == PROBLEM and "imported before" in finding.what and "sitecustomize" in finding.remedy
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_the_command_wraps_at_words_and_never_sends_the_doctor_to_the_doctor(columns) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COURSE_DEVICE": "gpu", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": str(columns)}
+    done = subprocess.run([sys.executable, str(ROOT / "course_command.py"), "doctor"], capture_output=True, text=True, env=environment)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1 and not done.stderr and max(map(len, lines)) <= columns
+    assert "✗ kernels: " in done.stdout and "`course doctor`" not in done.stdout
+    assert "→ `unset COURSE_DEVICE`" in done.stdout and "Follow the arrows below ✗" in " ".join(done.stdout.split())
+    # a line begins with a mark or is indented under one; the last words are no finding
+    assert all(
+        line[:2] in ("✓ ", "! ", "✗ ", "  ") for line in lines[: next(n for n, line in enumerate(lines) if line.startswith("The course"))]
+    )
+
+
+def test_arrows_are_spoken_of_only_where_there_are_some() -> None:
+    def text(*findings: Finding) -> str:
+        console = Console(width=200)
+        with console.capture() as captured:
+            console.print(findings_view(list(findings)))
+        return captured.get()
+
+    note = Finding("disk", NOTE, "little room", "Free some.")
+    assert "arrows" in text(note, Finding("system", PROBLEM, "this is macOS", "Use WSL."))
+    assert "arrows" not in text(note, Finding("system", PROBLEM, "this is macOS")) and "can run here" in text(note)
 
 
 def test_a_check_that_breaks_does_not_take_the_others_along(monkeypatch) -> None:

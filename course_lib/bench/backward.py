@@ -14,11 +14,11 @@ from collections.abc import Iterable
 import course_lib
 from course_lib.bench import grid, measurement
 from course_lib.bench.forward import ALL_COLUMNS, COLUMNS
-from course_lib.bench.goals import table
 from course_lib.bench.grid import Shape
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PEERS
+from course_lib.bench.tables import over_floor as table
 
 KIND = "backward"
 DESIGNS = ("persistent", "split", "two-stage", "locked", "columns")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
-from course_lib.bench import grid, measurement, operations
+from course_lib.bench import grid, measurement, operations, tables
 from course_lib.bench.grid import Shape
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS
@@ -57,6 +58,10 @@ _UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "byte": 1e-6, "Kbyte": 1e-3, "Mbyte"
 _UNITS |= {"nsecond": 1e-3, "usecond": 1.0, "msecond": 1e3}  # as older versions of the profiler write them
 _MARK = "spin_kernel"  # of torch.cuda._sleep, launched between two calls
 _SECONDS = 900
+_COLUMNS = {  # of the table: heading, and how a row fills it
+    "us": "{us:.1f}", "read MB": "{read_mb:.1f}", "written": "{written_mb:.1f}", "memory %": "{dram_percent:.0f}", "LSU %": "{lsu_percent:.0f}",
+    "issue %": "{issue_percent:.0f}", "warps %": "{occupancy_percent:.0f}", "regs": "{registers:.0f}",
+}  # fmt: skip
 
 
 class NoProfiler(measurement.Unavailable):
@@ -135,21 +140,21 @@ def _row(line: dict[str, str], units: dict[str, str]) -> dict:
     return row | {"stalls": dict(sorted(stalls.items(), key=lambda item: -item[1]))}
 
 
-def table(result: Measurement) -> str:
-    """One line a kernel."""
-    lines = [f"{result.label()}: {result.method}"]
-    lines.append(
-        f"{'op':20}{'M x N':>15}  {'kernel':40}{'us':>7}{'read MB':>9}{'written':>9}{'memory %':>9}{'LSU %':>7}{'issue %':>8}"
-        f"{'warps %':>8}{'regs':>6}  warps that wait, by reason"
-    )
-    for row in result.rows:
-        waits = ", ".join(f"{reason} {count:g}" for reason, count in list(row["stalls"].items())[:3])
-        lines.append(
-            f"{row['op']:20}{'{M} x {N}'.format(**row):>15}  {row['kernel'][:39]:40}{row['us']:>7.1f}{row['read_mb']:>9.1f}"
-            f"{row['written_mb']:>9.1f}{row['dram_percent']:>9.0f}{row['lsu_percent']:>7.0f}{row['issue_percent']:>8.0f}"
-            f"{row['occupancy_percent']:>8.0f}{row['registers']:>6.0f}  {waits}"
-        )
-    return "\n".join(lines)
+def table(result: Measurement, width: int = tables.WIDTH) -> str:
+    """One line a kernel, under the call that launches it."""
+    kernels: list[str] = []
+    rows: list[dict | None] = []  # None beside the name of a call
+    for (op, M, N), launched in itertools.groupby(result.rows, key=lambda row: (row["op"], row["M"], row["N"])):
+        kernels.append(f"{op} {M} x {N}")
+        rows.append(None)
+        for row in launched:
+            kernels.append(f"  {row['kernel'].removesuffix('_kernel')}")
+            rows.append(row)
+    columns = [[heading, *(form.format(**row) if row else "" for row in rows)] for heading, form in _COLUMNS.items()]
+    waits = (", ".join(f"{reason} {count:g}" for reason, count in list(row["stalls"].items())[:2]) if row else "" for row in rows)
+    columns.append(["warps that wait, by reason", *waits])
+    lines = tables.in_blocks([["kernel", *kernels]], columns, width)
+    return "\n".join([*tables.paragraph(f"{result.label()}: {result.method}", width), *lines])
 
 
 def _profiled(job: list) -> None:

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 
 import course_lib
 from course_lib.bench import grid, measurement
-from course_lib.bench.goals import table
 from course_lib.bench.grid import Shape
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PEERS
+from course_lib.bench.tables import over_floor as table
 
 KIND = "forward"
 COLUMNS = (256, 1024, 2048, 4096, 8192, 16384, 32768)  # what the lessons show

@@ -67,19 +67,26 @@ def against(result: Measurement) -> list[dict]:
     return sorted(entries, key=lambda e: (list(GOALS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"]))
 
 
-def table(result: Measurement) -> str:
-    """Time over floor of every provider, and a last table against the goals."""
-    lines = [tables.over_floor(result), "", "against the goals: time over floor, and no peer more than 2 % faster"]
-    lines.append(f"{'op':28}{'M x N':>16}{'ours':>8}{'goal':>8}{'':8}  {'best peer':20}{'ours/peer':>9}")
+def table(result: Measurement, width: int = tables.WIDTH) -> str:
+    """The course's kernels against the goals, and beside the best peer."""
     entries = against(result)
-    for e in entries:
-        limit = "-" if e["goal"] is None else f"{e['goal']:.2f}"
-        met = {True: "met", False: "MISSED", None: ""}[e["met"]]
-        peer = "-" if e["peer"] is None else f"{e['peer']} {e['peer_over_floor']:.2f}"
-        ratio = "-" if e["to_peer"] is None else f"{e['to_peer']:.2f}"
-        behind = "  BEHIND" if e["ahead"] is False else ""
-        shape = f"{e['M']} x {e['N']}"
-        lines.append(f"{e['op']:28}{shape:>16}{e['ours']:>8.3f}{limit:>8}  {met:8}{peer:20}{ratio:>9}{behind}")
     met, ahead = ([e[key] for e in entries if e[key] is not None] for key in ("met", "ahead"))
-    lines.append(f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at {sum(ahead)} of {len(ahead)} shapes")
-    return "\n".join(lines)
+    names = [["op", *(e["op"] for e in entries)], ["M x N", *(f"{e['M']} x {e['N']}" for e in entries)]]
+    columns = [
+        ["ours", *(f"{e['ours']:.3f}" for e in entries)],
+        ["goal", *("-" if e["goal"] is None else f"{e['goal']:.2f}" for e in entries)],
+        ["", *({True: "met", False: "MISSED", None: ""}[e["met"]] for e in entries)],
+        ["best peer", *("-" if e["peer"] is None else f"{e['peer']} {e['peer_over_floor']:.2f}" for e in entries)],
+        ["ours/peer", *("-" if e["to_peer"] is None else f"{e['to_peer']:.2f}" for e in entries)],
+        ["", *("BEHIND" if e["ahead"] is False else "" for e in entries)],
+    ]
+    return "\n".join(
+        [
+            result.label(),
+            *tables.paragraph("against the goals: time over floor, and no peer more than 2 % faster", width),
+            *tables.in_blocks(names, columns, width),
+            *tables.paragraph(
+                f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at {sum(ahead)} of {len(ahead)} shapes", width
+            ),
+        ]
+    )

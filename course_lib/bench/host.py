@@ -82,14 +82,14 @@ def _through_autograd(forward: Callable[..., tuple], op: Operation, values: Valu
     return call
 
 
-def table(result: Measurement) -> str:
+def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """Microseconds, one line a provider, one column an operation, for each kind of call; what has no time is named below."""
     lines = [result.label()]
     for passes in PASSES:
         rows = [((row["provider"],), row["op"], f"{row['us']:.1f}") for row in result.rows if row["passes"] == passes]
         marks = [((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes]
-        lines += ["", *tables.cells(rows, marks, f"{passes}, us a call")]
-    return "\n".join([*lines, *tables.notes(result)])
+        lines += ["", *tables.cells(rows, marks, f"{passes}, us a call", width)]
+    return "\n".join([*lines, *tables.notes(result, width)])
 
 
 if __name__ == "__main__":

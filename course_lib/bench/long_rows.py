@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from course_lib.bench import grid, measurement
-from course_lib.bench.goals import table
 from course_lib.bench.grid import Shape
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PEERS
+from course_lib.bench.tables import over_floor as table
 
 KIND = "long_rows"
 COLUMNS = (65536, 131072, 262144)

@@ -97,9 +97,9 @@ def _assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
     assert worst < limit, f"{provider} is wrong by {worst:.3g}: not timed"
 
 
-def table(result: Measurement) -> str:
+def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """Time over floor, one line a dtype and provider, one column a row length."""
-    return tables.over_floor(result, ("dtype", "provider"))
+    return tables.over_floor(result, width, ("dtype", "provider"))
 
 
 if __name__ == "__main__":

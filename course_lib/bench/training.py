@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import course_lib
 from course_lib import modules
 from course_lib import transformer as small
-from course_lib.bench import measurement
+from course_lib.bench import measurement, tables
 from course_lib.bench.measurement import Measurement
 from course_lib.errors import CourseError
 
@@ -105,8 +105,8 @@ def _timed(text: small.Text, make: Callable[[int], nn.Module], steps: int, size:
     return losses, statistics.median(times[_WARM_UP:])
 
 
-def table(result: Measurement) -> str:
-    """One line a norm and provider."""
+def table(result: Measurement, width: int = tables.WIDTH) -> str:
+    """One line a norm and provider. It fits WIDTH columns, so that a narrower ``width`` changes nothing."""
     lines = [f"{result.label()}", f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}"]
     for row in result.rows:
         how = "compiled" if row["compiled"] else "eager"

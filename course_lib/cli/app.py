@@ -1,39 +1,107 @@
-"""The ``course`` command. Exit codes of ``check``: 0 pass, 2 not attempted, 1 fail, 3 error, 4 grader fault."""
+"""The ``course`` command: its commands with their options, and what an error becomes.
+
+Each command loads what it needs when it runs, so that ``course --help`` and completion answer at once.
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
-import json
+import platform
 import sys
 import warnings
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.syntax import Syntax
-from rich.table import Table
 
-from course_lib import catalog, paths, progress, workspace
-from course_lib.cli.verdict_view import STYLES, verdict_view
+from course_lib.cli.help import KEEP, LEARN, MEASURE, GroupedCommands
+from course_lib.cli.terminal import Output, say
 from course_lib.errors import CourseError
-from course_lib.grading.check import check as run_check
-from course_lib.grading.hidden import read_secret
-from course_lib.grading.report import SIGNS
-from course_lib.grading.verdict import NOT_ATTEMPTED, PASS, Verdict
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
+OUTPUT_ERROR = 74  # sysexits' EX_IOERR; 3 would read as a fault of the file that was checked
 BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
+INTERRUPTED = 130
+NOBODY_READS = 141  # what a shell reports of a program that SIGPIPE ended
 
-app = typer.Typer(help="LayerNorm and RMSNorm, from the formula to Triton kernels.", add_completion=False, pretty_exceptions_enable=False)
-out = Console()
-ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 06a.", metavar="ID")]
+app = typer.Typer(
+    cls=GroupedCommands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
 
 
-@app.command()
+def _complete_exercise(incomplete: str) -> list[tuple[str, str]]:
+    from course_lib import catalog
+
+    return [(name, exercise.title) for name, exercise in catalog.exercises().items() if name.startswith(incomplete)]
+
+
+def _complete_kind(incomplete: str) -> list[tuple[str, str]]:
+    from course_lib.cli.bench import KINDS
+
+    return [(name, what) for name, what in KINDS.items() if name.startswith(incomplete)]
+
+
+def _print_versions(wanted: bool) -> None:
+    if not wanted:
+        return
+    import course_lib
+
+    print(f"course {course_lib.__version__}, Python {platform.python_version()}, torch {_version('torch')}, triton {_version('triton')}")
+    raise typer.Exit
+
+
+def _version(package: str) -> str:
+    """Read from the package's metadata: importing PyTorch takes seconds."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 06a.", metavar="ID", autocompletion=_complete_exercise)]
+ExerciseIdOrNext = Annotated[
+    str | None,
+    typer.Argument(help="The exercise, such as 06a; without it the next one.", metavar="ID", autocompletion=_complete_exercise),
+]
+
+
+@app.callback(
+    invoke_without_command=True,
+    epilog="`course` alone says where you are. `course COMMAND --help` explains a command.",
+)
+def main(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the versions of the course, Python, PyTorch and Triton.", is_eager=True, callback=_print_versions
+        ),
+    ] = False,
+) -> int:
+    """LayerNorm and RMSNorm, from the formula to Triton kernels."""
+    if context.invoked_subcommand is None:
+        from course_lib.cli import status
+        from course_lib.cli.terminal import show
+
+        show(status.overview())
+    return 0
+
+
+@app.command(
+    rich_help_panel=LEARN,
+    epilog="""Exit codes: 0 pass, 1 fail, 2 not attempted, 3 the file cannot be read or run (or there is no such exercise), 4 the grader
+    is at fault, which never counts against you; 64 wrong use of the command, 74 the output could not be written.
+
+    \b
+    Examples: course check
+              course check 06a --file other.py --json""",
+)
 def check(
-    exercise_id: ExerciseId,
+    exercise_id: ExerciseIdOrNext = None,
     file: Annotated[Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON, for programs.")] = False,
     secret_file: Annotated[
@@ -44,204 +112,177 @@ def check(
         ),
     ] = None,
 ) -> int:
-    """Grade your file of an exercise."""
-    exercise = catalog.get(exercise_id)
-    # from a file: what stands on a command line, every process of the machine can read, a submission's too
-    secret = read_secret(secret_file) if secret_file else None
-    if as_json:
-        verdict = run_check(exercise, file, secret=secret)
-    else:
-        with out.status(f"checking {exercise.id} {exercise.title} ..."):
-            verdict = run_check(exercise, file, secret=secret)
-    # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
-    if file is None and secret is None:
-        _note(verdict)
-    if as_json:
-        print(verdict.as_json())
-    else:
-        _show(verdict, exercise)
-    return verdict.exit_code
+    """Grade your file of an exercise; without an ID, of the next one."""
+    if exercise_id is None and (file or secret_file):
+        raise typer.BadParameter("name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID")
+    from course_lib.cli import exercise
+
+    return exercise.check(exercise_id, file, secret_file, as_json)
 
 
-@app.command()
-def hint(exercise_id: ExerciseId) -> int:
-    """Show the next hint. There are three, each more direct than the last."""
-    exercise = catalog.get(exercise_id)
-    number = progress.note_hint(exercise.id, len(exercise.hints))
-    for shown, text in enumerate(exercise.hints[:number], start=1):
-        out.print(f"[bold]Hint {shown} of {len(exercise.hints)}.[/bold] {escape(text)}")
-    return 0
+@app.command(
+    rich_help_panel=LEARN,
+    epilog="""Without a terminal (in a pipe) it prints one verdict after another, of the exercise named or of any that is saved.
+
+    Example: course watch 06a""",
+)
+def watch(exercise_id: ExerciseIdOrNext = None) -> int:
+    """Check an exercise each time you save it, with keys for hints and for the next one."""
+    from course_lib.cli import watch as watching
+
+    return watching.watch(exercise_id)
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN, epilog="Example: course hint 06a")
+def hint(exercise_id: ExerciseIdOrNext = None) -> int:
+    """Show the next of three hints, each more direct than the last."""
+    from course_lib.cli import exercise
+
+    return exercise.hint(exercise_id)
+
+
+@app.command(
+    rich_help_panel=LEARN,
+    epilog="""Into a file or a pipe it prints the source text alone.
+
+    Example: course solution 06a --yes > solution.py""",
+)
 def solution(
     exercise_id: ExerciseId,
     yes: Annotated[bool, typer.Option("--yes", help="Show it although the exercise is not passed yet.")] = False,
 ) -> int:
     """Show the course's solution: after a pass, or when you confirm."""
-    exercise = catalog.get(exercise_id)
-    if not (yes or progress.record(exercise.id).passed or _confirmed(exercise)):
-        return 1
-    progress.note_solution_seen(exercise.id)
-    out.print(Syntax(workspace.solution_text(exercise), "python", line_numbers=True, theme="ansi_dark"))
-    return 0
+    from course_lib.cli import exercise
+
+    return exercise.solution(exercise_id, yes)
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN, epilog="Example: course reset 06a")
 def reset(exercise_id: ExerciseId) -> int:
-    """Start an exercise over. Your file is copied to .course/kept/ first."""
-    exercise = catalog.get(exercise_id)
-    copy = workspace.reset(exercise)
-    progress.note_reset(exercise.id)
-    kept = f" Your version is kept as {paths.shown(copy)}." if copy else " There was no work of yours in it."
-    out.print(f"{paths.shown(workspace.file_of(exercise))} is as the course wrote it.{escape(kept)}")
-    return 0
+    """Start an exercise over; a copy of your file is kept in .course/kept/."""
+    from course_lib.cli import exercise
+
+    return exercise.reset(exercise_id)
 
 
-@app.command()
+@app.command(rich_help_panel=LEARN)
 def status(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False) -> int:
-    """Show every exercise, and how far you are."""
-    records = progress.read()
+    """List the exercises, what is passed, and what comes next."""
+    from course_lib.cli import status as where
+    from course_lib.cli.terminal import show
+
     if as_json:
-        print(
-            json.dumps({name: {"status": _status(records, name), "hints": _hints(records, name)} for name in catalog.exercises()}, indent=2)
-        )
-        return 0
-    table = Table(title="Exercises", title_justify="left")
-    for column in ("", "exercise", "difficulty", "minutes", "status", "hints"):
-        table.add_column(column, justify="right" if column == "minutes" else "left")
-    for name, exercise in catalog.exercises().items():
-        state = _status(records, name)
-        effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
-        table.add_row(
-            name, exercise.title, effort, str(exercise.minutes), f"[{STYLES[state]}]{SIGNS[state]} {state}[/]", str(_hints(records, name))
-        )
-    out.print(table)
-    done = sum(_status(records, name) == PASS for name in catalog.exercises())
-    out.print(f"{done} of {len(catalog.exercises())} passed. Your files are in {paths.shown(paths.exercises())}/.")
+        print(where.as_json())
+    else:
+        show(where.listing())
     return 0
 
 
-@app.command()
-def watch(exercise_id: Annotated[str | None, typer.Argument(help="Watch only this exercise.", metavar="[ID]")] = None) -> int:
-    """Check an exercise again whenever you save it. Ctrl-C ends it."""
-    from watchfiles import Change
-    from watchfiles import watch as changes
-
-    watched = [catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values())
-    by_path = {workspace.file_of(exercise): exercise for exercise in watched}
-    folder = paths.exercises()
-    out.print(f"Watching {paths.shown(folder)}/ for {', '.join(e.id for e in watched)}. Save a file to check it; Ctrl-C ends.")
-    # editors that save by renaming a new file over the old one show as added, not as modified
-    for batch in changes(
-        folder, watch_filter=lambda change, path: change != Change.deleted and Path(path) in by_path, raise_interrupt=False
-    ):
-        for path in sorted({Path(path) for _, path in batch}):
-            verdict = run_check(by_path[path])
-            _note(verdict)
-            _show(verdict, by_path[path])
-    return 0
-
-
-@app.command()
-def doctor() -> int:
-    """Say whether the course can run here, and what to do about what is wrong."""
-    from course_lib import doctor as examiner
-
-    findings = examiner.examine()
-    marks = {"ok": "[green]✓[/]", "note": "[yellow]![/]", "problem": "[red]✗[/]"}
-    for finding in findings:
-        out.print(f"{marks[finding.level]} [bold]{escape(finding.name)}[/bold]: {escape(finding.what)}")
-        if finding.remedy:
-            out.print(f"    → {escape(finding.remedy)}")
-    runs = examiner.can_run(findings)
-    out.print("The course can run here." if runs else "[red]The course cannot run here yet.[/] Follow the arrows, from the top.")
-    return 0 if runs else 1
-
-
-@app.command()
+@app.command(
+    rich_help_panel=MEASURE,
+    epilog="""\b
+    Examples: course bench --stored                a summary of what was measured
+              course bench forward --stored        one kind, every row length
+              course bench forward --columns 4096  measure, on a GPU""",
+)
 def bench(
     kind: Annotated[
-        str, typer.Argument(help="forward, backward, long_rows, statistics, host, training, counters, or all.", metavar="KIND")
+        str,
+        typer.Argument(
+            help="forward, backward, long_rows, statistics, host, training, counters, or all.",
+            metavar="KIND",
+            autocompletion=_complete_kind,
+        ),
     ] = "all",
     stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")] = None,
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
+    goals: Annotated[bool, typer.Option("--goals", help="For authors: compare with the goals set for the course's kernels.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")] = False,
 ) -> int:
-    """Time the course's kernels against PyTorch and other libraries, over the floor of this GPU, and save what came out."""
+    """Time the course's kernels against PyTorch and other libraries on this GPU."""
     from course_lib.cli import bench as measuring
 
-    for line in measuring.run(kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers):
-        print(line, flush=True)  # plain: a table of numbers that other programs may read
+    for text in measuring.run(
+        kind, stored=stored, plot=plot, columns=columns, dtype=dtype, providers=providers, goals=goals, as_json=as_json
+    ):
+        print(text, flush=True)  # plain: a table of numbers that other programs may read
     return 0
 
 
-@app.command()
+@app.command(rich_help_panel=KEEP)
+def doctor() -> int:
+    """Say whether the course can run here, and what to do about what is wrong."""
+    from course_lib import doctor as examiner
+    from course_lib.cli.doctor import findings_view
+    from course_lib.cli.terminal import show
+
+    findings = examiner.examine()
+    show(findings_view(findings))
+    return 0 if examiner.can_run(findings) else 1
+
+
+@app.command(rich_help_panel=KEEP)
 def update() -> int:
-    """Bring the course up to date. What you wrote stays as it is."""
+    """Bring the course up to date; what you wrote stays as it is."""
     from course_lib.update import update as bring_up_to_date
 
     for line in bring_up_to_date():
-        out.print(escape(line))
+        print(line)
     return 0
 
 
 def run(arguments: list[str]) -> int:
-    """Run the command; errors meant for people are one line on standard error, never a traceback."""
-    warnings.showwarning = lambda message, *rest, **more: print(message, file=sys.stderr)
+    """Run the command; errors meant for people are a message on standard error, never a traceback."""
+    warnings.showwarning = lambda message, *rest, **more: say(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without "●", or a message with half a character, is no reason to stop
+    output = Output(sys.stdout)
+    sys.stdout = output
     try:
-        return app(arguments or ["--help"], prog_name="course", standalone_mode=False) or 0
+        code = _dispatch(arguments)
+        output.flush()  # here, where an error can still be said
+        return code
+    except (OSError, SystemExit) as error:  # typer and rich leave by SystemExit when nobody reads on
+        if output.error is not None:
+            return _report_lost_output(output)
+        if isinstance(error, SystemExit):
+            raise
+        where = f": {error.filename}" if error.filename else ""
+        say(f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at the folders that the course writes.")
+        return BAD_REQUEST
+    finally:
+        sys.stdout = output.stream
+
+
+def _dispatch(arguments: list[str]) -> int:
+    try:
+        code = app(arguments, prog_name="course", standalone_mode=False) or 0
+        if code == INTERRUPTED:  # what typer makes of Ctrl-C
+            say("course: stopped.")
+        return code
     except typer.TyperException as usage:
-        print(f"course: {usage.format_message()} `course --help` lists the commands.", file=sys.stderr)
+        context = getattr(usage, "ctx", None)
+        say(f"course: {usage.format_message()} `{context.command_path if context else 'course'} --help` shows how it is used.")
         return USAGE_ERROR
-    except typer.Exit as leave:
-        return leave.exit_code
-    except (typer.Abort, KeyboardInterrupt):
-        print("course: stopped.", file=sys.stderr)
-        return 130
+    except typer.Abort:
+        say("course: stopped.")
+        return INTERRUPTED
     except CourseError as error:
-        print(f"course: {error}", file=sys.stderr)
-        return BAD_REQUEST
-    except OSError as error:
-        print(
-            f"course: {error.strerror or error}{f': {error.filename}' if error.filename else ''}. Nothing of yours was changed.",
-            file=sys.stderr,
-        )
+        say(f"course: {error}")
         return BAD_REQUEST
 
 
-def _show(verdict: Verdict, exercise: catalog.Exercise) -> None:
-    out.print(verdict_view(verdict, exercise))
-
-
-def _note(verdict: Verdict) -> None:
-    """Remember a verdict. It stands, and is shown, even where the progress file cannot be written."""
-    try:
-        progress.note_verdict(verdict)
-    except OSError as error:
-        print(f"course: this verdict could not be saved in {paths.shown(progress.file())}: {error.strerror or error}.", file=sys.stderr)
-
-
-def _confirmed(exercise: catalog.Exercise) -> bool:
-    if not sys.stdin.isatty():
-        print(
-            f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.",
-            file=sys.stderr,
-        )
-        return False
-    return typer.confirm(f"{exercise.id} is not passed yet. Show the solution all the same?")
-
-
-def _status(records: dict[str, progress.Record], name: str) -> str:
-    """The last verdict; a pass that was reset since is still a pass."""
-    record = records.get(name, progress.Record())
-    return PASS if record.passed else record.last.get("status", NOT_ATTEMPTED)
-
-
-def _hints(records: dict[str, progress.Record], name: str) -> int:
-    return records.get(name, progress.Record()).hints
+def _report_lost_output(output: Output) -> int:
+    """The exit code of a command whose output could not be written. That nobody reads on needs no word."""
+    output.discard()
+    if isinstance(output.error, BrokenPipeError):
+        return NOBODY_READS
+    say(
+        f"course: the output could not be written ({output.error.strerror}). What the command saved is saved, a verdict too: "
+        "`course status` shows it. Make room there, or write elsewhere, and run the command again."
+    )
+    return OUTPUT_ERROR

@@ -1,14 +1,18 @@
-"""What ``course bench`` does: measure or recall, print a table, draw a picture."""
+"""What ``course bench`` does: measure or recall, print a table or a summary, draw a picture."""
 
 from __future__ import annotations
 
 import importlib
+import json
+import shutil
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 
 import course_lib
 from course_lib import paths
-from course_lib.bench import measurement
+from course_lib.bench import measurement, tables
 from course_lib.errors import CourseError
 from course_lib.files import write_atomic
 
@@ -22,6 +26,7 @@ KINDS = {
     "counters": "the hardware's counters of the course's kernels, by Nsight Compute",
 }
 _DRAWN = tuple(name for name in KINDS if name != "counters")  # a table of reasons, not of quantities to compare
+_WITH_GOALS = ("forward", "backward", "long_rows")
 _SELECTS = {  # which of the options a kind has
     "forward": ("columns", "dtype", "providers"),
     "backward": ("columns", "dtype", "providers"),
@@ -39,8 +44,11 @@ def run(
     columns: str | None = None,
     dtype: str | None = None,
     providers: str | None = None,
+    goals: bool = False,
+    as_json: bool = False,
+    width: int | None = None,
 ) -> Iterator[str]:
-    """The lines to print, as they become known.
+    """The texts to print, as they become known: of one kind its table, of "all" a summary of each.
 
     Args:
         kind: one of KINDS, or "all".
@@ -49,8 +57,11 @@ def run(
         columns: row lengths, with commas between; None is the whole grid.
         dtype: "fp16", "bf16" or "fp32"; None is fp16.
         providers: names with commas between; None is all of them.
+        goals: compare with the goals of the course's kernels instead, for the kinds that have goals.
+        as_json: everything that was measured, one JSON object by kind, and nothing else.
+        width: columns to print in; None takes the terminal's, and 80 elsewhere.
 
-    Raises: CourseError if there is no such kind, dtype or provider, no GPU to measure on, or nothing stored.
+    Raises: CourseError if there is no such kind, dtype, provider or row length, no GPU to measure on, or nothing stored.
     """
     if kind not in (*KINDS, "all"):
         raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
@@ -63,33 +74,94 @@ def run(
             )
     if plot is not None and kind not in (*_DRAWN, "all"):
         raise CourseError(f"`course bench {kind}` prints a table and has no picture; leave --plot out.")
+    if goals and kind not in (*_WITH_GOALS, "all"):
+        raise CourseError(f"`course bench {kind}` has no goals. These have: {', '.join(_WITH_GOALS)}.")
+    if as_json and (plot or goals):
+        raise CourseError("--json prints what was measured and nothing else; leave --plot and --goals out.")
     _ = course_lib.MODE  # chooses GPU or interpreter now: the measuring modules import PyTorch, and that can import Triton
-    for name in KINDS if kind == "all" else (kind,):
-        module = importlib.import_module(f"course_lib.bench.{name}")
+    from course_lib.bench import goals as goals_of_kernels
+    from course_lib.bench.summary import summary
+
+    width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
+    kinds = tuple(KINDS) if kind == "all" else (kind,)
+    if goals:
+        kinds = tuple(name for name in kinds if name in _WITH_GOALS)
+    modules = {name: importlib.import_module(f"course_lib.bench.{name}") for name in kinds}
+    _refuse_unknown_providers(asked.get("providers", ()), modules)
+    everything = {}
+    for name, module in modules.items():
         selection = {option: value for option, value in asked.items() if option in _SELECTS.get(name, ())}
-        if stored and kind == "all" and not measurement.is_stored(name):
-            yield f"{name}: not measured yet. `course bench {name}` on a GPU takes it."
-            continue
+        if "providers" in selection and kind == "all":
+            selection["providers"] = tuple(p for p in selection["providers"] if p in module.PROVIDERS)
+            if not selection["providers"]:
+                continue
         try:
-            taken = _recalled(name, **selection) if stored else module.measure(**selection)
+            taken = _recalled(name, alone=kind != "all", **selection) if stored else module.measure(**selection)
         except measurement.Unavailable as error:
             if kind != "all":
                 raise
-            yield f"{name}: {error}"
+            if not as_json:
+                yield _paragraph(f"{name}: {error}", width) + "\n"
             continue
-        if not stored:
-            yield f"saved to {paths.shown(taken.save())}"
-        yield module.table(taken)
+        saved = "" if stored else f"saved to {paths.shown(taken.save())}"
+        if as_json:
+            everything[name] = asdict(taken)
+            continue
+        if saved:
+            yield saved
+        if goals:
+            yield f"{goals_of_kernels.table(taken, width)}\n"
+        elif kind == "all":
+            yield f"{summary(name, taken, width)}\n"
+        else:
+            yield module.table(taken, width)
         if plot is not None and name in _DRAWN:
             yield f"drawn into {_draw(name, taken, plot if kind != 'all' else plot.with_stem(f'{plot.stem}-{name}'))}"
+    if as_json:
+        yield json.dumps(everything, indent=1)
+    elif kind == "all" and not goals:
+        text = f"The floor is the fastest elementwise pass over as many bytes. `course bench KIND --stored` shows all of a kind: {', '.join(KINDS)}."
+        yield _paragraph(text, width)
+
+
+def _paragraph(text: str, width: int) -> str:
+    return "\n".join(tables.paragraph(text, width))
+
+
+def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleType]) -> None:
+    known = [name for kind, module in modules.items() if "providers" in _SELECTS.get(kind, ()) for name in module.PROVIDERS]
+    for name in names:
+        if name not in known:
+            raise CourseError(f"there is no provider {name!r} here. There are: {', '.join(dict.fromkeys(known))}.")
 
 
 def _recalled(
-    kind: str, columns: tuple[int, ...] | None = None, dtype: str = "fp16", providers: tuple[str, ...] | None = None
+    kind: str,
+    *,
+    alone: bool,
+    columns: tuple[int, ...] | None = None,
+    dtype: str = "fp16",
+    providers: tuple[str, ...] | None = None,
 ) -> measurement.Measurement:
+    """The newest stored measurement.
+
+    Args:
+        alone: only this kind was asked for, so that a row length it lacks is a mistake.
+
+    Raises: CourseError if it is not there or cannot be read, or lacks one of the columns; Unavailable if another kind may be there.
+    """
     from course_lib.bench.grid import of_dtype
 
-    return measurement.stored(of_dtype(kind, dtype)).only(columns, providers)
+    name = of_dtype(kind, dtype)
+    if not alone and not measurement.is_stored(name):
+        of = "" if name == kind else f" in {dtype}"
+        raise measurement.Unavailable(f"not measured yet{of}. `course bench {kind}` on a GPU takes it.")
+    taken = measurement.stored(name)
+    lengths = sorted({row["N"] for row in taken.rows if "N" in row})
+    for N in columns or ():
+        if alone and N not in lengths:
+            raise CourseError(f"the stored measurement {name!r} has no row length {N}. It has: {', '.join(map(str, lengths))}.")
+    return taken.only(columns, providers)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

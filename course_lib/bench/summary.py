@@ -1,0 +1,85 @@
+"""The headline of each kind of measurement: the course's kernels beside the best other one, in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+
+from course_lib.bench import tables
+from course_lib.bench.goals import against
+from course_lib.bench.measurement import Measurement
+from course_lib.bench.providers import PEERS
+
+_COLUMNS = 4  # row lengths that fit beside the longest name
+_LONG_ENOUGH = 10  # microseconds, for bandwidth to matter more than the start of a kernel
+
+
+def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
+    """A few lines about ``result``, a measurement of ``kind``, in any dtype."""
+    lines = {"host": _host, "training": _training, "statistics": _statistics, "counters": _counters}.get(kind, _over_floor)(result, width)
+    return "\n".join([f"{kind}: {result.label()}", *(lines if result.rows else ["there are no times in this selection"])])
+
+
+def _over_floor(result: Measurement, width: int) -> list[str]:
+    entries = against(result)
+    shown = _spread({e["N"] for e in entries})
+    cells = [((e["op"],), e["N"], _pair(e["ours"], e["peer_over_floor"], 2)) for e in entries if e["N"] in shown]
+    ahead = [e["ahead"] for e in entries if e["ahead"] is not None]
+    return [
+        "time over floor, the course's kernel / the best other library's",
+        *tables.cells(cells, (), "N =", width),
+        *([f"level with the best other library, or ahead, at {sum(ahead)} of {len(ahead)} shapes"] if ahead else []),
+    ]
+
+
+def _host(result: Measurement, width: int) -> list[str]:
+    cells = []
+    for (op, passes), times in _by(("op", "passes"), result.rows, "us").items():
+        if "ours" in times:
+            cells.append(((op,), passes, _pair(times["ours"], min((times[p] for p in PEERS if p in times), default=None), 0)))
+    return ["microseconds of an eager call, the course's operator / the best other library's", *tables.cells(cells, (), "", width)]
+
+
+def _training(result: Measurement, width: int) -> list[str]:
+    cells = []
+    for (norm, compiled), times in _by(("norm", "compiled"), result.rows, "ms").items():
+        cells.append(((norm,), "compiled" if compiled else "eager", _pair(times["ours"], times.get("torch"), 1)))
+    return ["milliseconds of a training step, with the course's norm / PyTorch's", *tables.cells(cells, (), "", width)]
+
+
+def _statistics(result: Measurement, width: int) -> list[str]:
+    times = _by(("dtype", "N"), result.rows, "over_floor")
+    shown = _spread({N for _, N in times})
+    cells = []
+    for (dtype, N), of in times.items():
+        if N in shown:
+            cells.append(((dtype,), N, _pair(min(time for name, time in of.items() if name != "torch"), of.get("torch"), 2)))
+    return ["time over floor, the fastest kernel of the course / torch.var_mean", *tables.cells(cells, (), "N =", width)]
+
+
+def _counters(result: Measurement, width: int) -> list[str]:
+    busy = [row["dram_percent"] for row in result.rows if row["us"] >= _LONG_ENOUGH]
+    said = f"; of those that take {_LONG_ENOUGH} us or more the median keeps the memory {median(busy):.0f} % busy" if busy else ""
+    return tables.paragraph(f"{len(result.rows)} kernels{said}", width)
+
+
+def _by(names: tuple[str, ...], rows: Iterable[dict], quantity: str) -> dict[tuple, dict[str, float]]:
+    """The quantity of each provider, for each value of ``names``."""
+    found: dict[tuple, dict[str, float]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), {})[row["provider"]] = row[quantity]
+    return found
+
+
+def _pair(own: float, other: float | None, digits: int) -> str:
+    return f"{own:.{digits}f} / {'-' if other is None else f'{other:.{digits}f}'}"
+
+
+def _spread(columns: Iterable[int]) -> list[int]:
+    """A few of the row lengths, powers of two if there are enough of them, from the shortest to the longest."""
+    columns = sorted(columns)
+    powers = [N for N in columns if N & (N - 1) == 0]
+    columns = powers if len(powers) >= _COLUMNS else columns
+    if len(columns) <= _COLUMNS:
+        return columns
+    return [columns[n * (len(columns) - 1) // (_COLUMNS - 1)] for n in range(_COLUMNS)]

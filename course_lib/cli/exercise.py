@@ -1,0 +1,117 @@
+"""What the commands about one exercise do: check, hint, solution, reset."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+
+from course_lib import catalog, paths, progress, workspace
+from course_lib.catalog import Exercise
+from course_lib.cli import status
+from course_lib.cli.terminal import console, say, show
+from course_lib.cli.verdict_view import verdict_view
+from course_lib.grading.verdict import Verdict
+
+if TYPE_CHECKING:
+    from rich.syntax import Syntax
+
+
+def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, as_json: bool) -> int:
+    """Grade, remember and print; returns the verdict's exit code.
+
+    Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its file cannot be read.
+    """
+    exercise = status.chosen(exercise_id)
+    if as_json:
+        verdict = _grade(exercise, file, secret_file)
+    else:
+        with console().status(f"checking {exercise.id} {escape(exercise.title)} ..."):
+            verdict = _grade(exercise, file, secret_file)
+    # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
+    own = file is None and secret_file is None
+    complaint = note(verdict) if own else ""
+    if complaint:
+        say(f"course: {complaint}")
+    if as_json:
+        print(verdict.as_json())
+        return verdict.exit_code
+    show(verdict_view(verdict, exercise))
+    if own and verdict.passed and not complaint:
+        upcoming = status.next_exercise(progress.read())
+        show("That was the last one: you have passed every exercise." if upcoming is None else status.next_line(upcoming))
+    return verdict.exit_code
+
+
+def note(verdict: Verdict) -> str:
+    """Remember a verdict. It stands, and is shown, even where the progress file cannot be written; returns that in words, or ""."""
+    try:
+        progress.note_verdict(verdict)
+    except OSError as error:
+        return f"this verdict could not be saved in {paths.shown(progress.file())}: {error.strerror or error}."
+    return ""
+
+
+def next_hint(exercise: Exercise) -> str:
+    """One more hint than before, with those before it, in rich's markup."""
+    number = progress.note_hint(exercise.id, len(exercise.hints))
+    shown = [f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}" for n, text in enumerate(exercise.hints[:number], start=1)]
+    return "\n".join(shown)
+
+
+def hint(exercise_id: str | None) -> int:
+    exercise = status.chosen(exercise_id)
+    hints = next_hint(exercise)
+    if exercise_id is None:
+        show(f"{exercise.id} {escape(exercise.title)}")
+    show(hints)
+    return 0
+
+
+def solution(exercise_id: str, confirmed: bool) -> int:
+    """Print the solution: numbered lines, wrapped, in a terminal; elsewhere the file as it is."""
+    exercise = catalog.get(exercise_id)
+    if not (confirmed or progress.record(exercise.id).passed or _confirm(exercise)):
+        return 1
+    text = workspace.solution_text(exercise)
+    progress.note_solution_seen(exercise.id)
+    if sys.stdout.isatty():
+        show(highlighted(text))
+    else:
+        print(text, end="")
+    return 0
+
+
+def highlighted(text: str) -> Syntax:
+    """Source code in colours, with numbered lines; a line too long for the terminal goes on in the next."""
+    from rich.syntax import Syntax  # brings a lexer, which only this needs
+
+    return Syntax(text, "python", line_numbers=True, word_wrap=True, theme="ansi_dark")
+
+
+def reset(exercise_id: str) -> int:
+    exercise = catalog.get(exercise_id)
+    copy = workspace.reset(exercise)
+    progress.note_reset(exercise.id)
+    kept = f"Your version is kept as {paths.shown(copy)}." if copy else "There was no work of yours in it."
+    show(escape(f"{paths.shown(workspace.file_of(exercise))} is as the course wrote it. {kept}"))
+    return 0
+
+
+def _confirm(exercise: Exercise) -> bool:
+    if not sys.stdin.isatty():
+        say(f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.")
+        return False
+    return typer.confirm(f"{exercise.id} is not passed yet. Show the solution all the same?", err=True)
+
+
+def _grade(exercise: Exercise, file: Path | None, secret_file: Path | None) -> Verdict:
+    # loaded here: the grader brings NumPy, which the other commands do not need
+    from course_lib.grading.check import check as grade
+    from course_lib.grading.hidden import read_secret
+
+    # from a file: what stands on a command line, every process of the machine can read, a submission's too
+    return grade(exercise, file, secret=read_secret(secret_file) if secret_file else None)

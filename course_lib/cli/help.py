@@ -1,0 +1,24 @@
+"""How `course --help` looks: plain text with the commands in groups, which needs no library that draws.
+
+typer's own boxes take longer to load than all the rest of the command.
+"""
+
+from __future__ import annotations
+
+import typer.core
+
+LEARN, MEASURE, KEEP = "Work through the exercises", "Measure", "Keep the course working"
+
+
+class GroupedCommands(typer.core.TyperGroup):
+    """The commands under the headings that ``rich_help_panel`` gives them, in the order in which they were added."""
+
+    def format_commands(self, ctx, formatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            groups.setdefault(command.rich_help_panel, []).append((name, command.get_short_help_str(200)))
+        widest = max(len(name) for rows in groups.values() for name, _ in rows)
+        for heading, rows in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in rows])

@@ -1,0 +1,119 @@
+"""The whole terminal for one command: keys as they are pressed, lines where they belong, everything given back at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import select
+import shutil
+import signal
+import sys
+import termios
+import tty
+
+from rich.console import RenderableType
+
+from course_lib.cli.terminal import console
+
+UP, DOWN, PAGE_UP, PAGE_DOWN, ESCAPE, ENTER, BACKSPACE = "up", "down", "page up", "page down", "escape", "enter", "backspace"
+_NAMES = {
+    "\x1b[A": UP, "\x1bOA": UP, "\x1b[B": DOWN, "\x1bOB": DOWN, "\x1b[5~": PAGE_UP, "\x1b[6~": PAGE_DOWN,
+    "\x1b": ESCAPE, "\n": ENTER, "\r": ENTER, "\x7f": BACKSPACE, "\b": BACKSPACE,
+}  # fmt: skip
+_KEY = re.compile(r"\x1b\[[0-9;]*[A-Za-z~]|\x1bO[A-Z]|.", re.DOTALL)
+# the alternate screen, so that what stood in the terminal comes back; no cursor; a line too long is cut, not broken
+_TAKE, _GIVE_BACK = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
+
+
+class Screen:
+    """The terminal while the context lasts, in the main thread.
+
+    Every way out gives it back: the end of the context, an exception, Ctrl-C (KeyboardInterrupt), SIGTERM and SIGHUP (SystemExit).
+    Ctrl-Z gives it back until the process goes on. What is written to ``sys.stderr`` meanwhile is kept and printed at the end.
+    """
+
+    def __enter__(self) -> Screen:
+        self._keyboard = sys.stdin.fileno()
+        self._typed = ""
+        self.taken = 0  # how often the terminal was taken: after each time, everything has to be drawn again
+        self._settings = termios.tcgetattr(self._keyboard)
+        self._messages, self._stderr = io.StringIO(), sys.stderr
+        self._handlers = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+        self._handlers[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, self._pause)
+        sys.stderr = self._messages
+        try:
+            self._take()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._give_back()
+        sys.stderr = self._stderr
+        sys.stderr.write(self._messages.getvalue())
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows, now."""
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        return (columns, rows) if columns and rows else tuple(shutil.get_terminal_size())
+
+    def read_key(self, seconds: float) -> str:
+        """The next key, waiting that long for one: a character, one of the names above, or "" if none was pressed.
+
+        Raises: EOFError if the terminal is gone.
+        """
+        if not self._typed and select.select([self._keyboard], [], [], seconds)[0]:
+            data = os.read(self._keyboard, 1024)
+            if not data:
+                raise EOFError("the terminal was closed")
+            self._typed = data.decode("utf-8", "ignore")
+        match = _KEY.match(self._typed)
+        if match is None:
+            return ""
+        self._typed = self._typed[match.end() :]
+        return _NAMES.get(match.group(), match.group())
+
+    def draw(self, lines: list[str]) -> None:
+        """Show ``lines`` from the top; those below the screen are left out."""
+        rows = self.size[1]
+        self._write("\x1b[H" + "\n".join(f"\x1b[K{line}" for line in (lines + [""] * rows)[:rows]))
+
+    def _take(self) -> None:
+        tty.setcbreak(self._keyboard)
+        self._write(_TAKE)
+        self.taken += 1
+
+    def _give_back(self) -> None:
+        with contextlib.suppress(OSError, termios.error):  # a terminal that was closed takes nothing back
+            self._write(_GIVE_BACK)
+            termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._settings)
+
+    def _pause(self, *_: object) -> None:
+        self._give_back()
+        ours = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)  # stands still here until SIGCONT
+        signal.signal(signal.SIGTSTP, ours)
+        self._take()
+
+    def _write(self, text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def rendered(renderable: RenderableType, columns: int) -> list[str]:
+    """What rich draws of ``renderable`` in that width, line by line, with colours as this terminal has them."""
+    drawing = console()
+    drawing.width = columns
+    with drawing.capture() as captured:
+        drawing.print(renderable)
+    return captured.get().rstrip("\n").split("\n")
+
+
+def _leave(number: int, _: object) -> None:
+    raise SystemExit(128 + number)

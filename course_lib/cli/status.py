@@ -1,0 +1,160 @@
+"""Where the learner is: how much is passed, which exercise comes next, what it needs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+
+from rich.console import Group
+from rich.markup import escape
+from rich.padding import Padding
+from rich.table import Table
+
+from course_lib import catalog, paths, progress, workspace
+from course_lib.catalog import Exercise
+from course_lib.cli.verdict_view import STYLES
+from course_lib.errors import CourseError
+from course_lib.grading.report import SIGNS
+from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
+from course_lib.progress import Record
+
+BAR_COLUMNS = 30
+
+
+def next_exercise(records: dict[str, Record], after: Exercise | None = None) -> Exercise | None:
+    """The exercise that comes next: the first one in the order of the course that is not passed; None if all are.
+
+    Args:
+        records: what ``progress.read()`` returned.
+        after: begin behind this exercise, and go on from the first one; it is the answer only if nothing else is left.
+    """
+    order = list(catalog.exercises().values())
+    start = order.index(after) + 1 if after else 0
+    return next((e for e in order[start:] + order[:start] if e.id not in records or not records[e.id].passed), None)
+
+
+def chosen(exercise_id: str | None) -> Exercise:
+    """The exercise of that id, or the next one if no id was given.
+
+    Raises: CourseError if there is no such exercise, or none was named and all are passed.
+    """
+    exercise = catalog.get(exercise_id) if exercise_id else next_exercise(progress.read())
+    if exercise is None:
+        raise CourseError(f"all {len(catalog.exercises())} exercises are passed. Name the one that you mean: `course status` lists them.")
+    return exercise
+
+
+def state(record: Record | None) -> str:
+    """The last verdict's status; a pass that was reset since is still a pass."""
+    record = record or Record()
+    return PASS if record.passed else record.last.get("status", NOT_ATTEMPTED)
+
+
+def link(exercise: Exercise) -> str:
+    """The learner's file, in rich's markup, to click on in terminals that can."""
+    file = workspace.file_of(exercise)
+    return f"[link={file.as_uri()}]{escape(paths.shown(file))}[/link]"
+
+
+def progress_bar(records: dict[str, Record], columns: int = BAR_COLUMNS) -> str:
+    """A bar, and beside it how many exercises are passed, in rich's markup."""
+    passed, total = passed_of_all(records)
+    full, empty = "█░" if "utf" in (sys.stdout.encoding or "").lower() else "#-"
+    filled = columns * passed // total
+    return f"[green]{full * filled}[/]{empty * (columns - filled)} {passed} of {total} passed"
+
+
+def passed_of_all(records: dict[str, Record]) -> tuple[int, int]:
+    """How many exercises are passed, and how many there are."""
+    names = catalog.exercises()
+    return sum(state(records.get(name)) == PASS for name in names), len(names)
+
+
+def overview() -> Group:
+    """What `course` alone prints: the bar, the next exercise and what it needs, and how to go on."""
+    records = progress.read()
+    upcoming = next_exercise(records)
+    if upcoming is None:
+        ways = [("course status", "lists the exercises"), ("course check ID", "checks one again"), ("course --help", "lists all commands")]
+        return Group(progress_bar(records), "", "You have passed every exercise.", "", _commands(ways))
+    facts = Table.grid(padding=(0, 2))
+    for name, text in _facts(upcoming, records):
+        facts.add_row(f"[dim]{name}[/dim]", text)
+    ways = [
+        ("course check", "grades your file"),
+        ("course watch", "grades it each time you save it"),
+        ("course hint", "the next hint" if records.get(upcoming.id, Record()).hints else "the first hint"),
+        ("make lab", "opens the lessons in JupyterLab"),
+        ("course --help", "lists all commands"),
+    ]
+    title = f"Next: [bold]{upcoming.id} {escape(upcoming.title)}[/bold], about {upcoming.minutes} minutes"
+    return Group(progress_bar(records), "", title, Padding(facts, (0, 2)), "", _commands(ways))
+
+
+def listing() -> Group:
+    """What `course status` prints: every exercise, its state, and which one comes next."""
+    records = progress.read()
+    upcoming = next_exercise(records)
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
+    for column in ("", "", "exercise", "level", "min", "status", "hints"):
+        table.add_column(column, justify="right" if column in ("min", "hints") else "left", no_wrap=column != "exercise")
+    for exercise in catalog.exercises().values():
+        table.add_row(*row(exercise, records, marked=exercise == upcoming))
+    closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)
+    return Group(table, "", progress_bar(records), closing, f"Your files are in {escape(paths.shown(paths.exercises()))}/.")
+
+
+def row(exercise: Exercise, records: dict[str, Record], *, marked: bool) -> tuple[str, ...]:
+    """The cells of an exercise in a list; ``marked`` puts an arrow in front."""
+    now = state(records.get(exercise.id))
+    level = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+    hints = records.get(exercise.id, Record()).hints
+    return (
+        "→" if marked else " ",
+        exercise.id,
+        escape(exercise.title),
+        level,
+        str(exercise.minutes),
+        f"[{STYLES[now]}]{SIGNS[now]} {now}[/]",
+        str(hints or ""),
+    )
+
+
+def next_line(exercise: Exercise) -> str:
+    """Which exercise comes next, and the command that takes it, in rich's markup."""
+    return f"Next: [bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes. `course check` takes it."
+
+
+def as_json() -> str:
+    """What `course status --json` prints: status and hints of each exercise, by id."""
+    records = progress.read()
+    return json.dumps(
+        {name: {"status": state(records.get(name)), "hints": records.get(name, Record()).hints} for name in catalog.exercises()}, indent=2
+    )
+
+
+def _facts(exercise: Exercise, records: dict[str, Record]) -> Iterator[tuple[str, str]]:
+    yield "task", escape(exercise.objective)
+    yield "needs", "\n".join(_need(text, records) for text in exercise.prerequisites)
+    for notebook in sorted(paths.NOTEBOOKS.glob(f"{exercise.lesson}_*.ipynb")):
+        yield "lesson", f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
+    yield "your file", link(exercise)
+    now = state(records.get(exercise.id))
+    if now != NOT_ATTEMPTED:
+        yield "last check", f"[{STYLES[now]}]{SIGNS[now]} {now}[/]"
+
+
+def _need(text: str, records: dict[str, Record]) -> str:
+    """A prerequisite; one that is an exercise comes with its title and whether it is passed."""
+    if text not in catalog.exercises():
+        return escape(text)
+    now = state(records.get(text))
+    return f"{text} {escape(catalog.get(text).title)} ([{STYLES[now]}]{SIGNS[now]} {'passed' if now == PASS else 'not passed yet'}[/])"
+
+
+def _commands(ways: list[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for command, what in ways:
+        grid.add_row(f"  [bold]{command}[/bold]", what)
+    return grid

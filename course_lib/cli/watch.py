@@ -1,0 +1,341 @@
+"""`course watch`: checks an exercise each time it is saved. In a terminal it fills the screen and takes keys."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.rule import Rule
+from rich.text import Text
+
+from course_lib import catalog, paths, progress, workspace
+from course_lib.catalog import Exercise
+from course_lib.cli import screen, status
+from course_lib.cli.exercise import highlighted, next_hint, note
+from course_lib.cli.screen import Screen, rendered
+from course_lib.cli.terminal import say, show
+from course_lib.cli.verdict_view import verdict_view
+from course_lib.errors import CourseError
+from course_lib.grading.verdict import Verdict
+from course_lib.progress import Record
+
+TICK = 0.1  # seconds between two looks at the files
+_KEYS = "  ".join(
+    f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", "next/hint/list/solution/run again/quit".split("/"), strict=True)
+)
+_LIST_KEYS = "[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back"
+_SPINNER = "|/-\\"
+
+
+def watch(exercise_id: str | None) -> int:
+    """Watch until it is ended: by a key on a screen, by Ctrl-C elsewhere.
+
+    Args:
+        exercise_id: the exercise to begin with; None is the next one, or, without a terminal, all of them.
+
+    Raises: CourseError if there is no such exercise; KeyboardInterrupt.
+    """
+    if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
+        _watch_on_screen(status.chosen(exercise_id))
+    else:
+        _watch_in_lines([catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values()))
+    return 0
+
+
+class Saves:
+    """Which files were saved, by looking at their times. That works in network and shared folders, too, where no events come."""
+
+    def __init__(self, exercises: list[Exercise]) -> None:
+        self._files = {workspace.file_of(exercise): exercise for exercise in exercises}
+        self._seen = {file: _stamp(file) for file in self._files}
+        self._settling: dict[Path, tuple] = {}
+        self._looked = 0.0
+
+    def poll(self) -> list[Exercise]:
+        """The exercises saved since the last look, one each TICK. A file counts once two looks find it the same: editors write in pieces."""
+        if time.monotonic() < self._looked + TICK:
+            return []
+        self._looked = time.monotonic()
+        saved = []
+        for file, exercise in self._files.items():
+            now = _stamp(file)
+            if now in (self._seen[file], None):  # as it was, or deleted: there is nothing to check
+                self._settling.pop(file, None)
+            elif now == self._settling.get(file):
+                self._seen[file] = self._settling.pop(file)
+                saved.append(exercise)
+            else:
+                self._settling[file] = now
+        return saved
+
+
+def _stamp(path: Path) -> tuple | None:
+    """Differs after every save; None if there is no such file."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+
+class Checker:
+    """One check at a time, in a thread, so that keys are answered meanwhile."""
+
+    def __init__(self) -> None:
+        self.exercise: Exercise | None = None  # which is being checked
+        self._started = 0.0
+        self._outcome: list[Verdict | BaseException] = []
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def start(self, exercise: Exercise) -> None:
+        self.exercise, self._started, self._outcome = exercise, time.monotonic(), []
+        # a daemon: whoever quits does not wait for a verdict
+        threading.Thread(target=self._check, args=(exercise, self._outcome), daemon=True).start()
+
+    def finished(self) -> tuple[Exercise, Verdict | CourseError] | None:
+        """What a check brought that has ended since the last call: a verdict, or why there is none.
+
+        Raises: what the check raised, if that is not meant for people.
+        """
+        if self.exercise is None or not self._outcome:
+            return None
+        exercise, self.exercise = self.exercise, None
+        (outcome,) = self._outcome
+        if isinstance(outcome, (Verdict, CourseError)):
+            return exercise, outcome
+        raise outcome
+
+    @staticmethod
+    def _check(exercise: Exercise, outcome: list[Verdict | BaseException]) -> None:
+        try:
+            from course_lib.grading.check import check  # brings NumPy: loaded while the screen is up
+
+            outcome.append(check(exercise))
+        except BaseException as error:
+            outcome.append(error)  # raised again by finished(), in the thread that has the terminal
+
+
+class Session:
+    """What is on the screen, and what a key, a save or a verdict changes in it. It never goes to another exercise by itself."""
+
+    def __init__(self, exercise: Exercise) -> None:
+        self.records: dict[str, Record] = progress.read()
+        self.ended = False
+        self.changes = 0  # grows with everything that may change the screen
+        self.message = ""
+        self._skips = False  # the last key was an `n` that was refused: another one skips
+        self._asks = False  # whether to show the solution
+        self._typed: str | None = None  # the ID typed so far while the list is shown
+        self._selected = 0
+        self.go_to(exercise)
+
+    def go_to(self, exercise: Exercise) -> None:
+        self.current = exercise
+        self.check_wanted = True
+        self._verdict: RenderableType = f"[bold]Task.[/bold] {escape(exercise.objective)}"
+        self._show(self._verdict)
+
+    # ---- what happens
+
+    def saved(self, exercise: Exercise) -> None:
+        self.changes += 1
+        if exercise == self.current:
+            self.check_wanted = True
+        else:
+            self.message = f"You saved {exercise.id}, which is not the exercise watched here: l goes there."
+
+    def judged(self, exercise: Exercise, outcome: Verdict | CourseError) -> None:
+        """A check has ended. Its verdict is kept; it is shown if its exercise is still the one watched."""
+        self.changes += 1
+        complaint = note(outcome) if isinstance(outcome, Verdict) else ""
+        if not complaint:
+            self.records = progress.read()
+        if exercise != self.current:
+            return
+        self._verdict = verdict_view(outcome, exercise) if isinstance(outcome, Verdict) else escape(str(outcome))
+        self._show(self._verdict)
+        if isinstance(outcome, Verdict) and outcome.passed:
+            upcoming = status.next_exercise(self.records)
+            self.message = f"Passed. n goes to {upcoming.id} {upcoming.title}." if upcoming else "Passed. You have passed every exercise."
+        self.message = complaint or self.message
+
+    def press(self, key: str) -> None:
+        """Do what a key asks for. What cannot be written becomes the message."""
+        self.changes += 1
+        try:
+            if self._typed is not None:
+                self._press_in_list(key)
+            elif self._asks:
+                self._asks, self.message = False, ""
+                if key in ("y", "Y"):
+                    self._show_solution()
+            else:
+                self._press(key)
+        except OSError as error:
+            self.message = f"{error.strerror or error}: {error.filename}"
+
+    def _press(self, key: str) -> None:
+        skips, self._skips = self._skips, False
+        if key in (screen.DOWN, " ", screen.PAGE_DOWN):
+            self.scroll += 1 if key == screen.DOWN else 10
+            return
+        if key in (screen.UP, "b", screen.PAGE_UP):
+            self.scroll = max(0, self.scroll - (1 if key == screen.UP else 10))
+            return
+        self.message = ""
+        passed = self.current.id in self.records and self.records[self.current.id].passed
+        if key == "q":
+            self.ended = True
+        elif key == "n":
+            self._next(passed, skips)
+        elif key == "h":
+            self._show(next_hint(self.current), "Esc goes back to the verdict.")
+            self.records = progress.read()
+        elif key == "l":
+            self._typed, self._selected = "", list(catalog.exercises().values()).index(self.current)
+        elif key == "s" and passed:
+            self._show_solution()
+        elif key == "s":
+            self._asks, self.message = True, f"{self.current.id} is not passed yet. Show the solution all the same? y or n"
+        elif key == "r":
+            self.check_wanted = True
+        elif key == screen.ESCAPE:
+            self._show(self._verdict)
+        elif key:
+            self.message = f"{key!r} does nothing here."
+
+    def _next(self, passed: bool, skips: bool) -> None:
+        upcoming = status.next_exercise(self.records, None if passed else self.current)
+        if upcoming is None:
+            self.message = "You have passed every exercise. l goes to any of them."
+        elif upcoming == self.current:
+            self.message = f"{upcoming.id} is the only one left."
+        elif passed or skips:
+            self.go_to(upcoming)
+        else:
+            now = status.state(self.records.get(self.current.id))
+            self.message = f"{self.current.id} is not passed yet ({now}). n once more skips it, for {upcoming.id}; h gives a hint."
+            self._skips = True
+
+    def _show_solution(self) -> None:
+        text = workspace.solution_text(self.current)
+        progress.note_solution_seen(self.current.id)
+        self._show(highlighted(text), "Esc goes back to the verdict.")
+
+    def _press_in_list(self, key: str) -> None:
+        exercises = list(catalog.exercises().values())
+        self.message = ""
+        if key in (screen.ESCAPE, "l", "q"):
+            self._typed = None
+        elif key == screen.ENTER:
+            self._typed = None
+            if exercises[self._selected] != self.current:
+                self.go_to(exercises[self._selected])
+        elif key in (screen.UP, screen.DOWN):
+            self._typed, self._selected = "", max(0, min(len(exercises) - 1, self._selected + (1 if key == screen.DOWN else -1)))
+        elif key == screen.BACKSPACE:
+            self._typed = self._typed[:-1]
+        elif key.isalnum() and len(key) == 1:
+            self._type(self._typed + key.lower(), exercises)
+
+    def _type(self, text: str, exercises: list[Exercise]) -> None:
+        found = next((n for n, e in enumerate(exercises) if e.id.startswith(text) or e.id.lstrip("0").startswith(text)), None)
+        if found is None:
+            self._typed, self.message = "", f"No exercise begins with {text!r}."
+        else:
+            self._typed, self._selected = text, found
+
+    def _show(self, body: RenderableType, message: str = "") -> None:
+        self._body, self.scroll, self.message = body, 0, message
+
+    # ---- what it looks like
+
+    def lines(self, columns: int, rows: int, checking: str) -> list[str]:
+        """The screen: header, body, and at the bottom the message and the keys. ``checking`` is the sign of a check at work."""
+        listing = self._typed is not None
+        bar = max(10, min(status.BAR_COLUMNS, columns - 20))
+        title = f"[bold]{self.current.id} {escape(self.current.title)}[/bold]  {status.link(self.current)}"
+        header = rendered(Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns)
+        idle = "" if checking else "[dim]Save the file to check it.[/dim]"
+        said = ". ".join(filter(None, [checking, escape(self.message)])) or (f"go to: {self._typed}" if listing else idle)
+        footer = rendered(Group(Rule(style="dim"), said, _LIST_KEYS if listing else _KEYS), columns)
+        space = max(1, rows - len(header) - len(footer))
+        body = self._list(columns, space) if listing else self._page(columns, space)
+        return header + body + [""] * (space - len(body)) + footer
+
+    def _page(self, columns: int, space: int) -> list[str]:
+        lines = rendered(self._body, columns)
+        if len(lines) <= space:
+            self.scroll = 0
+            return lines
+        self.scroll = min(self.scroll, len(lines) - space + 1)
+        left = len(lines) - self.scroll - (space - 1)
+        more = f"… {left} more {'line' if left == 1 else 'lines'}: ↓ or space" if left else "the end: ↑ or b goes back"
+        return lines[self.scroll : self.scroll + space - 1] + rendered(f"[reverse] {more} [/reverse]", columns)[:1]
+
+    def _list(self, columns: int, space: int) -> list[str]:
+        rows = []
+        for n, exercise in enumerate(catalog.exercises().values()):
+            arrow, name, title, _, _, state, _ = status.row(exercise, self.records, marked=exercise == self.current)
+            text = Text.from_markup(
+                f"{arrow} {name} {title:48} {state}", style="reverse" if n == self._selected else "", overflow="ellipsis"
+            )
+            text.no_wrap = True
+            rows.append(text)
+        lines = rendered(Group(*rows), columns)
+        start = max(0, min(self._selected - space // 2, len(lines) - space))
+        return lines[start : start + space]
+
+
+def _watch_on_screen(exercise: Exercise) -> None:
+    session, checker, saves = Session(exercise), Checker(), Saves(list(catalog.exercises().values()))
+    with Screen() as terminal:
+        drawn = None
+        while not session.ended:
+            for saved in saves.poll():
+                session.saved(saved)
+            if ended := checker.finished():
+                session.judged(*ended)
+            if session.check_wanted and checker.exercise is None:
+                session.check_wanted = False
+                checker.start(session.current)
+            sign = _sign(checker)
+            state = (terminal.taken, terminal.size, sign, session.changes)
+            if state != drawn:
+                terminal.draw(session.lines(*terminal.size, sign))
+                drawn = state
+            if key := terminal.read_key(TICK):
+                session.press(key)
+    passed, total = status.passed_of_all(session.records)
+    show(f"{passed} of {total} passed. `course watch` goes on from here.")
+
+
+def _sign(checker: Checker) -> str:
+    """What says that a check is at work, and for how long; empty while there is none."""
+    if checker.exercise is None:
+        return ""
+    turn = _SPINNER[int(checker.seconds / TICK) % len(_SPINNER)]
+    return f"{turn} checking {checker.exercise.id}, {checker.seconds:.0f} s"
+
+
+def _watch_in_lines(exercises: list[Exercise]) -> None:
+    saves = Saves(exercises)
+    names = ", ".join(exercise.id for exercise in exercises)
+    show(escape(f"Watching {paths.shown(paths.exercises())}/ for {names}. Save a file to check it; Ctrl-C ends."))
+    from course_lib.grading.check import check
+
+    while True:
+        for exercise in saves.poll():
+            verdict = check(exercise)
+            if complaint := note(verdict):
+                say(f"course: {complaint}")
+            show(verdict_view(verdict, exercise))
+        time.sleep(TICK)
