@@ -118,7 +118,7 @@ def test_a_file_that_cannot_be_read_is_a_verdict(learner, content):
     assert "error" in words(panel._result) and learner.name in words(panel._result)
     learner.unlink()
     press(panel, "Check")
-    assert "there is no file" in words(panel._result) and "Reset writes it anew" in words(panel._code)
+    assert "There is no file" in words(panel._result) and "Reset writes it anew" in words(panel._code)
 
 
 def test_what_goes_wrong_in_a_callback_is_said_in_the_panel(learner, monkeypatch):

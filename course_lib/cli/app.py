@@ -17,7 +17,7 @@ from rich.table import Table
 
 from course_lib import catalog, paths, progress, workspace
 from course_lib.cli.verdict_view import STYLES, verdict_view
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, EnvironmentFault, environment_fault
 from course_lib.grading.check import check as run_check
 from course_lib.grading.hidden import read_secret
 from course_lib.grading.report import SIGNS
@@ -25,6 +25,7 @@ from course_lib.grading.verdict import NOT_ATTEMPTED, PASS, Verdict
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
 BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
+BROKEN_ENVIRONMENT = 78  # sysexits' EX_CONFIG: the machine, the installation or a setting is at fault
 
 app = typer.Typer(help="LayerNorm and RMSNorm, from the formula to Triton kernels.", add_completion=False, pretty_exceptions_enable=False)
 out = Console()
@@ -204,6 +205,9 @@ def run(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         print("course: stopped.", file=sys.stderr)
         return 130
+    except EnvironmentFault as fault:
+        print(f"course: {fault}", file=sys.stderr)
+        return BROKEN_ENVIRONMENT
     except CourseError as error:
         print(f"course: {error}", file=sys.stderr)
         return BAD_REQUEST
@@ -213,6 +217,12 @@ def run(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return BAD_REQUEST
+    except Exception as error:  # a command loads what it needs when it runs, and that import can fail
+        fault = environment_fault(error)
+        if fault is None:
+            raise
+        print(f"course: {fault}", file=sys.stderr)
+        return BROKEN_ENVIRONMENT
 
 
 def _show(verdict: Verdict, exercise: catalog.Exercise) -> None:
