@@ -15,7 +15,7 @@ from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED,
 SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAULT: "?"}
 TAB = 4
 _PRINTED = 1500  # characters
-_NARROWEST = 20
+_NARROWEST = 10  # columns of a quoted line
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (which turns the direction of writing), half characters, separators
 
 _WHERE = {
@@ -101,10 +101,12 @@ def quoted(place: Place, width: int = 0) -> Quoted:
     """The line of a verdict, with tabs made spaces; cut to ``width`` columns where one is given, with the carets in view."""
     gutter = f"{place.line} | "
     source, start, end = (visible(part.expandtabs(TAB)) for part in (place.source, place.source[: place.start], place.source[: place.end]))
-    source, start, end = source.rstrip(), len(start), len(end)
+    start, end = len(start), len(end)
+    source = source[:end] + source[end:].rstrip()
     if width:
         source, start, end = _cut(source, start, end, max(width - len(gutter), _NARROWEST))
-    carets = " " * cell_len(source[:start]) + "^" * max(cell_len(source[start:end]), end > start)
+    # at least one: what is missing at the end of a line is marked behind it
+    carets = " " * cell_len(source[:start]) + "^" * max(cell_len(source[start:end]), place.end > place.start)
     return Quoted(gutter, source, start, end, f"{' ' * len(str(place.line))} | ", carets, place.label)
 
 
@@ -135,7 +137,7 @@ def _numbers(first: Finding) -> tuple[tuple[str, str], ...]:
 def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:
     if cell_len(source) <= width:
         return source, start, end
-    seen = min(end, start + width // 2)  # of what the carets point to
+    seen = min(end, start + width // 2) + width // 4  # what the carets point to, and a little of what follows
     first, last = 0, len(source)
     while first < start and cell_len(source[first:seen]) > width - 2:  # a column for each of the two marks
         first += 1
