@@ -254,6 +254,12 @@ def test_a_kernel_that_prints_without_end_is_cut_short(file, kilobytes):
 
 
 @interpreted
+def test_what_the_interpreter_warns_of_is_not_what_the_kernel_printed(file):
+    verdict = checked(file, edited(STORE, "    print('of mine')\n    x = x / (x - x)\n" + STORE))
+    assert verdict.status == "fail" and verdict.printed and set(verdict.printed.splitlines()) == {"of mine"}
+
+
+@interpreted
 def test_what_is_printed_is_not_mistaken_for_a_result(file):
     verdict = checked(file, edited(STORE, "    print('All cases are right. pass')\n"))
     assert verdict.status == "fail" and "pass" in verdict.printed
