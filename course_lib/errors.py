@@ -44,7 +44,7 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
     if isinstance(error, OSError) and error.errno in _REMEDIES:
         where = f": {error.filename}" if error.filename else ""
         return EnvironmentFault(f"this machine says: {error.strerror}{where}. {_REMEDIES[error.errno]}")
-    return _import_fault(error)
+    return import_fault(error)
 
 
 def missing_package(package: str) -> EnvironmentFault:
@@ -52,8 +52,8 @@ def missing_package(package: str) -> EnvironmentFault:
     return EnvironmentFault(f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {_install_again()}")
 
 
-def _import_fault(error: BaseException) -> EnvironmentFault | None:
-    """The fault, if ``error`` ended an import of something that is not the course's."""
+def import_fault(error: BaseException) -> EnvironmentFault | None:
+    """The fault, if ``error`` ended an import of something that is not the course's; else None."""
     foreign = [
         (frame.filename, frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)

@@ -163,6 +163,15 @@ def test_a_broken_torch_before_the_courses_own_on_a_machine_with_a_gpu(tmp_path)
     assert_one_message(done, "PyTorch cannot be imported: ModuleNotFoundError: No module named 'no_such_library'", "`unset PYTHONPATH`")
 
 
+def test_a_command_that_cannot_import_what_it_needs(tmp_path, monkeypatch, capsys):
+    (tmp_path / "spoiled.py").write_text("raise RuntimeError('mine')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(catalog, "get", lambda name: __import__("spoiled"))
+    assert app.run(["hint", "00a"]) == app.BROKEN_ENVIRONMENT
+    printed, said = capsys.readouterr()
+    assert printed == "" and said.startswith("course: spoiled cannot be imported: RuntimeError: mine (") and said.count("\n") == 1
+
+
 def test_a_learner_who_imports_what_is_not_there_is_still_told_so(tmp_path):
     workspace.file_of(COPY).write_text("import numpyy\n" + workspace.solution_text(COPY))
     verdict = check(COPY)

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from course_lib import catalog, paths, progress, workspace
 from course_lib.cli.verdict_view import STYLES, verdict_view
-from course_lib.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.errors import CourseError, EnvironmentFault, import_fault
 from course_lib.grading.check import check as run_check
 from course_lib.grading.hidden import read_secret
 from course_lib.grading.report import SIGNS
@@ -218,7 +218,7 @@ def run(arguments: list[str]) -> int:
         )
         return BAD_REQUEST
     except Exception as error:  # a command loads what it needs when it runs, and that import can fail
-        fault = environment_fault(error)
+        fault = import_fault(error)
         if fault is None:
             raise
         print(f"course: {fault}", file=sys.stderr)
