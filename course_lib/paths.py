@@ -33,3 +33,10 @@ def shown(path: Path) -> str:
         if path.is_relative_to(folder):
             return str(Path(name) / path.relative_to(folder))
     return str(path)
+
+
+def located(name: str) -> Path:
+    """The path that :func:`shown` gave as ``name``."""
+    first, *rest = Path(name).parts
+    folder = {"exercises": exercises(), ".course": state()}.get(first)
+    return folder.joinpath(*rest) if folder else ROOT / name

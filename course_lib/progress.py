@@ -18,7 +18,7 @@ from pathlib import Path
 
 from course_lib import paths
 from course_lib.files import keep_copy, write_atomic
-from course_lib.grading.verdict import EXIT_CODES, NOT_ATTEMPTED, PASS, Verdict, from_dict
+from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
 _VERSION = 1
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # UnicodeDecodeError is a ValueError
@@ -59,7 +59,9 @@ def record(exercise_id: str) -> Record:
 
 
 def note_verdict(verdict: Verdict) -> None:
-    """Remember a verdict, and the time of the first pass."""
+    """Remember a verdict, and the time of the first pass. A grader fault says nothing about the file, and is not kept."""
+    if verdict.status == GRADER_FAULT:
+        return
     with _changing(verdict.exercise) as entry:
         if verdict.status != NOT_ATTEMPTED:
             entry.checks += 1

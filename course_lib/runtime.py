@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, EnvironmentFault, environment_fault
 
 # NVIDIA on Linux, NVIDIA and others through WSL, AMD
 _DEVICE_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
@@ -49,8 +49,8 @@ _set_here = False  # TRITON_INTERPRET is ours, not the person's
 def current() -> Runtime:
     """The choice for this process; made on the first call.
 
-    Raises: CourseError if Triton was imported before the choice could take effect, if this system has no Triton,
-    or if ``COURSE_DEVICE`` asks for what is not there.
+    Raises: CourseError if Triton was imported before the choice could take effect; EnvironmentFault if this system has no
+    Triton, if ``COURSE_DEVICE`` asks for what is not there, or if PyTorch is needed for the choice and cannot be imported.
     """
     global _chosen
     if _chosen is None:
@@ -62,11 +62,16 @@ def _choose() -> Runtime:
     _require_linux()
     asked = os.environ.get("COURSE_DEVICE", "").strip().lower()
     if asked not in ("", "cpu", "gpu"):
-        raise CourseError(f"COURSE_DEVICE is {asked!r}; it can be 'cpu', 'gpu' or unset. Change it and start again.")
+        raise EnvironmentFault(
+            f"COURSE_DEVICE is {asked!r}; it can be 'cpu', 'gpu' or unset. `unset COURSE_DEVICE` lets the course choose; then start again."
+        )
     if asked == "gpu":
         name = gpu_name()
         if name is None:
-            raise CourseError("COURSE_DEVICE asks for a GPU and PyTorch sees none. `course doctor` says why; unset it to work on the CPU.")
+            raise EnvironmentFault(
+                "COURSE_DEVICE asks for a GPU and PyTorch sees none. `unset COURSE_DEVICE` to work on the CPU; `course doctor` says "
+                "why there is no GPU."
+            )
         runtime = Runtime("gpu", "cuda", name, "COURSE_DEVICE=gpu")
     elif asked == "cpu":
         runtime = Runtime("cpu", "cpu", platform.machine(), "COURSE_DEVICE=cpu")
@@ -113,10 +118,16 @@ def interpreter_was_asked_for() -> bool:
 
 
 def gpu_name() -> str | None:
-    """The name of the first GPU that PyTorch can use, or None. Imports PyTorch only where a device file exists."""
+    """The name of the first GPU that PyTorch can use, or None. Imports PyTorch only where a device file exists.
+
+    Raises: EnvironmentFault if that import fails.
+    """
     if not any(Path(file).exists() for file in _DEVICE_FILES):
         return None
-    import torch
+    try:
+        import torch
+    except Exception as broken:
+        raise environment_fault(broken) or broken from None
 
     if not torch.cuda.is_available():
         return None
@@ -126,7 +137,7 @@ def gpu_name() -> str | None:
 def _require_linux() -> None:
     system = platform.system()
     if system != "Linux":
-        raise CourseError(
+        raise EnvironmentFault(
             f"this machine has no Triton ({ {'Darwin': 'macOS'}.get(system, system) }). The lessons need Linux: open the folder in WSL, "
             'in the dev container, or on a hosted notebook; README, "Other systems", says how.'
         )

@@ -11,6 +11,7 @@ import pytest
 
 import course_lib
 from course_lib import catalog, paths, progress, workspace
+from course_lib.errors import EnvironmentFault
 from course_lib.grading import extract, runner, servers
 from course_lib.grading.check import check
 from course_lib.grading.extract import Kernels
@@ -138,9 +139,9 @@ def unreadable(file):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (missing, "`course reset` writes it"),
+        (missing, "`course reset 00a` writes it"),
         (a_folder, "is a folder"),
-        (a_dangling_link, "`course reset` writes it"),
+        (a_dangling_link, "`course reset 00a` writes it"),
         (a_link_to_itself, "cannot be read"),
         (a_pipe, "no plain file"),
         (unreadable, "permissions"),
@@ -253,6 +254,12 @@ def test_a_kernel_that_prints_without_end_is_cut_short(file, kilobytes):
 
 
 @interpreted
+def test_what_the_interpreter_warns_of_is_not_what_the_kernel_printed(file):
+    verdict = checked(file, edited(STORE, "    print('of mine')\n    x = x / (x - x)\n" + STORE))
+    assert verdict.status == "fail" and verdict.printed and set(verdict.printed.splitlines()) == {"of mine"}
+
+
+@interpreted
 def test_what_is_printed_is_not_mistaken_for_a_result(file):
     verdict = checked(file, edited(STORE, "    print('All cases are right. pass')\n"))
     assert verdict.status == "fail" and "pass" in verdict.printed
@@ -282,23 +289,38 @@ def test_the_learners_file_is_never_written_to(file):
 # ---- what is not the learner's fault -----------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_never_the_learners_fault(file, monkeypatch):
+def test_a_full_disk_is_the_machines_fault(file, monkeypatch):
     def full(*arguments, **named):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(runner.tempfile, "mkdtemp", full)
-        verdict = checked(file, RIGHT)
-    assert (verdict.status, verdict.exit_code) == ("grader fault", 4)
-    assert "not your kernel" in verdict.message and "course doctor" in verdict.message and "No space left" in verdict.message
+        with pytest.raises(EnvironmentFault, match=r"00a was not checked: .*No space left on device.*Free some space"):
+            checked(file, RIGHT)
     and_the_next_check_passes(file)
 
 
-def test_a_child_that_does_not_start_is_never_the_learners_fault(file, monkeypatch, tmp_path):
-    (tmp_path / "server.py").write_text("import sys; sys.exit('no numpy here')")
+def test_a_child_that_does_not_start_is_the_machines_fault(file, monkeypatch, tmp_path):
+    (tmp_path / "server.py").write_text("import sys; sys.exit('a page of words\\nno numpy here')")
     monkeypatch.setattr(servers, "SCRIPT", tmp_path / "server.py")
+    with pytest.raises(EnvironmentFault, match=r"did not start \(no numpy here\).*`course doctor`.*in \.course/faults/00a\.txt"):
+        checked(file, RIGHT)
+    assert (paths.state() / "faults" / "00a.txt").read_text().split("\n")[:2] == ["a page of words", "no numpy here"]
+
+
+def test_a_bug_of_the_grader_is_named_kept_in_a_file_and_floods_nothing(file, monkeypatch):
+    monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
     verdict = checked(file, RIGHT)
-    assert (verdict.status, verdict.cause) == ("grader fault", "not_started") and "no numpy here" in verdict.message
+    assert (verdict.status, verdict.cause, verdict.exit_code, verdict.printed) == ("grader fault", "grader_fault", 4, "")
+    assert "ZeroDivisionError" in verdict.message and "not your kernel" in verdict.message and "\n" not in verdict.message
+    assert ".course/faults/00a.txt" in verdict.message and "Traceback" in (paths.state() / "faults" / "00a.txt").read_text()
+
+
+def test_a_bug_that_cannot_be_kept_shows_its_last_lines(file, monkeypatch):
+    monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
+    (paths.state() / "faults").write_text("a file where the folder belongs")
+    verdict = checked(file, RIGHT)
+    assert "the lines below" in verdict.message and 1 < verdict.printed.count("\n") < 12 and verdict.printed.endswith("division by zero")
 
 
 def test_the_environment_of_the_course_does_not_reach_the_child(file, monkeypatch):

@@ -94,7 +94,7 @@ def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
     assert verdict.cause == expected, f"{verdict.cause}: {verdict.message}"
     assert verdict.message
     if course_lib.MODE == "cpu" and (cause := SHOWN.get((exercise.id, entry["id"]))):
-        shown = verdicts.section(cause, exercise, entry, verdict.message)
+        shown = verdicts.section(cause, exercise, entry, verdict)
         assert shown in PAGE, f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
 
 

@@ -61,6 +61,46 @@ def test_check_says_what_the_file_is_worth_now(learner):
     assert "The last verdict" in words(exercise("00a")._result), "a new panel shows the last verdict"
 
 
+def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch):
+    monkeypatch.setattr(panel_module, "_server_root", lambda: learner.parent.parent)
+    learner.write_text(workspace.solution_text(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, "))
+    panel = exercise("00a")
+    press(panel, "Check")
+    shown, number = panel._result.value, learner.read_text().split("tl.store")[0].count("\n") + 1
+    pieces = [
+        "Wrong values.", "First failing case: n = 8", ">expected y[0]</td>", ">got</td>", ">difference</td>", f">exercises/{learner.name}:{number}</a>", "y is stored here",
+        "which step of yours gives something else?", "6 of 6 cases are wrong", "6 cases</summary>",
+    ]  # fmt: skip
+    positions = [shown.find(piece) for piece in pieces]
+    assert -1 not in positions and positions == sorted(positions), dict(zip(pieces, positions, strict=True))
+    assert f"&quot;path&quot;: &quot;exercises/{learner.name}&quot;" in shown
+    code = html.unescape(re.sub(r"<[^>]+>", "", re.search(r"<pre.*?</pre>", shown, re.S)[0])).split("\n")
+    assert code[0] == f"{number} |     tl.store(y_ptr + offsets, x + 1, mask=mask)"
+    assert code[1] == "   |     " + "^" * len("tl.store(y_ptr + offsets, x + 1, mask=mask)") + " y is stored here"
+
+
+def test_a_line_of_the_learners_is_text_and_nothing_else(learner):
+    learner.write_text(workspace.solution_text(EX).replace("offsets < n", "'<img src=x>\x1b[31m' < offsets < nn"))
+    panel = exercise("00a")
+    press(panel, "Check")
+    assert "<img" not in panel._result.value and "\x1b" not in panel._result.value and "<img src=x>" in words(panel._result)
+
+
+def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learner, monkeypatch, tmp_path):
+    monkeypatch.setattr(panel_module, "_server_root", lambda: tmp_path / "elsewhere")
+    learner.write_text("def (\n")
+    panel = exercise("00a")
+    press(panel, "Check")
+    assert f"<code>exercises/{learner.name}:1</code>" in panel._result.value and "commandlinker" not in panel._result.value
+
+
+def test_a_check_that_ends_in_an_exception_leaves_no_turning_sign(learner, monkeypatch):
+    panel = exercise("00a")
+    monkeypatch.setattr(panel_module, "check", lambda exercise: 1 / 0)
+    press(panel, "Check")
+    assert "checking" not in words(panel._result) and "ZeroDivisionError" in words(panel._extra)
+
+
 def test_hints_grow_and_end(learner):
     panel = exercise("00a")
     for count in (1, 2, 3, 3):
@@ -118,7 +158,7 @@ def test_a_file_that_cannot_be_read_is_a_verdict(learner, content):
     assert "error" in words(panel._result) and learner.name in words(panel._result)
     learner.unlink()
     press(panel, "Check")
-    assert "there is no file" in words(panel._result) and "Reset writes it anew" in words(panel._code)
+    assert "There is no file" in words(panel._result) and "Reset writes it anew" in words(panel._code)
 
 
 def test_what_goes_wrong_in_a_callback_is_said_in_the_panel(learner, monkeypatch):

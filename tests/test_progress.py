@@ -9,11 +9,12 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from course_lib import catalog, paths, progress
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Verdict, from_dict
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict, from_dict
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +36,53 @@ def test_a_verdict_is_read_back_whole():
     assert from_dict(progress.record("06a").last) == verdict()
 
 
+def in_pieces(**changes) -> Verdict:
+    first = Finding("M = 1, N = 3", "y is off", "y[0, 0]", -0.9, -1.2, 41.0, 3, 3, 50.0)
+    place = Place("exercises/ex06a_layer_norm_forward.py", 31, "    squares += deviation", 4, 11, "y is stored here")
+    pieces = {"headline": "Padding.", "first": first, "place": place, "question": "What?", "common": "7 of 23 cases are wrong."}
+    return replace(verdict(), **pieces | changes)
+
+
+def test_the_pieces_of_a_verdict_are_read_back_whole():
+    progress.note_verdict(in_pieces())
+    assert from_dict(progress.record("06a").last) == in_pieces()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_that_json_has_no_word_for_are_read_back(value):
+    odd = in_pieces(first=replace(in_pieces().first, got=value, want=-value, ratio=None, worst=None))
+    progress.note_verdict(odd)
+    read = from_dict(progress.record("06a").last).first
+    assert repr((read.got, read.want)) == repr((value, float(str(-value)))) and odd.as_json()
+
+
+def test_a_verdict_from_before_it_had_pieces_is_read(state):
+    """As the course of November 2026 wrote it."""
+    old = {
+        "exercise": "06a", "status": "fail", "cause": "eps_missing", "message": "Eps is missing.", "cases": [],
+        "mode": "cpu", "isolation": "none", "seconds": 1.5, "printed": "",
+    }  # fmt: skip
+    state.mkdir()
+    progress.file().write_text(json.dumps({"version": 1, "exercises": {"06a": GOOD | {"last": old}}}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is not moved aside
+        read = from_dict(progress.record("06a").last)
+    assert read == Verdict("06a", "fail", "eps_missing", "Eps is missing.", seconds=1.5)
+
+
 def test_checks_count_attempts_only():
     for status in (NOT_ATTEMPTED, FAIL, ERROR, GRADER_FAULT, PASS, NOT_ATTEMPTED):
         progress.note_verdict(verdict(status))
-    assert progress.record("06a").checks == 4 and progress.record("06a").last["status"] == NOT_ATTEMPTED
+    assert progress.record("06a").checks == 3 and progress.record("06a").last["status"] == NOT_ATTEMPTED
+
+
+def test_a_fault_of_the_grader_leaves_the_record_as_it_was():
+    progress.note_verdict(verdict(GRADER_FAULT))
+    assert progress.read() == {}
+    progress.note_verdict(verdict(FAIL))
+    before = progress.record("06a")
+    progress.note_verdict(verdict(GRADER_FAULT))
+    assert progress.record("06a") == before
 
 
 def test_a_pass_stays_a_pass_and_keeps_its_first_time(monkeypatch):
@@ -98,6 +142,9 @@ BROKEN = {
     "last is null": json.dumps({"version": 1, "exercises": {"06a": GOOD | {"last": None}}}).encode(),
     "an unknown status": json.dumps(
         {"version": 1, "exercises": {"06a": GOOD | {"last": verdict().as_dict() | {"status": "great"}}}}
+    ).encode(),
+    "half a finding": json.dumps(
+        {"version": 1, "exercises": {"06a": GOOD | {"last": verdict().as_dict() | {"first": {"case": "one"}}}}}
     ).encode(),
     "half a verdict": json.dumps({"version": 1, "exercises": {"06a": GOOD | {"last": {"status": "pass"}}}}).encode(),
     "nested beyond reason": b'{"version": 1, "exercises": ' + b"[" * 100_000,

@@ -1,4 +1,4 @@
-"""``python -m course_lib.authoring.verdicts``: writes docs/verdicts.md, every cause with a message that the grader really gave.
+"""``python -m course_lib.authoring.verdicts``: writes docs/verdicts.md, every cause with a verdict that the grader really gave.
 
 The page is made from the mutants, so it cannot say what the grader does not. A test runs every mutant anyway, and compares.
 """
@@ -16,14 +16,17 @@ from course_lib.catalog import Exercise
 from course_lib.files import write_atomic
 from course_lib.grading.causes import CAUSES
 from course_lib.grading.check import check
+from course_lib.grading.report import quoted, report
+from course_lib.grading.verdict import Verdict
 
 PAGE = paths.ROOT / "docs" / "verdicts.md"
 FILE = "mine.py"  # what the mutant's file is called in the messages
 _HEAD = """# What the grader says, cause by cause
 
-A failing verdict names a cause, shows the evidence, and asks a question whose answer is the remedy. This page has one real message for
-each cause: a wrong solution was handed in, in CPU mode, and this came back. It is made by `python -m course_lib.authoring.verdicts`, and
-`make test` fails when the grader's words are no longer these.
+A failing verdict names a cause, shows the first case that fails and the line that the evidence points to, asks a question whose answer
+is the remedy, and says what else fails. This page has one real verdict for each cause: a wrong solution was handed in as `mine.py`, in CPU
+mode, and this came back. It is made by `python -m course_lib.authoring.verdicts`, and `make test` fails when the grader's words are no
+longer these.
 """
 _OTHERS = """## Other ends
 
@@ -39,26 +42,38 @@ def chosen() -> dict[str, tuple[Exercise, dict]]:
     return dict(sorted(found.items()))
 
 
-def message_of(exercise: Exercise, entry: dict, folder: Path) -> str:
-    """The verdict's message on the mutant, checked in CPU mode."""
+def verdict_on(exercise: Exercise, entry: dict, folder: Path) -> Verdict:
+    """The verdict on the mutant, checked in CPU mode."""
     file = folder / FILE
     file.write_text(mutants.text_of(exercise, entry), encoding="utf-8")
-    return check(exercise, file, mode="cpu").message
+    return check(exercise, file, mode="cpu")
 
 
-def section(cause: str, exercise: Exercise, entry: dict, message: str) -> str:
-    """One cause of the page."""
+def section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict) -> str:
+    """One cause of the page: the verdict's pieces in the order in which a learner sees them."""
     headline = f": {CAUSES[cause].headline}" if cause in CAUSES else ""
-    return f"## {cause}{headline}\n\nExercise {exercise.id}, mutant `{entry['id']}`:\n\n> {message}\n"
+    told = report(verdict, exercise)
+    found = [f"**{told.cause}**", f"First failing case: {told.case}" if told.case else ""]
+    if told.numbers:
+        column = max(len(name) for name, _ in told.numbers) + 1
+        found.append("\n".join(["```text", *(f"{name:{column}}{value}" for name, value in told.numbers), "```"]))
+    found.append(told.words)
+    if told.place:
+        shown = quoted(told.place)
+        below = [f"{shown.below}{shown.carets} {shown.label}".rstrip()] if shown.carets else []
+        found.append("\n".join([f"`{FILE}:{told.place.line}`", "```python", f"{shown.gutter}{shown.source}", *below, "```"]))
+    text = "\n\n".join(piece for piece in (*found, told.question, told.common) if piece)
+    quotation = "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+    return f"## {cause}{headline}\n\nExercise {exercise.id}, mutant `{entry['id']}`:\n\n{quotation}\n"
 
 
-def page(messages: dict[str, str]) -> str:
-    """The whole page; ``messages`` by cause."""
+def page(verdicts: dict[str, Verdict]) -> str:
+    """The whole page; ``verdicts`` by cause."""
     picked = chosen()
     counts = Counter(exercise.id for exercise, _ in mutants.every())
     table = "\n".join(f"| {exercise} | {number} |" for exercise, number in sorted(counts.items()))
     total = f"| Exercise | Wrong solutions |\n|---|---|\n{table}\n| all | {sum(counts.values())} |\n"
-    sections = [section(cause, *picked[cause], message) for cause, message in messages.items()]
+    sections = [section(cause, *picked[cause], verdict) for cause, verdict in verdicts.items()]
     silent = sorted(CAUSES.keys() - picked.keys())
     other = [_OTHERS.format(causes=", ".join(f"`{cause}`" for cause in silent))] if silent else []
     return "\n".join([_HEAD, total, *sections, *other])
@@ -66,13 +81,13 @@ def page(messages: dict[str, str]) -> str:
 
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="course-verdicts-") as scratch:
-        messages = {}
+        verdicts = {}
         for cause, (exercise, entry) in chosen().items():
-            messages[cause] = message_of(exercise, entry, Path(scratch))
+            verdicts[cause] = verdict_on(exercise, entry, Path(scratch))
             print(f"{cause}: {exercise.id} {entry['id']}", flush=True)
     PAGE.parent.mkdir(exist_ok=True)
-    write_atomic(PAGE, page(messages))
-    print(f"{paths.shown(PAGE)}: {len(messages)} causes")
+    write_atomic(PAGE, page(verdicts))
+    print(f"{paths.shown(PAGE)}: {len(verdicts)} causes")
     return 0
 
 

@@ -17,11 +17,12 @@ import typer
 
 from course_lib.cli.help import KEEP, LEARN, MEASURE, GroupedCommands
 from course_lib.cli.terminal import Output, say
-from course_lib.errors import CourseError
+from course_lib.errors import CourseError, EnvironmentFault, import_fault
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
 OUTPUT_ERROR = 74  # sysexits' EX_IOERR; 3 would read as a fault of the file that was checked
 BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
+BROKEN_ENVIRONMENT = 78  # sysexits' EX_CONFIG: the machine, the installation or a setting is at fault
 INTERRUPTED = 130
 NOBODY_READS = 141  # what a shell reports of a program that SIGPIPE ended
 
@@ -94,7 +95,8 @@ def main(
 @app.command(
     rich_help_panel=LEARN,
     epilog="""Exit codes: 0 pass, 1 fail, 2 not attempted, 3 the file cannot be read or run (or there is no such exercise), 4 the grader
-    is at fault, which never counts against you; 64 wrong use of the command, 74 the output could not be written.
+    is at fault, which never counts against you; 64 wrong use of the command, 74 the output could not be written, 78 the
+    installation or a setting is at fault.
 
     \b
     Examples: course check
@@ -271,9 +273,20 @@ def _dispatch(arguments: list[str]) -> int:
     except typer.Abort:
         say("course: stopped.")
         return INTERRUPTED
+    except EnvironmentFault as fault:
+        say(f"course: {fault}")
+        return BROKEN_ENVIRONMENT
     except CourseError as error:
         say(f"course: {error}")
         return BAD_REQUEST
+    except (OSError, SystemExit):
+        raise  # run() tells files from output
+    except Exception as error:  # a command loads what it needs when it runs, and that import can fail
+        fault = import_fault(error)
+        if fault is None:
+            raise
+        say(f"course: {fault}")
+        return BROKEN_ENVIRONMENT
 
 
 def _report_lost_output(output: Output) -> int:

@@ -1,32 +1,90 @@
-"""A verdict drawn for the terminal."""
+"""A verdict drawn for the terminal: its pieces from the top, each apart, at any width and without colour too."""
 
 from __future__ import annotations
 
-from rich.markup import escape
-from rich.panel import Panel
+from collections.abc import Iterator
 
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.style import Style
+from rich.text import Text
+
+from course_lib import paths
 from course_lib.catalog import Exercise
-from course_lib.grading.report import report
+from course_lib.grading.report import Report, quoted, report
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 
 STYLES = {PASS: "green", FAIL: "red", ERROR: "red", NOT_ATTEMPTED: "yellow", GRADER_FAULT: "magenta"}
+_INDENT = "  "
 
 
-def verdict_view(verdict: Verdict, exercise: Exercise) -> Panel:
-    """What `course check` and `course watch` print of a verdict."""
-    told = report(verdict, exercise)
-    colour = STYLES[verdict.status]
-    body = escape(told.text)
-    if verdict.printed and verdict.status != PASS:
-        body += f"\n\n[dim]The kernel printed:[/dim]\n{escape(verdict.printed[-1500:])}"
-    if told.debrief:
-        body += f"\n\n[bold]What you avoided.[/bold] {escape(told.debrief)}\n\n[bold]Further.[/bold] {escape(exercise.stretch)}"
-    elif verdict.status in (FAIL, ERROR):
-        body += f"\n\n[dim]Stuck? `course hint {exercise.id}`[/dim]"
-    return Panel(
-        body,
-        title=f"[bold {colour}]{escape(told.headline)}[/]",
-        subtitle=f"[dim]{escape(told.footer)}[/]",
-        title_align="left",
-        border_style=colour,
-    )
+class VerdictView:
+    """What ``course check`` and ``course watch`` print of a verdict. There is no box: a line can then be copied, and nothing
+    has to be cut to fit but the learner's own line of code."""
+
+    def __init__(self, verdict: Verdict, exercise: Exercise):
+        self.verdict, self.exercise = verdict, exercise
+        self.told, self.colour = report(verdict, exercise), STYLES[verdict.status]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text(self.told.headline, f"bold {self.colour}")
+        for paragraph in self._paragraphs(console, options.max_width):
+            if paragraph:
+                yield Text()
+                yield from paragraph
+        yield Text()
+        yield Text(self.told.footer, "dim")
+
+    def _paragraphs(self, console: Console, width: int) -> Iterator[list[Text]]:
+        told = self.told
+        yield [_prose(told.cause, "bold" if self.verdict.headline else "")]
+        yield _finding(told, console, width)
+        yield self._quotation(width)
+        yield [_prose(told.question)] if told.question else []
+        yield [_prose(told.common)] if told.common else []
+        yield [Text(f"{_speaker(self.verdict, self.exercise)} printed:", "dim"), Text(told.printed)] if told.printed else []
+        if told.debrief:
+            yield [Text("What you avoided. ", "bold") + _prose(told.debrief)]
+            yield [Text("Further. ", "bold") + _prose(told.further)]
+        if self.verdict.status in (FAIL, ERROR) and self.verdict.cause != "no_file":
+            yield [_prose(f"Stuck? `course hint {self.exercise.id}`", "dim")]
+
+    def _quotation(self, width: int) -> list[Text]:
+        """The file with the line's number, the line, and carets below it with the label, or below them where it does not fit."""
+        place = self.told.place
+        if place is None:
+            return []
+        shown = quoted(place, width)
+        file = Text(f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri()))
+        lines = [Text.assemble((shown.gutter, "dim"), shown.source)]
+        below = f"{shown.carets} {shown.label}".rstrip()
+        fits = cell_len(shown.below + below) <= width
+        if shown.carets:
+            lines.append(Text.assemble((shown.below, "dim"), (below if fits else shown.carets, self.colour)))
+        for line in lines:
+            line.no_wrap, line.overflow = True, "ignore"
+        return [file, *lines, *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))])]
+
+
+def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
+    """The verdict for a rich console to print."""
+    return VerdictView(verdict, exercise)
+
+
+def _speaker(verdict: Verdict, exercise: Exercise) -> str:
+    return "The grader" if verdict.status == GRADER_FAULT else "The kernel" if exercise.kind == "kernel" else "The function"
+
+
+def _finding(told: Report, console: Console, width: int) -> list[Text]:
+    lines = [_prose(f"First failing case: {told.case}")] if told.case else []
+    column = max((len(name) for name, _ in told.numbers), default=0) + 1
+    for text in (*(f"{name:{column}}{value}" for name, value in told.numbers), told.words):
+        if text:
+            lines += [Text(_INDENT) + line for line in _prose(text).wrap(console, width - len(_INDENT))]
+    return lines
+
+
+def _prose(text: str, style: str = "") -> Text:
+    prose = Text(text, style)
+    prose.highlight_regex(r"`[^`\n]+`", "cyan")
+    return prose

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_IDENTIFIERS = frozenset("b c1 c2 db dw dx eps rstd var w x xhat y".split())
+
 
 class Cause(NamedTuple):
     headline: str
     question: str
+
+
+def sentence(text: str) -> str:
+    """``text`` with a capital letter and a full stop; names of the learner's code stay as they are written there."""
+    first = text.split(" ", 1)[0].rstrip(":,")
+    capital = text[:1].upper() if first.isalpha() and first not in _IDENTIFIERS else text[:1]
+    return f"{capital}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
 CAUSES: dict[str, Cause] = {

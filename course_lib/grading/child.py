@@ -14,6 +14,7 @@ import json
 import mmap
 import sys
 import traceback
+import warnings
 from pathlib import Path
 
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
@@ -95,6 +96,8 @@ class _Interpreter:
         _choose("cpu")
         from course_lib.interpreter import bounds, hooks, launch, schedule
 
+        # NumPy's warnings of a NaN or an overflow in the interpreter's own lines: nobody printed them, and the values are judged
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter")
         self.launch, self.bounds, self.schedule, self.hooks = launch, bounds, schedule, hooks
         self.excess: Excess | None = None  # of the last case
         try:
@@ -380,18 +383,20 @@ def contiguous(shape: list[int]) -> tuple[int, ...]:
 
 
 def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
-    """The exception under Triton's wrappers, and the last line of the learner's file it went through."""
+    """The exception under Triton's wrappers, and the last line of the learner's file it went through, with the part of it."""
     chain = [error]
     while chain[-1].__cause__ is not None and len(chain) < 20:
         chain.append(chain[-1].__cause__)
-    line = None
+    line = column = end_column = None
     for link in chain:
         for frame in traceback.extract_tb(link.__traceback__):
             if frame.filename == file:
-                line = frame.lineno
+                line, column = frame.lineno, frame.colno
+                end_column = frame.end_colno if frame.end_lineno == line else None
         node, source = getattr(link, "node", None), getattr(link, "src", None)
         if node is not None and source is not None and hasattr(node, "lineno"):
-            line = _line_of(source, node.lineno, file) or line  # a compiler error counts lines from the function's own
+            # a compiler error counts lines from the function's own
+            line, column, end_column = _line_of(source, node.lineno, file) or line, None, None
     text = chain[-1].args[0] if chain[-1].args and isinstance(chain[-1].args[0], str) else str(chain[-1])
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
     fault = (
@@ -399,7 +404,12 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
         if type(error).__name__ in ("OutOfBounds", "Interleaved", "Excess")
         else None
     )
-    return json.dumps({"type": type(chain[-1]).__name__, "text": text, "fault": fault, "line": line, "lost": lost}).encode()
+    return json.dumps(
+        {
+            "type": type(chain[-1]).__name__, "text": text, "fault": fault, "lost": lost,
+            "line": line, "column": column, "end_column": end_column,
+        }
+    ).encode()  # fmt: skip
 
 
 def _line_of(function: str, offset: int, file: str) -> int | None:

@@ -14,6 +14,9 @@ import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.errors import missing_package
+from course_lib.grading.places import Span, lines_of, span_of
+
 _MAX_BYTES = 1_000_000
 _MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
 
@@ -46,12 +49,23 @@ _EXPRESSIONS = (
 )  # fmt: skip
 
 
-class Unreadable(Exception):
-    """The file cannot be graded. ``cause`` is a stable identifier, ``str()`` the sentences for its author."""
+_NEEDED = frozenset({"triton", "torch", "numpy"})  # by the course: where one is missing, the learner's import is right
 
-    def __init__(self, cause: str, message: str):
+
+class Unreadable(Exception):
+    """The file cannot be graded. ``cause`` is a stable identifier, ``str()`` the sentences for its author.
+
+    ``what`` is the same without file and line, for where ``span`` is shown apart; None where no line is to blame.
+    """
+
+    def __init__(self, cause: str, message: str, what: str = "", span: Span | None = None):
         super().__init__(message)
-        self.cause = cause
+        self.cause, self.what, self.span = cause, what or message, span
+
+
+def refused(cause: str, file: str, node: ast.AST, what: str) -> Unreadable:
+    """What is wrong with one node of ``file``."""
+    return Unreadable(cause, f"{file}, line {node.lineno}: {what}", what, span_of(node))
 
 
 @dataclass(frozen=True)
@@ -62,8 +76,8 @@ class Kernels:
     names: tuple[str, ...]
 
 
-def read_text(path: Path) -> str:
-    """The file's text.
+def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") -> str:
+    """The file's text; ``if_missing`` is what to do about a file that is not there.
 
     Raises: Unreadable if there is no such file, it is no plain file, too large, or not UTF-8 text.
     """
@@ -75,7 +89,7 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        raise Unreadable("no_file", f"there is no file {path.name} in {path.parent}. `course reset` writes it anew.") from None
+        raise Unreadable("no_file", f"there is no file {path.name} in {path.parent.resolve()}. {if_missing}".rstrip()) from None
     except OSError as error:
         raise Unreadable("no_file", f"{path.name} cannot be read: {error.strerror}. Look at its permissions.") from None
     if len(data) > _MAX_BYTES:
@@ -130,7 +144,7 @@ def _kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, 
     kernels = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _jit_decorator(node)}
     for kernel in wanted:
         if kernel not in kernels:
-            raise Unreadable("no_kernel", _missing(kernel, tree, kernels, name))
+            raise _missing(kernel, tree, kernels, name)
     return kernels
 
 
@@ -146,13 +160,29 @@ def parse(text: str, name: str) -> ast.Module:
     except SyntaxError as error:
         line = (error.text or "").strip()
         shown = f": `{line}`" if line else ""
-        raise Unreadable("syntax_error", f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}.") from None
+        message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
+        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}.", _span_of_error(error, text)) from None
     except (RecursionError, MemoryError, ValueError) as error:
         raise Unreadable("syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply.") from None
 
 
+def _span_of_error(error: SyntaxError, text: str) -> Span | None:
+    lines = lines_of(text)
+    if not error.lineno or error.lineno > len(lines):
+        return None
+    if not error.offset or error.offset < 1:
+        return Span(error.lineno)
+    source = lines[error.lineno - 1]
+    start, end = error.offset - 1, (error.end_offset or 0) - 1  # in characters
+    end = end if error.end_lineno == error.lineno and end > start else start + 1
+    return Span(error.lineno, len(source[:start].encode()), len(source[:end].encode()))
+
+
 def check_imports(tree: ast.Module, name: str, needed: str) -> None:
-    """Refuse an import of what does not exist; ``needed`` says what the exercise needs instead."""
+    """Refuse an import of what does not exist; ``needed`` says what the exercise needs instead.
+
+    Raises: Unreadable; EnvironmentFault if it is a package that the course itself needs.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -162,11 +192,10 @@ def check_imports(tree: ast.Module, name: str, needed: str) -> None:
             continue
         for module in modules:
             top = module.split(".")[0]
+            if top in _NEEDED and not _exists(top):
+                raise missing_package(top)
             if not top or not _exists(top):
-                raise Unreadable(
-                    "import_fails",
-                    f"{name}, line {node.lineno}: the import of {module!r} fails, there is no such module here. {needed}",
-                )
+                raise refused("import_fails", name, node, f"the import of {module!r} fails, there is no such module here. {needed}")
 
 
 def _exists(module: str) -> bool:
@@ -185,12 +214,15 @@ def _jit_decorator(node: ast.FunctionDef) -> bool:
     return False
 
 
-def _missing(kernel: str, tree: ast.Module, kernels: dict, name: str) -> str:
+def _missing(kernel: str, tree: ast.Module, kernels: dict, name: str) -> Unreadable:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == kernel:
-            return f"{name}, line {node.lineno}: `{kernel}` has lost its decorator. Put `@triton.jit` on the line above it."
+            return refused("no_kernel", name, node, f"`{kernel}` has lost its decorator. Put `@triton.jit` on the line above it.")
     found = f"it has {', '.join(f'`{k}`' for k in kernels)}" if kernels else "it has no @triton.jit function at all"
-    return f"{name} has no kernel named `{kernel}`; {found}. The course launches the kernel by that name: give it back, or `course reset` the file."
+    return Unreadable(
+        "no_kernel",
+        f"{name} has no kernel named `{kernel}`; {found}. The course launches the kernel by that name: give it back, or `course reset` the file.",
+    )
 
 
 def _constant_name(node: ast.stmt) -> str | None:
@@ -218,9 +250,7 @@ def _check_constant(node: ast.stmt, file: str) -> None:
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr" and len(value.args) == 1 and not value.keywords:
         value = value.args[0]
     if not is_plain(value):
-        raise Unreadable(
-            "not_allowed", f"{file}, line {node.lineno}: a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`."
-        )
+        raise refused("not_allowed", file, node, "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`.")
 
 
 def is_plain(value: ast.expr) -> bool:
@@ -239,7 +269,7 @@ def is_plain(value: ast.expr) -> bool:
 
 def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imported: set[str], file: str) -> None:
     def refuse(node: ast.AST, what: str, cause: str = "not_allowed"):
-        raise Unreadable(cause, f"{file}, line {getattr(node, 'lineno', kernel.lineno)}: {what}")
+        raise refused(cause, file, node if hasattr(node, "lineno") else kernel, what)
 
     if len(kernel.decorator_list) != 1 or ast.unparse(kernel.decorator_list[0]) != "triton.jit":
         others = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
@@ -325,8 +355,7 @@ def _first_words(node: ast.AST) -> str:
 
 def at_their_lines(text: str, keep: list[ast.stmt], header: str) -> str:
     """The kept statements at their own line numbers, everything else blank, the imports of ``header`` on the first line."""
-    # the lines that Python counts: str.splitlines also ends one at a form feed or U+2028, which a comment may hold
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    lines = lines_of(text)
     out = [""] * len(lines)
     for node in keep:
         if not isinstance(node, ast.FunctionDef):

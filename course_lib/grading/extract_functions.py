@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 
-from course_lib.grading.extract import Kernels, Unreadable, at_their_lines, check_imports, is_plain, parse, shape_of
+from course_lib.grading.extract import Kernels, Unreadable, at_their_lines, check_imports, is_plain, parse, refused, shape_of
 
 _TORCH = frozenset(
     """abs add addcmul all allclose any arange as_tensor bfloat16 broadcast_to bool cat clamp clone cumsum diag div dot double einsum empty
@@ -158,7 +158,7 @@ class _Check:
         self.kept = kept
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
-        raise Unreadable(cause, f"{self.file}, line {getattr(node, 'lineno', self.function.lineno)}: {what}")
+        raise refused(cause, self.file, node if hasattr(node, "lineno") else self.function, what)
 
     def run(self) -> None:
         for node in ast.walk(self.function):

@@ -16,7 +16,8 @@ class Deviation:
     """One output of one case that is wrong.
 
     ``kind`` is "value", "nan" (a NaN or Inf where a number belongs, or the other way round), or "unwritten". ``where`` has the
-    first indices, ``count`` how many elements are wrong; ``ratio`` is the largest error over the allowed one.
+    first indices, ``count`` how many elements are wrong; ``ratio`` is the largest error over the allowed one. ``got``,
+    ``want`` and ``first_ratio`` are those of the first.
     """
 
     output: str
@@ -27,6 +28,7 @@ class Deviation:
     ratio: float | None
     got: float
     want: float
+    first_ratio: float | None
 
 
 @dataclass
@@ -100,14 +102,15 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
     worst = float(ratio.max(initial=0.0))
     result.ratio = max(result.ratio, worst)
     if worst > 1.0:
-        result.deviations.append(_deviation(name, "value", ratio > 1.0, worst, actual, expected.values))
+        result.deviations.append(_deviation(name, "value", ratio > 1.0, ratio, actual, expected.values))
 
 
-def _deviation(name: str, kind: str, wrong: np.ndarray, ratio: float | None, actual: np.ndarray, expected: np.ndarray) -> Deviation:
+def _deviation(name: str, kind: str, wrong: np.ndarray, ratio: np.ndarray | None, actual: np.ndarray, expected: np.ndarray) -> Deviation:
     indices = np.argwhere(wrong)
     first = tuple(indices[0])
     where = tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN])
-    return Deviation(name, kind, len(indices), wrong.size, where, ratio, float(actual[first]), float(expected[first]))
+    worst, of_first = (None, None) if ratio is None else (float(ratio.max()), float(ratio[first]))
+    return Deviation(name, kind, len(indices), wrong.size, where, worst, float(actual[first]), float(expected[first]), of_first)
 
 
 def _bits(array: np.ndarray) -> np.ndarray:

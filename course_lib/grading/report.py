@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from course_lib.catalog import Exercise
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
+from course_lib.grading.causes import sentence
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Finding, Place, Verdict
 
 # a sign beside the word, so that colour is never alone in saying it
 SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAULT: "?"}
+TAB = 4
+_PRINTED = 1500  # characters
+_NARROWEST = 10  # columns of a quoted line
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (which turns the direction of writing), half characters, separators
 
 _WHERE = {
     "gpu": "on the GPU",
@@ -20,25 +28,130 @@ _WHERE = {
 
 
 @dataclass(frozen=True)
+class Quoted:
+    """A line of code and the row of carets below it. ``gutter`` stands before the line, ``below`` before the carets;
+    ``start`` and ``end`` are what the carets point to, in characters of ``source``; ``label`` follows them."""
+
+    gutter: str
+    source: str
+    start: int
+    end: int
+    below: str
+    carets: str
+    label: str
+
+
+@dataclass(frozen=True)
 class Report:
-    """``headline`` names exercise, status and cases; ``text`` is the message; ``footer`` how it was run; ``debrief`` follows a pass."""
+    """What is shown of a verdict, from the top; each piece is empty where there is nothing to say.
+
+    ``headline`` names exercise, status and cases. ``cause`` says what is wrong, or all there is to say where nothing is.
+    ``case`` is the first failing case, ``words`` what happened in it, ``numbers`` the wrong element as rows of a name and a
+    value. ``file`` and ``place`` are the line. ``question`` leads to the remedy, ``common`` is what fails and what it
+    shares, ``printed`` the end of what the code printed, ``footer`` how it was run; ``debrief`` and ``further`` follow a pass.
+    """
 
     headline: str
-    text: str
+    cause: str
+    case: str
+    words: str
+    numbers: tuple[tuple[str, str], ...]
+    file: str
+    place: Place | None
+    question: str
+    common: str
+    printed: str
     footer: str
     debrief: str
+    further: str
 
 
 def report(verdict: Verdict, exercise: Exercise) -> Report:
+    """The pieces, with nothing in them that a terminal would obey."""
     right = sum(case.status == "pass" for case in verdict.cases)
     kind = "hidden cases" if verdict.hidden else "cases"
     count = f", {right} of {len(verdict.cases)} {kind} right" if verdict.cases else ""
     where = _WHERE.get(verdict.mode, verdict.mode)
     ran = f"{where}, isolation: {verdict.tier}, " if verdict.cases else ""
     ran += f"hidden cases {verdict.hidden}, " if verdict.hidden else ""
+    first, place = verdict.first or Finding("", ""), verdict.place
     return Report(
-        f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",
-        verdict.message,
-        f"{ran}{verdict.seconds:.1f} s",
-        exercise.debrief if verdict.status == PASS else "",
+        headline=f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",
+        cause=visible(verdict.headline or verdict.message),
+        case=visible(first.case),
+        words=visible(_words(first)),
+        numbers=_numbers(first),
+        file=visible(place.file) if place else "",
+        place=place,
+        question=verdict.question,
+        common=verdict.common,
+        printed=visible(verdict.printed[-_PRINTED:]) if verdict.status != PASS else "",
+        footer=f"{ran}{verdict.seconds:.1f} s",
+        debrief=exercise.debrief if verdict.status == PASS else "",
+        further=exercise.stretch if verdict.status == PASS else "",
     )
+
+
+def visible(text: str) -> str:
+    """``text`` with a sign for each character that is not seen but obeyed; line ends and tabs stay."""
+    return "".join(character if character in "\n\t" else _sign(character) for character in text.replace("\r\n", "\n"))
+
+
+def quoted(place: Place, width: int = 0) -> Quoted:
+    """The line of a verdict, with tabs made spaces; cut to ``width`` columns where one is given, with the carets in view."""
+    gutter = f"{place.line} | "
+    source, start, end = (visible(part.expandtabs(TAB)) for part in (place.source, place.source[: place.start], place.source[: place.end]))
+    start, end = len(start), len(end)
+    source = source[:end] + source[end:].rstrip()
+    if width:
+        source, start, end = _cut(source, start, end, max(width - len(gutter), _NARROWEST))
+    # at least one: what is missing at the end of a line is marked behind it
+    carets = " " * cell_len(source[:start]) + "^" * max(cell_len(source[start:end]), place.end > place.start)
+    return Quoted(gutter, source, start, end, f"{' ' * len(str(place.line))} | ", carets, place.label)
+
+
+def times(ratio: float) -> str:
+    """A multiple to three digits: "41.2 times", "69,500 times"."""
+    return f"{ratio:.1f} times" if ratio < 100 else f"{float(f'{ratio:.3g}'):,.0f} times" if ratio < 1e7 else f"{ratio:.1e} times"
+
+
+def _words(first: Finding) -> str:
+    if not first.element:
+        return sentence(first.words) if first.words else ""
+    if first.size == 1:
+        return ""
+    output = first.element.split("[")[0]
+    worst = f", by up to {times(first.worst)} the allowed error" if first.wrong > 1 and first.worst else ""
+    return f"{first.wrong} of {first.size} elements of {output} {'is' if first.wrong == 1 else 'are'} wrong{worst}."
+
+
+def _numbers(first: Finding) -> tuple[tuple[str, str], ...]:
+    if not first.element:
+        return ()
+    rows = ((f"expected {first.element}", f"{first.want: .6g}"), ("got", f"{first.got: .6g}"))
+    if first.ratio is None:
+        return rows
+    return (*rows, ("difference", f"{first.got - first.want: .6g}, {times(first.ratio)} the allowed error"))
+
+
+def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:
+    if cell_len(source) <= width:
+        return source, start, end
+    seen = min(end, start + width // 2) + width // 4  # what the carets point to, and a little of what follows
+    first, last = 0, len(source)
+    while first < start and cell_len(source[first:seen]) > width - 2:  # a column for each of the two marks
+        first += 1
+    while cell_len(source[first:last]) > width - 2:
+        last -= 1
+    shift = bool(first) - first
+    cut = f"{'…' * bool(first)}{source[first:last]}{'…' * (last < len(source))}"
+    return cut, start + shift, min(end, last) + shift
+
+
+def _sign(character: str) -> str:
+    number = ord(character)
+    if number < 32:
+        return chr(0x2400 + number)  # ␛ for ESC
+    if number == 127:
+        return "␡"
+    return "�" if unicodedata.category(character) in _UNSEEN else character

@@ -15,6 +15,7 @@ import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from course_lib.errors import EnvironmentFault
 from course_lib.grading import isolation, servers
 from course_lib.grading.buffers import DTYPES, Tensor
 from course_lib.grading.extract import Kernels
@@ -86,8 +87,8 @@ class Run:
 def run(kernels: Kernels, plans: list[Plan], mode: str, limits: Limits | None = None) -> Run:
     """Run every plan in one child process.
 
-    Raises: OSError if the job cannot be written, no process started (disk full, no memory) or the GPU does not answer: the
-    machine's fault.
+    Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
+    does not answer, or if what the process needs cannot be imported.
     """
     limits = limits or Limits.for_mode(mode)
     if mode == "gpu":
@@ -120,7 +121,7 @@ class _GpuHealth:
     in_doubt = False
 
     def be_well(self) -> None:
-        """Raises: OSError if the GPU was in doubt and does not answer."""
+        """Raises: EnvironmentFault if the GPU was in doubt and does not answer."""
         if not self.in_doubt:
             return
         folder = Path(tempfile.mkdtemp(prefix="course-probe-"))
@@ -130,12 +131,20 @@ class _GpuHealth:
             job = {"folder": str(folder), "cases": [], "limits": asdict(limits), "tier": BEST_TIER}
             answer = servers.ask("gpu", job, limits.start)  # a machine is made, which computes on the GPU; no kernel is run
         except servers.Died as died:
-            raise OSError(f"the GPU does not answer since a kernel crashed on it: {str(died).strip()[-300:]}") from None
+            raise self.silent(str(died)) from None
         finally:
             _remove(folder)
         if answer["begun"] < -1:
-            raise OSError(f"the GPU does not answer since a kernel crashed on it: {answer['printed'].strip()[-300:]}")
+            raise self.silent(answer["printed"])
         self.in_doubt = False
+
+    @staticmethod
+    def silent(said: str) -> EnvironmentFault:
+        last = (said.strip().splitlines() or ["it said nothing"])[-1]
+        return EnvironmentFault(
+            f"the GPU does not answer since a kernel crashed on it ({last[-300:]}). `nvidia-smi` shows whether it is there; "
+            "`export COURSE_DEVICE=cpu` works meanwhile."
+        )
 
 
 _gpu = _GpuHealth()
@@ -229,8 +238,9 @@ def _read(file: Path, most: int) -> bytes | None:
         return opened.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
-_RAISED = {"type": str, "text": str, "line": (int, type(None)), "lost": bool, "fault": (dict, type(None))}
-_FAULT = {"kind": str, "tensor": str, "row": (int, type(None)), "line": (int, type(None))}
+_COUNT = (int, type(None))
+_RAISED = {"type": str, "text": str, "line": _COUNT, "lost": bool, "fault": (dict, type(None)), "column": _COUNT, "end_column": _COUNT}
+_FAULT = {"kind": str, "tensor": str, "row": _COUNT, "line": _COUNT}
 
 
 def _raised(file: Path) -> dict | None:
@@ -240,6 +250,8 @@ def _raised(file: Path) -> dict | None:
         raised = json.loads(data) if data is not None else None
     except (ValueError, RecursionError):
         return None
+    if isinstance(raised, dict):
+        raised = {"column": None, "end_column": None} | raised  # not every error knows its columns
     if not _fits(raised, _RAISED) or (raised["fault"] is not None and not _fits(raised["fault"], _FAULT)):
         return None
     return raised | {"text": _without(file.parent, raised["text"])}

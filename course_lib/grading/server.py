@@ -40,6 +40,7 @@ def main(root: str, mode: str) -> None:
     os.dup2(2, 1)
     sys.path.insert(0, root)
     os.environ["COURSE_DEFER_CHOICE"] = "1"
+    from course_lib.errors import environment_fault
     from course_lib.grading import child, isolation
 
     isolation.adopt_orphans()
@@ -48,7 +49,14 @@ def main(root: str, mode: str) -> None:
         why = server.probe()
         answers.write(json.dumps({"tier": server.tier, "why": why}).encode() + b"\n")
         return
-    server.load()
+    try:
+        server.load()
+    except Exception as error:
+        fault = environment_fault(error)
+        if fault is None:
+            raise
+        answers.write(json.dumps({"broken": str(fault)}).encode() + b"\n")
+        return
     answers.write(b'{"ready": true}\n')
     while (line := server.next_line()) is not None:
         answers.write(json.dumps(server.run(json.loads(line))).encode() + b"\n")

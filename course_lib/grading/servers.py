@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 from course_lib import paths
+from course_lib.errors import EnvironmentFault
 
 SCRIPT = Path(__file__).with_name("server.py")
 _START_SECONDS = 180.0  # importing PyTorch on a busy machine with a cold disk
@@ -44,7 +45,10 @@ class Died(Exception):
 
 
 class Server:
-    """One server process. Not for two threads at a time."""
+    """One server process. Not for two threads at a time.
+
+    Raises: EnvironmentFault if it cannot import what it needs, Died if it does not start for another reason.
+    """
 
     def __init__(self, mode: str, key: tuple):
         self.key = key
@@ -64,6 +68,8 @@ class Server:
         )  # fmt: skip
         try:
             self.hello = self.receive(_START_SECONDS)
+            if "broken" in self.hello:
+                raise EnvironmentFault(self.hello["broken"])
         except BaseException:
             self.stop()
             raise
@@ -128,7 +134,7 @@ def ask(mode: str, job: dict, seconds: float) -> dict:
 
     Returns: the server's answer.
 
-    Raises: Died if a server does not start, or two in a row die over the job.
+    Raises: EnvironmentFault or Died if a server does not start, Died if two in a row die over the job.
     """
     for attempt in (1, 2):
         server = _take(mode)
@@ -154,7 +160,7 @@ def ask(mode: str, job: dict, seconds: float) -> dict:
 def warm(mode: str) -> None:
     """Start a server for ``mode`` if none is waiting, so that the next check does not have to.
 
-    Raises: Died if it does not start.
+    Raises: EnvironmentFault or Died if it does not start.
     """
     server = _take(mode)
     with _lock:

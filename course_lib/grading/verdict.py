@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import math
+import re
+from dataclasses import asdict, dataclass, replace
 
 PASS = "pass"
 NOT_ATTEMPTED = "not attempted"
@@ -26,12 +28,53 @@ class CaseResult:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What the first failing case shows.
+
+    ``case`` is its shape and what is special about it, empty where the finding belongs to no case; ``words`` say all of what
+    happened. Where numbers are wrong, ``element`` names the first ("y[0, 0]"), ``got`` and ``want`` are the two values, and
+    ``ratio`` is their difference over the allowed error; ``wrong`` of the output's ``size`` elements are wrong, at most
+    ``worst`` times the allowed error. ``ratio`` and ``worst`` are None for NaN and Inf.
+    """
+
+    case: str
+    words: str
+    element: str = ""
+    got: float | None = None
+    want: float | None = None
+    ratio: float | None = None
+    wrong: int = 0
+    size: int = 0
+    worst: float | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the learner's file, with what it is evidence of.
+
+    ``file`` is the path as :func:`course_lib.paths.shown` gives it, ``line`` counts from 1, ``source`` is the line without
+    its end. ``start`` and ``end`` count characters of it from 0; both are 0 where only the line is known. ``label`` says
+    what happens there ("y is stored here"); empty where the finding says so.
+    """
+
+    file: str
+    line: int
+    source: str
+    start: int = 0
+    end: int = 0
+    label: str = ""
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The outcome of a check.
 
-    ``cause`` is a stable identifier ("padding_in_variance"), ``message`` the sentences a learner reads, ``tier`` the
-    isolation the kernel ran under, ``printed`` the end of what the kernel printed, ``hidden`` the fingerprint of the secret
-    that its cases were drawn from; empty for the cases that every learner has.
+    ``cause`` is a stable identifier ("padding_in_variance"), ``message`` all that a learner reads in one paragraph. The
+    same in pieces, each empty or None where there is nothing to say: ``headline`` is the cause in words, ``first`` the
+    first failing case, ``place`` the line that the evidence points to, ``question`` what leads to the remedy, ``common``
+    how many cases fail and what they share. ``tier`` is the isolation the kernel ran under, ``printed`` the end of what
+    the kernel printed, ``hidden`` the fingerprint of the secret that its cases were drawn from; empty for the cases that
+    every learner has.
     """
 
     exercise: str
@@ -44,6 +87,11 @@ class Verdict:
     seconds: float = 0.0
     printed: str = ""
     hidden: str = ""
+    headline: str = ""
+    first: Finding | None = None
+    place: Place | None = None
+    question: str = ""
+    common: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -58,11 +106,20 @@ class Verdict:
 
     def as_dict(self) -> dict:
         """The form that ``--json`` prints and that the progress file keeps."""
+        first = self.first and asdict(self.first) | {
+            "got": _number(self.first.got), "want": _number(self.first.want),
+            "ratio": _finite(self.first.ratio), "worst": _finite(self.first.worst),
+        }  # fmt: skip
         return {
             "exercise": self.exercise,
             "status": self.status,
             "cause": self.cause,
             "message": self.message,
+            "headline": self.headline,
+            "first": first,
+            "place": self.place and asdict(self.place),
+            "question": self.question,
+            "common": self.common,
             "cases": [{"name": c.name, "status": c.status, "error": _finite(c.error), "detail": c.detail} for c in self.cases],
             "mode": self.mode,
             "isolation": self.tier,
@@ -72,15 +129,20 @@ class Verdict:
         }
 
     def as_json(self) -> str:
-        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        # JSON itself escapes the control characters below 32; a terminal obeys these, too
+        return re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def from_dict(data: dict) -> Verdict:
-    """The verdict that :meth:`Verdict.as_dict` wrote.
+    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden`` or the message in pieces.
 
-    Raises: KeyError or TypeError if ``data`` is something else.
+    Raises: KeyError, TypeError or ValueError if ``data`` is something else.
     """
     cases = tuple(CaseResult(c["name"], c["status"], c["error"], c["detail"]) for c in data["cases"])
+    first, place = data.get("first"), data.get("place")
+    if first is not None:
+        first = Finding(**first | {name: None if first[name] is None else float(first[name]) for name in ("got", "want")})
     return Verdict(
         data["exercise"],
         data["status"],
@@ -91,9 +153,19 @@ def from_dict(data: dict) -> Verdict:
         data["isolation"],
         data["seconds"],
         data["printed"],
-        data.get("hidden", ""),  # verdicts of before there were hidden cases
+        data.get("hidden", ""),
+        data.get("headline", ""),
+        first,
+        None if place is None else Place(**place),
+        data.get("question", ""),
+        data.get("common", ""),
     )
 
 
 def _finite(error: float | None) -> float | None:
-    return None if error is None or error != error or error in (float("inf"), float("-inf")) else float(f"{error:.4g}")
+    return float(f"{error:.4g}") if error is not None and math.isfinite(error) else None
+
+
+def _number(value: float | None) -> float | str | None:
+    """The value as JSON can hold it: NaN and Inf become "nan" and "inf"."""
+    return value if value is None or math.isfinite(value) else str(value)

@@ -25,7 +25,7 @@ from course_lib import catalog, paths, progress, workspace
 from course_lib.catalog import Exercise
 from course_lib.errors import CourseError
 from course_lib.grading.check import check
-from course_lib.grading.report import SIGNS, report
+from course_lib.grading.report import SIGNS, Report, quoted, report, visible
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 from course_lib.widgets import style
 from course_lib.widgets.comparison import compare
@@ -35,6 +35,8 @@ EXPECT = "COURSE_EXPECT"  # tests run a lesson with it set: every panel then che
 
 _EDGES = {PASS: "#007F5F", FAIL: "#B03A00", ERROR: "#B03A00", NOT_ATTEMPTED: "#8A6D00", GRADER_FAULT: "#7D1145"}
 _BOX = f"background: {style.PANEL}; color: {style.INK}; border-radius: 4px; padding: 8px 12px; margin: 4px 0; line-height: 1.45"
+_APART = "margin: 8px 0"
+_CODE = f"background: {style.PANEL}; color: {style.INK}; margin: 4px 0; overflow: auto; white-space: pre"
 _SPINNER = (
     "<style>@keyframes course-turn { to { transform: rotate(360deg) } }</style>"
     '<span style="display: inline-block; width: 1em; height: 1em; border: 3px solid #999; border-top-color: transparent; '
@@ -92,7 +94,11 @@ class ExercisePanel(ipywidgets.VBox):
         """Grade the learner's file as it is on disk, show the verdict and remember it."""
         self._clear()
         self._result.value = f'<div role="status" style="{_BOX}">{_SPINNER}checking {self.exercise.id} ...</div>'
-        self.verdict = check(self.exercise)
+        try:
+            self.verdict = check(self.exercise)
+        except BaseException:
+            self._show_last()  # nothing is being checked any more, and what was said before still holds
+            raise
         self._show_code()
         self._result.value = _verdict(self.verdict, self.exercise)
         progress.note_verdict(self.verdict)  # last: a full disk then costs the record, not the verdict
@@ -209,7 +215,7 @@ class ExercisePanel(ipywidgets.VBox):
             return
         try:
             self._result.value = "<small>The last verdict:</small>" + _verdict(from_dict(last), self.exercise)
-        except (KeyError, TypeError):  # written by another version of the course; the next check replaces it
+        except (KeyError, TypeError, ValueError):  # written by another version of the course; the next check replaces it
             self._result.value = (
                 f'<div role="status" style="{_BOX}">The last verdict is from another version of the course. Check again.</div>'
             )
@@ -254,16 +260,27 @@ def _task(exercise: Exercise) -> str:
 def _link(exercise: Exercise) -> str:
     """A link that opens the file in a split beside the notebook; JupyterLab's command linker reads the attributes."""
     path = workspace.file_of(exercise)
-    try:
-        relative = path.relative_to(_server_root()).as_posix()
-    except ValueError:
+    relative = _in_server(path)
+    if relative is None:
         return f'<div style="{_BOX}">Your file: <code>{html.escape(str(path))}</code></div>'
-    arguments = html.escape(json.dumps({"path": relative, "options": {"mode": "split-right"}}))
     return (
-        f'<div style="{_BOX}"><a href="#" role="button" style="color: #0B5FA5; text-decoration: underline" '
-        f'data-commandlinker-command="docmanager:open" data-commandlinker-args="{arguments}">Open {html.escape(relative)} beside this notebook</a>, '
+        f'<div style="{_BOX}">{_opener(relative, f"Open {relative} beside this notebook")}, '
         "fill in the parts marked YOUR CODE, save, then press Check.</div>"
     )
+
+
+def _opener(relative: str, words: str) -> str:
+    arguments = html.escape(json.dumps({"path": relative, "options": {"mode": "split-right"}}))
+    return (
+        '<a href="#" role="button" style="color: #0B5FA5; text-decoration: underline" '
+        f'data-commandlinker-command="docmanager:open" data-commandlinker-args="{arguments}">{html.escape(words)}</a>'
+    )
+
+
+def _in_server(path: Path) -> str | None:
+    """The path as JupyterLab knows it; None if it serves another folder."""
+    root = _server_root()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
 
 @functools.cache
@@ -307,13 +324,16 @@ def _coloured(code: str, first: int = 1) -> str:
 def _verdict(verdict: Verdict, exercise: Exercise) -> str:
     told = report(verdict, exercise)
     edge = _EDGES[verdict.status]
-    parts = [f'<b style="color: {edge}">{html.escape(told.headline)}</b>', f"<p style='margin: 4px 0'>{_inline(told.text)}</p>"]
-    if verdict.printed and verdict.status != PASS:
-        parts.append(f"<details><summary>What the kernel printed</summary><pre>{html.escape(verdict.printed[-1500:])}</pre></details>")
+    cause = f"<b>{_inline(told.cause)}</b>" if verdict.headline else _inline(told.cause)
+    parts = [f'<b style="color: {edge}">{html.escape(told.headline)}</b>', f"<p style='{_APART}'>{cause}</p>", _finding(told)]
+    parts += [_quotation(told, edge), *(f"<p style='{_APART}'>{_inline(text)}</p>" for text in (told.question, told.common) if text)]
+    if told.printed:
+        who = "grader" if verdict.status == GRADER_FAULT else "kernel" if exercise.kind == "kernel" else "function"
+        parts.append(f"<details><summary>What the {who} printed</summary><pre style='{_CODE}'>{html.escape(told.printed)}</pre></details>")
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
-            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(c.detail)}</td></tr>"
+            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(visible(c.detail))}</td></tr>"
             for c in verdict.cases
         )
         head = "<tr><th></th><th style='text-align: left'>case</th><th>error / allowed</th><th style='text-align: left'>what is special</th></tr>"
@@ -321,13 +341,40 @@ def _verdict(verdict: Verdict, exercise: Exercise) -> str:
             f"<details><summary>{len(verdict.cases)} cases</summary><table style='border-spacing: 8px 2px'>{head}{rows}</table></details>"
         )
     if told.debrief:
-        parts.append(
-            f"<p style='margin: 4px 0'><b>What you avoided.</b> {_inline(told.debrief)}</p><p style='margin: 4px 0'><b>Further.</b> {_inline(exercise.stretch)}</p>"
-        )
+        parts.append(f"<p style='{_APART}'><b>What you avoided.</b> {_inline(told.debrief)}</p>")
+        parts.append(f"<p style='{_APART}'><b>Further.</b> {_inline(told.further)}</p>")
     parts.append(f"<small>{html.escape(told.footer)}</small>")
     return (
         f'<div role="status" aria-live="polite" class="course-verdict" style="{_BOX}; border-left: 5px solid {edge}">{"".join(parts)}</div>'
     )
+
+
+def _finding(told: Report) -> str:
+    """The first failing case, with the numbers side by side."""
+    rows = "".join(
+        f"<tr><td style='text-align: left'>{html.escape(name)}</td><td style='text-align: left'><code>{html.escape(value.strip())}</code></td></tr>"
+        for name, value in told.numbers
+    )
+    pieces = [
+        f"<div style='{_APART}'>First failing case: {html.escape(told.case)}</div>" if told.case else "",
+        f"<table style='border-spacing: 8px 2px; margin: 0 0 0 1em'>{rows}</table>" if rows else "",
+        f"<div style='margin: 4px 0 4px 1em'>{_inline(told.words)}</div>" if told.words else "",
+    ]
+    return "".join(pieces)
+
+
+def _quotation(told: Report, colour: str) -> str:
+    """The line of the learner's file, with carets below it; the file's name opens it beside the notebook."""
+    if told.place is None:
+        return ""
+    shown, name = quoted(told.place), f"{told.file}:{told.place.line}"
+    relative = _in_server(paths.located(told.place.file))
+    link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
+    before, marked, after = shown.source[: shown.start], shown.source[shown.start : shown.end], shown.source[shown.end :]
+    # underlined, too: a browser's wide characters are seldom exactly two columns
+    line = f"{html.escape(before)}<u style='text-decoration-color: {colour}'>{html.escape(marked)}</u>{html.escape(after)}"
+    below = f"\n{shown.below}{shown.carets} <b style='color: {colour}'>{html.escape(shown.label)}</b>" if shown.carets else ""
+    return f"<div style='{_APART}'>{link}<pre style='{_CODE}'>{shown.gutter}{line}{below}</pre></div>"
 
 
 def _inline(text: str) -> str:
