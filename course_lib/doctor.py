@@ -41,7 +41,7 @@ USEFUL = {
     "jupytext": "only building notebooks needs it",
     "nbclient": "only building notebooks needs it",
     "nbformat": "only building notebooks needs it",
-    "sandlock": "checks then run with resource limits only, which confine nobody",
+    "landlockpy": "checks then run with resource limits only, which confine nobody",
 }
 # The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
@@ -509,7 +509,7 @@ def isolation(facts: dict) -> list[Finding]:
             NOTE,
             f"checks run with limits only, which end a runaway and confine nobody ({reasons})",
             "For your own files this will do. Before you grade other people's: a kernel with Landlock (5.13 or newer, `landlock` in "
-            "/sys/kernel/security/lsm) and the package sandlock (`pip install -c constraints.txt sandlock`).",
+            "/sys/kernel/security/lsm) and the package landlockpy (`pip install -c constraints.txt landlockpy`).",
         )
     ]
 

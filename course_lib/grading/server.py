@@ -93,7 +93,7 @@ class Server:
         else:
             self.machine = self.child.machine(self.mode)
         with contextlib.suppress(ImportError, OSError):
-            import sandlock  # noqa: F401 - the fork then has it
+            importlib.import_module("landlockpy").supported()  # the fork then has it, with the C library that it looks for
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None) or ""
             if file.startswith(sys.argv[1]) and file.endswith(".py"):
