@@ -255,6 +255,57 @@ def test_landlock_alone_keeps_files(kernel, tmp_path, best):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"] and (tmp_path / "other").read_text() == "as it was"
 
 
+@pytest.mark.parametrize("abi", [1, 7])
+def test_what_an_older_landlock_lacks_is_refused_by_the_filter(abi, tmp_path, best):
+    if best == isolation.LIMITS:
+        pytest.skip("no Landlock here")
+    (tmp_path / "own").mkdir()
+    for name in ("readable", "other"):
+        (tmp_path / name).write_text("as it was")
+    result = alone(
+        OLDER.format(abi)
+        + textwrap.dedent(f"""
+        import errno, fcntl, signal, socket, struct
+        own, readable, other = (Path({str(tmp_path)!r}, name) for name in ("own", "readable", "other"))
+        libraries = isolation._readable(gpu=False)
+        isolation._readable = lambda gpu: [*libraries, str(readable)]
+        neighbour = os.fork()
+        if neighbour == 0:
+            isolation.die_with_parent()
+            os.closerange(0, 3)
+            signal.pause()
+        isolation.confine_files(own, gpu=False)
+        syscalls.refuse(compiler=False)
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def open_by_structure():
+            if libc.syscall(437, -100, str(readable).encode(), struct.pack("QQQ", os.O_TRUNC, 0, 0), 24) < 0:
+                raise OSError(ctypes.get_errno(), "openat2")
+
+        def signal_by_a_pipe():
+            read, write = os.pipe()
+            fcntl.fcntl(read, fcntl.F_SETOWN, neighbour)
+            fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
+            os.write(write, b"x")
+
+        for wanted in (lambda: os.truncate(readable, 0), lambda: os.open(readable, os.O_RDONLY | os.O_TRUNC), open_by_structure,
+                       lambda: os.open(other, os.O_ACCMODE | os.O_TRUNC), lambda: os.open("/dev/full", os.O_ACCMODE),
+                       lambda: os.kill(neighbour, 9), signal_by_a_pipe, lambda: socket.socket(socket.AF_UNIX)):
+            try:
+                wanted()
+                print("got", wanted)
+            except OSError as error:
+                print("refused" if error.errno in (errno.EPERM, errno.ENOSYS) else error)
+        (own / "file").write_text("mine")
+        (own / "file").write_text("mine again")
+        print(readable.read_text(), os.waitpid(neighbour, os.WNOHANG) == (0, 0))
+    """)
+    )
+    assert result.stdout.splitlines() == ["refused"] * 8 + ["as it was True"], result.stdout + result.stderr
+    assert (tmp_path / "other").read_text() == "as it was"
+
+
 def test_a_gpu_needs_a_landlock_that_lets_files_change_their_folder(tmp_path):
     result = alone(OLDER.format(1) + f"isolation.confine_files(Path({str(tmp_path)!r}), gpu=True)")
     assert "Linux 5.19" in result.stderr and "Triton" in result.stderr
