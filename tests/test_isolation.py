@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 import course_lib
-from course_lib import catalog, paths
+from course_lib import catalog, doctor, paths
 from course_lib.grading import extract_functions, isolation, runner, servers, syscalls
 from course_lib.grading.check import check
 from course_lib.grading.extract import Kernels
@@ -132,7 +132,7 @@ def test_a_machine_that_permits_less_is_graded_on_and_says_so(patch, tier, best,
 @pytest.mark.parametrize(
     ("patch", "reason"),
     [
-        (NO_PACKAGE, "the package landlockpy cannot be loaded"),
+        (NO_PACKAGE, "the package landlockpy cannot be loaded (import of landlockpy halted; None in sys.modules)"),
         (NO_LANDLOCK.format("ENOSYS"), "this kernel has no Landlock, or a container hides it"),
         (NO_LANDLOCK.format("EOPNOTSUPP"), "Landlock is switched off"),
         (NO_LANDLOCK.format("EPERM"), "Landlock: what the kernel says"),
@@ -142,7 +142,12 @@ def test_the_probe_names_what_is_missing(patch, reason):
     run = f"import runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r}, 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
     facts = json.loads(alone(NO_NAMESPACES + patch + run).stdout)
     assert facts["tier"] == isolation.LIMITS
-    assert "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES] and reason in facts["why"][isolation.LANDLOCK]
+    assert "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES] and facts["why"][isolation.LANDLOCK] == reason
+
+
+def test_a_reason_against_both_tiers_is_said_once():
+    (finding,) = doctor.isolation({"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")})
+    assert "(no Landlock: Landlock is switched off)" in finding.what
 
 
 @pytest.mark.parametrize("attack", ["reads_the_solution", "writes_outside"])

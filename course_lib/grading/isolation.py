@@ -74,13 +74,13 @@ def confine_files(folder: Path, gpu: bool) -> None:
     try:
         import landlockpy
     except ImportError as missing:
-        raise OSError(errno.ENOSYS, f"the package landlockpy cannot be loaded ({missing})") from None
+        raise OSError(f"the package landlockpy cannot be loaded ({missing})") from None
     rights = landlockpy.AccessFS
     read = rights.READ_FILE | rights.READ_DIR | rights.EXECUTE
     try:
         with _ruleset(landlockpy) as ruleset:
             if gpu and rights.REFER not in ruleset.handled_fs:
-                raise OSError(errno.EXDEV, "Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does on a GPU")
+                raise OSError("Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does on a GPU")
             # the kernel takes no rule for a file that names a right which only folders have
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
             writable = [str(folder), "/dev/null", *(_device_files() if gpu else ())]
@@ -90,7 +90,7 @@ def confine_files(folder: Path, gpu: bool) -> None:
             ruleset.restrict()
     except landlockpy.LandlockError as refused:
         said = {errno.ENOSYS: "this kernel has no Landlock, or a container hides it", errno.EOPNOTSUPP: "Landlock is switched off"}
-        raise OSError(refused.errno, said.get(refused.errno, f"Landlock: {refused.strerror}")) from None
+        raise OSError(said.get(refused.errno, f"Landlock: {refused.strerror}")) from None
 
 
 def _ruleset(landlockpy):

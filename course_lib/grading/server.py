@@ -112,7 +112,8 @@ class Server:
             if outcome.confined and outcome.exit_code == 0:
                 self.tier = tier
                 break
-            why[tier] = (bytes(outcome.log).decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"])[-1]
+            said = bytes(outcome.log).decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
+            why[tier] = said[-1].removeprefix("OSError: ")
         return why
 
     def next_line(self) -> bytes | None:
