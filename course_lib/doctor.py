@@ -40,7 +40,7 @@ USEFUL = {
     "jupytext": "only building notebooks needs it",
     "nbclient": "only building notebooks needs it",
     "nbformat": "only building notebooks needs it",
-    "sandlock": "checks then run with resource limits only, which confine nobody",
+    "landlockpy": "checks then run with resource limits only, which confine nobody",
 }
 # The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
@@ -491,8 +491,9 @@ def isolation(facts: dict) -> list[Finding]:
         return [
             Finding("isolation", NOTE, f"how checks are confined here could not be found out ({said})", "Report this line to the authors.")
         ]
+    named = {reason: better for better, reason in why.items()}  # what stands against both tiers is said once, of the lower
     reasons = "; ".join(
-        f"no {better[0].lower() + better[1:] if better != 'Landlock' else better}: {reason}" for better, reason in why.items()
+        f"no {better[0].lower() + better[1:] if better != 'Landlock' else better}: {reason}" for reason, better in named.items()
     )
     if not why:
         return [Finding("isolation", OK, "checks run in namespaces of their own, under Landlock, with limits")]
@@ -512,7 +513,7 @@ def isolation(facts: dict) -> list[Finding]:
             NOTE,
             f"checks run with limits only, which end a runaway and confine nobody ({reasons})",
             "For your own files this will do. Before you grade other people's: a kernel with Landlock (5.13 or newer, `landlock` in "
-            "/sys/kernel/security/lsm) and the package sandlock (`pip install -c constraints.txt sandlock`).",
+            "/sys/kernel/security/lsm) and the package landlockpy (`pip install -c constraints.txt landlockpy`).",
         )
     ]
 

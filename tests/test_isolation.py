@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import platform
 import signal
@@ -18,7 +19,7 @@ import psutil
 import pytest
 
 import course_lib
-from course_lib import catalog, paths
+from course_lib import catalog, doctor, paths
 from course_lib.grading import extract_functions, isolation, runner, servers, syscalls
 from course_lib.grading.check import check
 from course_lib.grading.extract import Kernels
@@ -84,7 +85,13 @@ def enter_namespaces():
     raise PermissionError(1, "unshare: Operation not permitted")
 isolation.enter_namespaces = enter_namespaces
 """
-NO_SANDLOCK = NO_NAMESPACES + "sys.modules['sandlock'] = None\n"
+NO_PACKAGE = "import sys\nsys.modules['landlockpy'] = None\n"
+NO_LANDLOCK = """
+import errno, landlockpy
+def refuse(*rest, **rights):
+    raise landlockpy.UnsupportedError(errno.{}, "what the kernel says")
+landlockpy.Ruleset = refuse
+"""
 NO_FILTER = """
 from course_lib.grading import syscalls
 syscalls.refuse = lambda compiler: None
@@ -106,7 +113,12 @@ def test_the_tier_is_in_the_verdict(best):
 
 @pytest.mark.parametrize(
     ("patch", "tier"),
-    [(NO_NAMESPACES, isolation.LANDLOCK), (NO_SANDLOCK, isolation.LIMITS), ("sys.modules['sandlock'] = None", isolation.LIMITS)],
+    [
+        (NO_NAMESPACES, isolation.LANDLOCK),
+        (NO_NAMESPACES + NO_PACKAGE, isolation.LIMITS),
+        (NO_PACKAGE, isolation.LIMITS),
+        (NO_LANDLOCK.format("ENOSYS"), isolation.LIMITS),
+    ],
 )
 def test_a_machine_that_permits_less_is_graded_on_and_says_so(patch, tier, best, other_server):
     if best == isolation.LIMITS:
@@ -117,10 +129,25 @@ def test_a_machine_that_permits_less_is_graded_on_and_says_so(patch, tier, best,
         assert verdict.passed and verdict.tier == tier
 
 
-def test_the_probe_names_what_is_missing():
-    code = f"{NO_SANDLOCK}\nimport runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r}, 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
-    said = alone(code).stdout
-    assert '"tier": "limits only"' in said and "unshare: Operation not permitted" in said and "sandlock cannot be loaded" in said
+@pytest.mark.parametrize(
+    ("patch", "reason"),
+    [
+        (NO_PACKAGE, "the package landlockpy cannot be loaded (import of landlockpy halted; None in sys.modules)"),
+        (NO_LANDLOCK.format("ENOSYS"), "this kernel has no Landlock, or a container hides it"),
+        (NO_LANDLOCK.format("EOPNOTSUPP"), "Landlock is switched off"),
+        (NO_LANDLOCK.format("EPERM"), "Landlock: what the kernel says"),
+    ],
+)
+def test_the_probe_names_what_is_missing(patch, reason):
+    run = f"import runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r}, 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
+    facts = json.loads(alone(NO_NAMESPACES + patch + run).stdout)
+    assert facts["tier"] == isolation.LIMITS
+    assert "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES] and facts["why"][isolation.LANDLOCK] == reason
+
+
+def test_a_reason_against_both_tiers_is_said_once():
+    (finding,) = doctor.isolation({"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")})
+    assert "(no Landlock: Landlock is switched off)" in finding.what
 
 
 @pytest.mark.parametrize("attack", ["reads_the_solution", "writes_outside"])
@@ -188,26 +215,105 @@ def test_the_filter_of_a_gpu_lets_a_compiler_start_and_nobody_call_home():
     assert result.stdout.split() == ["compiled", "refused", "refused"], result.stderr
 
 
-def test_landlock_alone_keeps_files(tmp_path, best):
+# An older kernel's Landlock: the rights of that ABI are asked for, and no others
+OLDER = "import landlockpy\nlandlockpy.abi_version = lambda: {}\n"
+# A kernel that reports the newest ABI and takes the rights of an older one
+OVERSTATED = """
+import errno, landlockpy
+kernels_own = landlockpy.Ruleset
+def ruleset(handled_fs, handled_net, scoped):
+    if handled_fs & ~landlockpy.fs_for_abi({0}) or handled_net & ~landlockpy.net_for_abi({0}) or scoped & ~landlockpy.scope_for_abi({0}):
+        raise landlockpy.LandlockError(errno.EINVAL, "Invalid argument")
+    return kernels_own(handled_fs=handled_fs, handled_net=handled_net, scoped=scoped)
+landlockpy.Ruleset = ruleset
+"""
+
+
+@pytest.mark.parametrize("kernel", ["", *map(OLDER.format, range(1, 7)), OVERSTATED.format(1), OVERSTATED.format(4)])
+def test_landlock_alone_keeps_files(kernel, tmp_path, best):
     if best == isolation.LIMITS:
         pytest.skip("no Landlock here")
     (tmp_path / "own").mkdir()
     (tmp_path / "other").write_text("as it was")
-    result = alone(f"""
+    result = alone(
+        kernel
+        + textwrap.dedent(f"""
+        import errno
         own, other = Path({str(tmp_path)!r}, "own"), Path({str(tmp_path)!r}, "other")
         isolation.confine_files(own, gpu=False)
         (own / "file").write_text("mine")
+        (own / "file").write_text("mine again")
+        Path("/dev/null").write_text("gone")
         import sqlite3, wsgiref  # a library not yet loaded
-        for wanted in (other.read_text, lambda: other.write_text("x"), other.unlink, lambda: list(other.parent.iterdir()),
+        for wanted in (other.read_text, lambda: other.open("r+"), other.unlink, lambda: list(other.parent.iterdir()),
+                       (other.parent / "new").touch, lambda: os.link(own / "file", other.parent / "link"),
                        lambda: Path({str(SOLUTION)!r}).read_text(), lambda: Path("/etc/passwd").read_text(),
                        lambda: Path("/proc/self/environ").read_text()):
             try:
                 wanted()
                 print("got", wanted)
-            except PermissionError:
-                print("refused")
+            except OSError as error:
+                print("refused" if error.errno in (errno.EACCES, errno.EXDEV) else error)
     """)
-    assert result.stdout.split() == ["refused"] * 7, result.stdout + result.stderr
+    )
+    assert result.stdout.split() == ["refused"] * 9, result.stdout + result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"] and (tmp_path / "other").read_text() == "as it was"
+
+
+@pytest.mark.parametrize("abi", [1, 7])
+def test_what_an_older_landlock_lacks_is_refused_by_the_filter(abi, tmp_path, best):
+    if best == isolation.LIMITS:
+        pytest.skip("no Landlock here")
+    (tmp_path / "own").mkdir()
+    for name in ("readable", "other"):
+        (tmp_path / name).write_text("as it was")
+    result = alone(
+        OLDER.format(abi)
+        + textwrap.dedent(f"""
+        import errno, fcntl, signal, socket, struct
+        own, readable, other = (Path({str(tmp_path)!r}, name) for name in ("own", "readable", "other"))
+        libraries = isolation._readable(gpu=False)
+        isolation._readable = lambda gpu: [*libraries, str(readable)]
+        neighbour = os.fork()
+        if neighbour == 0:
+            isolation.die_with_parent()
+            os.closerange(0, 3)
+            signal.pause()
+        isolation.confine_files(own, gpu=False)
+        syscalls.refuse(compiler=False)
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def open_by_structure():
+            if libc.syscall(437, -100, str(readable).encode(), struct.pack("QQQ", os.O_TRUNC, 0, 0), 24) < 0:
+                raise OSError(ctypes.get_errno(), "openat2")
+
+        def signal_by_a_pipe():
+            read, write = os.pipe()
+            fcntl.fcntl(read, fcntl.F_SETOWN, neighbour)
+            fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
+            os.write(write, b"x")
+
+        for wanted in (lambda: os.truncate(readable, 0), lambda: os.open(readable, os.O_RDONLY | os.O_TRUNC), open_by_structure,
+                       lambda: os.open(other, os.O_ACCMODE | os.O_TRUNC), lambda: os.open("/dev/full", os.O_ACCMODE),
+                       lambda: os.kill(neighbour, 9), signal_by_a_pipe, lambda: socket.socket(socket.AF_UNIX)):
+            try:
+                wanted()
+                print("got", wanted)
+            except OSError as error:
+                print("refused" if error.errno in (errno.EPERM, errno.ENOSYS) else error)
+        (own / "file").write_text("mine")
+        (own / "file").write_text("mine again")
+        print(readable.read_text(), os.waitpid(neighbour, os.WNOHANG) == (0, 0))
+    """)
+    )
+    assert result.stdout.splitlines() == ["refused"] * 8 + ["as it was True"], result.stdout + result.stderr
+    assert (tmp_path / "other").read_text() == "as it was"
+
+
+def test_a_gpu_needs_a_landlock_that_lets_files_change_their_folder(tmp_path):
+    result = alone(OLDER.format(1) + f"isolation.confine_files(Path({str(tmp_path)!r}), gpu=True)")
+    assert "Linux 5.19" in result.stderr and "Triton" in result.stderr
 
 
 def test_namespaces_alone_hide_processes_and_the_network(best):

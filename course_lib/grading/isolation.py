@@ -64,24 +64,47 @@ def enter_namespaces() -> None:
 
 
 def confine_files(folder: Path, gpu: bool) -> None:
-    """Landlock, through sandlock: read libraries, write ``folder``.
+    """Landlock, through landlockpy: read libraries, write ``folder``, connect to nothing by TCP, send no signal outside.
 
-    Raises: OSError if sandlock is not installed, or the kernel has no Landlock.
+    A kernel whose Landlock is older applies the rights that it knows (files since Linux 5.13, truncation 6.2, TCP 6.7,
+    ioctl on devices 6.10, signals and abstract sockets 6.12). What it lacks, the system-call filter refuses on a CPU.
+
+    Raises: OSError if landlockpy is not installed, or the kernel has no Landlock or does not permit it.
     """
     try:
-        import sandlock
-    except (ImportError, OSError) as missing:
-        raise OSError(errno.ENOSYS, f"the package sandlock cannot be loaded ({missing})") from None
-    if sandlock.landlock_abi_version() < 1:
-        raise OSError(errno.ENOSYS, "this kernel has no Landlock, or it is switched off")
-    writable = [str(folder), "/dev/null", *(_device_files() if gpu else ())]
+        import landlockpy
+    except ImportError as missing:
+        raise OSError(f"the package landlockpy cannot be loaded ({missing})") from None
+    rights = landlockpy.AccessFS
+    read = rights.READ_FILE | rights.READ_DIR | rights.EXECUTE
     try:
-        # what an older kernel's Landlock lacks (signals, sockets, truncation) is refused by the system-call filter
-        sandlock.confine(
-            sandlock.Sandbox(fs_readable=_readable(gpu), fs_writable=writable, allow_degraded=list(sandlock.Protection))
-        )  # fmt: skip
-    except sandlock.SandlockError as refused:
-        raise OSError(errno.EPERM, f"Landlock: {refused}") from None
+        with _ruleset(landlockpy) as ruleset:
+            if gpu and rights.REFER not in ruleset.handled_fs:
+                raise OSError("Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does on a GPU")
+            # the kernel takes no rule for a file that names a right which only folders have
+            of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
+            writable = [str(folder), "/dev/null", *(_device_files() if gpu else ())]
+            for paths, access in ((_readable(gpu), read), (writable, ruleset.handled_fs)):
+                for path in paths:
+                    ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
+            ruleset.restrict()
+    except landlockpy.LandlockError as refused:
+        said = {errno.ENOSYS: "this kernel has no Landlock, or a container hides it", errno.EOPNOTSUPP: "Landlock is switched off"}
+        raise OSError(said.get(refused.errno, f"Landlock: {refused.strerror}")) from None
+
+
+def _ruleset(landlockpy):
+    """All that this kernel's Landlock can refuse. Rocky Linux 9.7 reports an ABI of which it lacks a part: hence the loop."""
+    abi = landlockpy.abi_version()
+    while True:
+        try:
+            return landlockpy.Ruleset(
+                handled_fs=landlockpy.fs_for_abi(abi), handled_net=landlockpy.net_for_abi(abi), scoped=landlockpy.scope_for_abi(abi)
+            )
+        except landlockpy.LandlockError as refused:
+            if abi <= 1 or refused.errno not in (errno.EINVAL, errno.E2BIG):
+                raise
+            abi -= 1
 
 
 def _readable(gpu: bool) -> list[str]:

@@ -101,7 +101,7 @@ class Server:
         else:
             self.machine = self.child.machine(self.mode)
         with contextlib.suppress(ImportError, OSError):
-            import sandlock  # noqa: F401 - the fork then has it
+            importlib.import_module("landlockpy").supported()  # the fork then has it, with the C library that it looks for
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None) or ""
             if file.startswith(sys.argv[1]) and file.endswith(".py"):
@@ -120,7 +120,8 @@ class Server:
             if outcome.confined and outcome.exit_code == 0:
                 self.tier = tier
                 break
-            why[tier] = (bytes(outcome.log).decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"])[-1]
+            said = bytes(outcome.log).decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
+            why[tier] = said[-1].removeprefix("OSError: ")
         return why
 
     def next_line(self) -> bytes | None:

@@ -1,7 +1,8 @@
 """A system-call filter for the process that runs a learner's code: what Landlock does not cover, refused with EPERM.
 
-Landlock rules over the contents of files. It lets pass: UDP and (in older kernels) TCP, signals, new processes, another
-program, a file's mode, owner and times, shared memory that outlives its maker. A check on the CPU needs none of these.
+Landlock rules over the contents of files. It lets pass: UDP, new processes, another program, a file's mode, owner and
+times, shared memory that outlives its maker; in older kernels also TCP, signals, abstract sockets, truncation and ioctl on
+devices. A check on the CPU needs none of these.
 No root is needed, and any kernel since 3.17 has it. A list of what is refused, not of what is allowed: NumPy and PyTorch
 use whatever their next release likes to use.
 """
@@ -25,6 +26,7 @@ _EVERYWHERE = {
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268),
     "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "mount_setattr": (442, 442),
     "open_by_handle_at": (304, 265), "setpriority": (141, 140), "ioprio_set": (251, 30),
+    "truncate": (76, 45),
     "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
 }  # fmt: skip
 _WITHOUT_COMPILER = {  # a GPU's check starts ptxas and a C compiler, which make files and set their modes
@@ -35,27 +37,25 @@ _WITHOUT_COMPILER = {  # a GPU's check starts ptxas and a C compiler, which make
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
-    "truncate": (76, 45), "mkdir": (83, None), "mkdirat": (258, 34), "mknod": (133, None), "mknodat": (259, 33),
+    "mkdir": (83, None), "mkdirat": (258, 34), "mknod": (133, None), "mknodat": (259, 33),
     "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
-_CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64, _SOCKET = (
-    (56, 220),
-    (435, 435),
-    (62, 129),
-    (234, 131),
-    (157, 167),
-    (302, 261),
-    (41, 198),
-)
+_CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = (56, 220), (435, 435), (62, 129), (234, 131), (157, 167), (302, 261)
+_SOCKET, _OPEN, _OPENAT, _OPENAT2, _FCNTL = (41, 198), (2, None), (257, 56), (437, 437), (72, 25)
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # classic BPF
+_LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06  # classic BPF
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; of arguments the low halves are looked at
 _ALLOW, _KILL_PROCESS, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 _NO_SUCH_CALL = 0x00050000 | errno.ENOSYS
 _CLONE_THREAD, _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 0x00010000, 1, 38, 22
 _INTERNET = (2, 10, 17, 40)  # AF_INET, AF_INET6, AF_PACKET, AF_VSOCK
+# Files opened to be emptied though only to be read, or with both mode bits, for ioctl alone: before ABI 3 Landlock lets both
+# empty a file, for the second it asks no right at all, and before ABI 5 a device opened so takes any ioctl
+_OPENING_BITS = os.O_ACCMODE | os.O_TRUNC
+_OPENING_REFUSED = (os.O_RDONLY | os.O_TRUNC, os.O_ACCMODE, os.O_ACCMODE | os.O_TRUNC)
+_F_SETOWN, _F_SETOWN_EX = 8, 15  # whom the kernel signals about a file
 
 
 def refuse(compiler: bool) -> None:
@@ -88,6 +88,15 @@ def _program(which: int, arch: int, compiler: bool) -> bytes:
             step(_EQUAL, number, 0, 4) + step(_LOAD, _ARGUMENT + 8 * argument) + step(test, value, 0, 1) + step(_RETURN, yes) + step(_RETURN, no)
         )  # fmt: skip
 
+    def unless(number: int, argument: int, values: tuple[int, ...], mask: int = 0xFFFFFFFF) -> bytes:
+        """For one call: refused if the masked argument is one of ``values``, else allowed."""
+        last = len(values) - 1
+        tests = b"".join(step(_EQUAL, value, last - place, place == last) for place, value in enumerate(values))
+        return (
+            step(_EQUAL, number, 0, len(values) + 4) + step(_LOAD, _ARGUMENT + 8 * argument) + step(_AND, mask)
+            + tests + step(_RETURN, _REFUSE) + step(_RETURN, _ALLOW)
+        )  # fmt: skip
+
     own = os.getpid()
     parts = [step(_LOAD, _ARCH), step(_EQUAL, arch, 1, 0), step(_RETURN, _KILL_PROCESS), step(_LOAD, _NUMBER)]
     if which == 0:
@@ -95,18 +104,19 @@ def _program(which: int, arch: int, compiler: bool) -> bytes:
     parts += [
         when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not compiler else b"",
         when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not compiler else b"",
-        when(_PRCTL[which], 0, _EQUAL, _PR_SET_PDEATHSIG, _REFUSE, _ALLOW),  # it is to die with its keeper
+        unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG,)),  # it is to die with its keeper
         when(_PRLIMIT64[which], 0, _EQUAL, 0, _ALLOW, _REFUSE),
+        unless(_OPEN[which], 1, _OPENING_REFUSED, _OPENING_BITS) if _OPEN[which] is not None else b"",
+        unless(_OPENAT[which], 2, _OPENING_REFUSED, _OPENING_BITS),
+        # its flags lie in memory, where a filter cannot look
+        step(_EQUAL, _OPENAT2[which], 0, 1) + step(_RETURN, _NO_SUCH_CALL),
     ]
     if compiler:
-        for family in _INTERNET:
-            parts.append(
-                step(_EQUAL, _SOCKET[which], 0, 4) + step(_LOAD, _ARGUMENT) + step(_EQUAL, family, 0, 1) + step(_RETURN, _REFUSE)
-                + step(_LOAD, _NUMBER)
-            )  # fmt: skip
+        parts.append(unless(_SOCKET[which], 0, _INTERNET))
     else:
+        parts.append(unless(_FCNTL[which], 1, (_F_SETOWN, _F_SETOWN_EX)))
         parts.append(when(_CLONE[which], 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE))
-        # its flags lie in memory, where a filter cannot look; without it the C library takes clone
+        # its flags lie in memory, too; without it the C library takes clone
         parts += [step(_EQUAL, _CLONE3[which], 0, 1), step(_RETURN, _NO_SUCH_CALL)]
     for numbers in (_EVERYWHERE if compiler else _EVERYWHERE | _WITHOUT_COMPILER).values():
         if numbers[which] is not None:
