@@ -37,9 +37,6 @@ NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "i
 # What a hosted notebook may lack: the lessons run without it, and this is what does not.
 USEFUL = {
     "jupyterlab": "`make lab` opens it; another notebook program will do",
-    "jupytext": "only building notebooks needs it",
-    "nbclient": "only building notebooks needs it",
-    "nbformat": "only building notebooks needs it",
     "landlockpy": "checks then run with resource limits only, which confine nobody",
 }
 # The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
