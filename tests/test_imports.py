@@ -103,7 +103,9 @@ def test_only_the_interpreter_package_touches_tritons_private_interpreter():
     assert touching and touching <= set(within("interpreter"))
 
 
-@pytest.mark.parametrize("module", ["cli.app", "cli.verdict_view", "progress", "catalog", "workspace", "paths", "files", "errors", "runtime", "cut", "update"])
+@pytest.mark.parametrize(
+    "module", ["cli.app", "cli.verdict_view", "progress", "catalog", "workspace", "paths", "files", "errors", "runtime", "cut", "update"]
+)
 def test_what_the_command_line_loads_first_has_no_heavy_import(module):
     source = MODULES[f"course_lib.{module}"].read_text(encoding="utf-8")
     top = ast.parse(source).body
