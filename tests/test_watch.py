@@ -402,3 +402,11 @@ def test_in_a_pipe_the_exercise_named_is_the_only_one(piped):
     wait_for(lambda: "'right, too'" in out.read_text(), "no verdict")
     time.sleep(4 * watch.TICK)
     assert checked() == [SECOND.id]
+
+
+def test_in_a_pipe_what_the_grader_cannot_do_is_said_and_watching_goes_on(piped, tmp_path):
+    _, out = piped()
+    save(FIRST, "no GPU")
+    wait_for(lambda: "there is no GPU here." in (tmp_path / "err").read_text(), "no word of it")
+    save(FIRST, "right")
+    wait_for(lambda: "'right'" in out.read_text(), "no verdict")

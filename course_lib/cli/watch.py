@@ -334,7 +334,11 @@ def _watch_in_lines(exercises: list[Exercise]) -> None:
 
     while True:
         for exercise in saves.poll():
-            verdict = check(exercise)
+            try:
+                verdict = check(exercise)
+            except CourseError as error:  # the next save may find the machine well again
+                say(f"course: {error}")
+                continue
             if complaint := note(verdict):
                 say(f"course: {complaint}")
             show(verdict_view(verdict, exercise))
