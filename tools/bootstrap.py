@@ -26,6 +26,9 @@ import time
 from installer import clean_environment, find_cause, is_on, read_pip_settings, run_shown, uv_environment
 from machine import GPU_FILES, OLDEST, Stop, ask, check_disk, check_platform, check_python, say
 
+# JupyterLab begins with the lesson, not with a question about news
+LAB_CONFIG = os.path.join("etc", "jupyter", "labconfig", "page_config.json")
+QUIET_LAB = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
 STAMP, MARKER, LOCK = ".course-stamp", ".course-building", ".venv.lock"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VENV = os.path.join(ROOT, ".venv")
@@ -130,6 +133,7 @@ def lock_folder():
 
 def write_whole(path, text):
     """Write beside, sync, rename: the file is there in full or not at all."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".part", "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -238,7 +242,6 @@ def build(asked, extras, torch, lock):
         )
     extras = sorted(set(extras) | set((read_stamp() or {}).get("extras", [])))
     try:
-        os.makedirs(VENV, exist_ok=True)
         write_whole(os.path.join(VENV, MARKER), "unfinished set-up; the next one starts afresh\n")
         if os.path.lexists(os.path.join(VENV, STAMP)):
             os.unlink(os.path.join(VENV, STAMP))
@@ -251,6 +254,7 @@ def build(asked, extras, torch, lock):
             % (error.filename or VENV, error.strerror)
         ) from error
     install(extras, torch, lock)
+    write_whole(os.path.join(VENV, LAB_CONFIG), json.dumps(QUIET_LAB) + "\n")
     versions = check_imports()
     python = ask(VENV_PYTHON, "import sys; print('%d.%d' % sys.version_info[:2])")
     stamp = {"pins": hash_of_pins(), "python": python, "place": os.path.realpath(VENV), "versions": versions, "extras": extras}

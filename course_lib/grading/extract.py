@@ -161,7 +161,7 @@ def parse(text: str, name: str) -> ast.Module:
         line = (error.text or "").strip()
         shown = f": `{line}`" if line else ""
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
-        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}.", _span_of_error(error, text)) from None
+        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}", _span_of_error(error, text)) from None
     except (RecursionError, MemoryError, ValueError) as error:
         raise Unreadable("syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply.") from None
 

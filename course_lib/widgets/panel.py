@@ -34,7 +34,11 @@ from course_lib.widgets.live import VIEW
 EXPECT = "COURSE_EXPECT"  # tests run a lesson with it set: every panel then checks at once, and raises if its verdict is another
 
 _EDGES = {PASS: "#007F5F", FAIL: "#B03A00", ERROR: "#B03A00", NOT_ATTEMPTED: "#8A6D00", GRADER_FAULT: "#7D1145"}
-_BOX = f"background: {style.PANEL}; color: {style.INK}; border-radius: 4px; padding: 8px 12px; margin: 4px 0; line-height: 1.45"
+# width 0, at least all there is: a long line of code inside scrolls, and does not make the box wider than the page
+_BOX = (
+    f"background: {style.PANEL}; color: {style.INK}; border-radius: 4px; padding: 8px 12px; margin: 4px 0; line-height: 1.45; "
+    "width: 0; min-width: 100%; box-sizing: border-box"
+)
 _APART = "margin: 8px 0"
 _CODE = f"background: {style.PANEL}; color: {style.INK}; margin: 4px 0; overflow: auto; white-space: pre"
 _SPINNER = (
@@ -244,7 +248,7 @@ def _task(exercise: Exercise) -> str:
     docstring = ast.get_docstring(ast.parse(workspace.solution_text(exercise))) or ""
     paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
     body = "".join(
-        f"<pre style='margin: 4px 0 4px 1em'>{html.escape(p)}</pre>"
+        f"<pre style='margin: 4px 0 4px 1em; white-space: pre; overflow: auto'>{html.escape(p)}</pre>"
         if p.startswith("    ")
         else f"<p style='margin: 4px 0'>{_inline(' '.join(p.split()))}</p>"
         for p in paragraphs
