@@ -20,14 +20,15 @@ help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
-	@echo "PYTHON=python3.12 names the Python for the environment, TORCH=cpu or cuda the build of PyTorch; LAB_ARGS=\"--no-browser --port 8899\" goes to JupyterLab,"
-	@echo "TEST_ARGS=\"-k doctor\" to pytest, WORKERS=4 says how many tests run at a time."
+	@echo "PYTHON=python3.12 names the Python, TORCH=cpu or cuda PyTorch's build,"
+	@echo "LAB_ARGS=\"--no-browser --port 8899\" goes to JupyterLab, TEST_ARGS=\"-k doctor\" to"
+	@echo "pytest, WORKERS=4 says how many tests run at a time."
 
 # Python 2 cannot read bootstrap.py, and /usr/bin/false says nothing: so this first
 BOOTSTRAP = @"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[0] < 3)' 2>/dev/null || { echo "course: $(PYTHON) is not here, or is no Python 3. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv), or name one: make lab PYTHON=/path/to/python3" >&2; exit 1; }; \
 	"$(PYTHON)" tools/bootstrap.py $(ASKED)
 
-env: ## make or update the learner's environment in .venv; a second run takes under a second
+env: ## make or update the environment in .venv
 	$(BOOTSTRAP)
 
 dev: ## authors: the same with the tools of tests and authors
@@ -37,14 +38,14 @@ lab: env ## environment, then JupyterLab on lesson 00
 	@COURSE_DEFER_CHOICE=1 $(VENV)/python -m course_lib.doctor --line
 	@if [ "$$(id -u)" = 0 ]; then echo "course: you are root; JupyterLab is started with --allow-root."; fi
 	@$(VENV)/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
-		$$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
+		--LanguageServerManager.autodetect=False $$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
 
-test: dev ## environment, then every test that this machine can run; the rest is named with its reason
+test: dev ## environment, then every test that this machine can run
 	@echo "course: running the tests. What this machine cannot run (GPU tests without a GPU, the browser test without Chromium)"
 	@echo "course: is left out; the lines marked SKIPPED at the end say what and why."
 	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist worksteal tests $(TEST_ARGS)
 
-doctor: env ## check the machine and the environment, with a remedy for each finding
+doctor: env ## check machine and environment, with a remedy for each finding
 	@$(VENV)/course doctor
 
 update: env ## bring the course up to date; your own work stays as it is
@@ -57,7 +58,7 @@ notebooks: dev ## authors: build and execute notebooks/ from notebooks/source/
 	@$(VENV)/python -m course_lib.authoring.notebooks
 
 # loadfile: else the workers share a notebook's cells out among themselves, and each runs its own in a kernel of its own
-nbval: dev ## authors, instructors: run every notebook again and compare the marked outputs
+nbval: dev ## instructors: run every notebook, compare the marked outputs
 	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadfile -p no:cacheprovider --nbval-lax --nbval-current-env --nbval-cell-timeout 120 \
 		notebooks $(NBVAL_ARGS)
 
@@ -65,9 +66,9 @@ lint: dev ## authors: ruff's checks and its formatting
 	@$(VENV)/python -m ruff check .
 	@$(VENV)/python -m ruff format --check .
 
-pins: dev ## authors: prove that constraints.txt fits every Python and processor, without installing
+pins: dev ## authors: prove that the pins fit every Python and processor
 	@$(VENV)/python tools/check_pins.py
 
-clean: ## remove .venv and the caches; exercises, notebooks and your progress stay
+clean: ## remove .venv and caches; exercises, notebooks, progress stay
 	rm -rf .venv .venv.lock build norm_kernels_course.egg-info .pytest_cache .ruff_cache .hypothesis
 	find course_lib tools tests -name __pycache__ -type d -prune -exec rm -rf {} +

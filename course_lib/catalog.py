@@ -60,11 +60,12 @@ def exercises() -> dict[str, Exercise]:
 
 
 def get(exercise_id: str) -> Exercise:
-    """The exercise called ``exercise_id``; "6a" and "06A" mean "06a".
+    """The exercise called ``exercise_id``; "6a" and "06A" mean "06a", and so does the name of its file, with folders or without.
 
     Raises: CourseError, naming the exercises there are.
     """
-    wanted = exercise_id.strip().lower().removeprefix("ex").zfill(3)
+    wanted = next((e.id for e in exercises().values() if e.file == Path(exercise_id).stem), exercise_id)
+    wanted = wanted.strip().lower().removeprefix("ex").zfill(3)
     if wanted not in exercises():
         raise CourseError(f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}.")
     return exercises()[wanted]

@@ -212,6 +212,13 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def _other_package() -> Path | None:
+    """A file or folder on PYTHONPATH that Python would import in place of a package of the course."""
+    folders = [Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    found = (folder / name for folder in folders for package in NEEDED for name in (f"{package}.py", package))
+    return next((path for path in found if path.exists()), None)
+
+
 def _install_again() -> str:
     if Path(sys.prefix).resolve() == (paths.ROOT / ".venv").resolve():
         return "`make clean env` makes the environment afresh; your exercises and progress stay."
@@ -299,7 +306,11 @@ def gpu(probe: dict, cards: list[Card] | str) -> list[Finding]:
     findings = []
     if "crash" in probe:
         name = "triton" if torch_ok else "torch"
-        findings.append(Finding(name, PROBLEM, f"does not import: {probe['crash']}", _install_again()))
+        other = _other_package()
+        remedy = (
+            f"`unset PYTHONPATH`, or move {other} away: it stands before the installed package of that name." if other else _install_again()
+        )
+        findings.append(Finding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
     if isinstance(cards, str):
         findings.append(
             Finding(
@@ -317,9 +328,7 @@ def gpu(probe: dict, cards: list[Card] | str) -> list[Finding]:
     if not cards:
         if not findings:
             findings.append(
-                Finding(
-                    "GPU", OK, "none here: kernels run in Triton's interpreter, right and slow; every exercise but the GPU ones can be done"
-                )
+                Finding("GPU", OK, "none here: kernels run in Triton's interpreter, right and slow; every exercise can be done")
             )
         return findings
     card = cards[0]

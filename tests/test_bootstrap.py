@@ -126,7 +126,9 @@ def test_first_run_installs_and_the_second_is_ready_at_once(checkout: Checkout) 
     assert "making an environment" in output and "on disk" in output and "environment is ready" in output
     assert output.count("\n") < 10
     page = json.loads((checkout.root / ".venv" / "etc" / "jupyter" / "labconfig" / "page_config.json").read_text())
-    assert page == {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}, "no question about news in front of lesson 00"
+    assert page == {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}, (
+        "no question about news in front of lesson 00"
+    )
     (call,) = checkout.calls()
     assert "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .")
     code, output = checkout.run()

@@ -209,6 +209,25 @@ def test_the_solution_waits_for_a_pass_or_a_yes(command):
     assert code == 0 and "tl.store" in printed and progress.record("00a").solution_seen
 
 
+def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, b"y\n")
+    with (tmp_path / "solution.py").open("w") as file:
+        command = [sys.executable, str(paths.ROOT / "course_command.py"), "solution", "00a"]
+        done = subprocess.run(command, stdin=terminal, stdout=file, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(terminal)
+    os.close(keyboard)
+    assert done.returncode == 0 and "Show the solution all the same?" in done.stderr
+    assert (tmp_path / "solution.py").read_text() == workspace.solution_text(EX)
+
+
+@pytest.mark.parametrize(
+    "name", ["0a", "00A", "ex00a", "ex00a_masked_copy.py", "exercises/ex00a_masked_copy.py", "./exercises/ex00a_masked_copy"]
+)
+def test_an_exercise_goes_by_its_id_or_its_file(name):
+    assert catalog.get(name) == EX
+
+
 def test_after_a_pass_the_solution_is_shown_unasked(command):
     progress.note_verdict(Verdict("06a", PASS, "none", ""))
     code, printed, said = command("solution", "6a")

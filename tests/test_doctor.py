@@ -447,3 +447,15 @@ def test_the_isolation_is_named_with_what_would_raise_it(facts, level, says) -> 
     finding = one(doctor.isolation(facts))
     assert finding.level == level and says in finding.what and bool(finding.remedy) == (level != OK)
     assert "secure" not in finding.what
+
+
+def test_a_package_in_front_of_the_installed_one_is_named(monkeypatch, tmp_path):
+    (tmp_path / "torch.py").write_text("raise RuntimeError")
+    monkeypatch.setenv("PYTHONPATH", f"/nowhere{os.pathsep}{tmp_path}")
+    (finding, *_) = doctor.gpu({"crash": "RuntimeError"}, [])
+    assert (
+        finding.level == doctor.PROBLEM and f"move {tmp_path / 'torch.py'} away" in finding.remedy and "unset PYTHONPATH" in finding.remedy
+    )
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    (finding, *_) = doctor.gpu({"crash": "RuntimeError"}, [])
+    assert "PYTHONPATH" not in finding.remedy

@@ -96,7 +96,8 @@ def test_in_a_pipe_only_what_is_large_is_news(installer) -> None:
     listener.feed(b"error: the last")
     listener.end()
     assert shown.getvalue().decode().splitlines() == [
-        "Resolved 126 packages in 6.6s", "Downloading torch (183.1MiB)", "Downloading cudnn (1.2GiB)", "Installed 126 packages", "error: the last",
+        "Resolved 126 packages in 6.6s", "Downloading torch (183.1MiB)", "Downloading cudnn (1.2GiB)", "Installed 126 packages",
+        "course: compiling them to byte code, so that the first start is quick.", "error: the last",
     ]  # fmt: skip
 
 

@@ -202,6 +202,11 @@ def test_hints_come_one_a_press_and_escape_goes_back(terminal):
     assert progress.record(FIRST.id).hints == 2
     screen.press("\x1b")
     screen.until("The file says: 'wrong'")
+    screen.press("h")
+    screen.until("Hint 2 of", "h once more shows hint 3")
+    assert progress.record(FIRST.id).hints == 2, "looking again takes none"
+    screen.press("h")
+    screen.until("Hint 3 of", "That was the last hint")
 
 
 def test_the_solution_asks_first_when_not_passed(terminal):
@@ -308,8 +313,10 @@ def test_a_file_counts_as_saved_once_it_stays_the_same(monkeypatch):
     save(FIRST, "half and half")
     assert saves.poll() == [], "it changed since the last look"
     assert saves.poll() == [FIRST] and saves.poll() == []
+    file.chmod(0)
+    assert saves.poll() == [] and saves.poll() == [FIRST], "a file that cannot be read any more has another verdict"
     file.unlink()
-    assert saves.poll() == [] == saves.poll(), "nothing to check"
+    assert saves.poll() == [] and saves.poll() == [FIRST] and saves.poll() == [], "and so has one that is gone"
     (file.parent / "new").write_text("as vim saves")
     os.replace(file.parent / "new", file)
     (file.parent / "notes.txt").write_text("no exercise")

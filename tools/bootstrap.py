@@ -209,7 +209,7 @@ def install(extras, asked_torch, lock):
     build, own_index = ("cpu", False) if has_torch else choose_torch(asked_torch, settings)
     if not has_torch:
         check_disk(VENV, build)
-        say("fetching PyTorch, Triton, JupyterLab and what they need: %s. Compiling it afterwards takes a while, too." % SIZES[build])
+        say("fetching PyTorch, Triton, JupyterLab and what they need: %s." % SIZES[build])
         if build == "cpu" and own_index and asked_torch is None:
             say("this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the command takes the other one.")
     pip = [VENV_PYTHON, "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "-q", "uv==" + pinned("uv")]
@@ -246,7 +246,7 @@ def build(asked, extras, torch, lock):
         if os.path.lexists(os.path.join(VENV, STAMP)):
             os.unlink(os.path.join(VENV, STAMP))
         if state not in ("outdated", "foreign"):
-            say("making an environment in .venv with Python %d.%d.%d. It changes nothing else in this folder." % sys.version_info[:3])
+            say("making an environment in .venv with Python %d.%d.%d. Your exercises, notebooks and progress stay." % sys.version_info[:3])
             create_venv()
     except OSError as error:
         raise Stop(

@@ -149,6 +149,9 @@ class Listener:
                 self.out.write(self._held)
                 self.out.flush()
                 self._held, self._begun = b"", True
+            if text.startswith("Installed ") and ended:  # uv compiles now, and shows nothing while it does
+                self.out.write(b"course: compiling them to byte code, so that the first start is quick.\n")
+                self.out.flush()
             if ended:
                 self.lines = [*self.lines[-2000:], text]
                 self._line, self._held, self._begun = b"", b"", False

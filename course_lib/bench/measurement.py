@@ -72,7 +72,9 @@ def new(kind: str, method: str, versions: dict[str, str] | None = None) -> Measu
     Raises: CourseError without a GPU.
     """
     if course_lib.MODE != "gpu":
-        raise CourseError("measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why.")
+        raise CourseError(
+            "measuring needs a GPU, and this machine runs in CPU mode. `course doctor` says why; `course bench --stored` shows what was measured."
+        )
     import torch
     import triton
 

@@ -268,7 +268,9 @@ def _dispatch(arguments: list[str]) -> int:
         return code
     except typer.TyperException as usage:
         context = getattr(usage, "ctx", None)
-        say(f"course: {usage.format_message()} `{context.command_path if context else 'course'} --help` shows how it is used.")
+        words = usage.format_message()
+        stop = "" if words.endswith((".", "?", "!")) else "."
+        say(f"course: {words}{stop} `{context.command_path if context else 'course'} --help` shows how it is used.")
         return USAGE_ERROR
     except typer.Abort:
         say("course: stopped.")

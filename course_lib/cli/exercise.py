@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from rich.markup import escape
 
 from course_lib import catalog, paths, progress, workspace
@@ -57,9 +56,13 @@ def note(verdict: Verdict) -> str:
 
 def next_hint(exercise: Exercise) -> str:
     """One more hint than before, with those before it, in rich's markup."""
-    number = progress.note_hint(exercise.id, len(exercise.hints))
-    shown = [f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}" for n, text in enumerate(exercise.hints[:number], start=1)]
-    return "\n".join(shown)
+    return hints(exercise, progress.note_hint(exercise.id, len(exercise.hints)))
+
+
+def hints(exercise: Exercise, taken: int) -> str:
+    """The hints taken so far, in rich's markup."""
+    shown = [f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}" for n, text in enumerate(exercise.hints[:taken], start=1)]
+    return "\n\n".join(shown)
 
 
 def hint(exercise_id: str | None) -> int:
@@ -105,7 +108,10 @@ def _confirm(exercise: Exercise) -> bool:
     if not sys.stdin.isatty():
         say(f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.")
         return False
-    return typer.confirm(f"{exercise.id} is not passed yet. Show the solution all the same?", err=True)
+    # not typer.confirm: it writes a space to standard output, which may be the file that the solution goes to
+    sys.stderr.write(f"{exercise.id} is not passed yet. Show the solution all the same? [y/N]: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _grade(exercise: Exercise, file: Path | None, secret_file: Path | None) -> Verdict:

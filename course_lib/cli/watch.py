@@ -16,7 +16,7 @@ from rich.text import Text
 from course_lib import catalog, paths, progress, workspace
 from course_lib.catalog import Exercise
 from course_lib.cli import screen, status
-from course_lib.cli.exercise import highlighted, next_hint, note
+from course_lib.cli.exercise import highlighted, hints, next_hint, note
 from course_lib.cli.screen import Screen, rendered
 from course_lib.cli.terminal import say, show
 from course_lib.cli.verdict_view import verdict_view
@@ -48,12 +48,12 @@ def watch(exercise_id: str | None) -> int:
 
 
 class Saves:
-    """Which files were saved, by looking at their times. That works in network and shared folders, too, where no events come."""
+    """Which files were saved, deleted or locked away, by looking at their times. That works in network and shared folders, too, where no events come."""
 
     def __init__(self, exercises: list[Exercise]) -> None:
         self._files = {workspace.file_of(exercise): exercise for exercise in exercises}
         self._seen = {file: _stamp(file) for file in self._files}
-        self._settling: dict[Path, tuple] = {}
+        self._settling: dict[Path, tuple | None] = {}
         self._looked = 0.0
 
     def poll(self) -> list[Exercise]:
@@ -64,9 +64,9 @@ class Saves:
         saved = []
         for file, exercise in self._files.items():
             now = _stamp(file)
-            if now in (self._seen[file], None):  # as it was, or deleted: there is nothing to check
+            if now == self._seen[file]:
                 self._settling.pop(file, None)
-            elif now == self._settling.get(file):
+            elif file in self._settling and now == self._settling[file]:
                 self._seen[file] = self._settling.pop(file)
                 saved.append(exercise)
             else:
@@ -75,12 +75,12 @@ class Saves:
 
 
 def _stamp(path: Path) -> tuple | None:
-    """Differs after every save; None if there is no such file."""
+    """Differs after every save, and after a change of permissions; None if there is no such file."""
     try:
         facts = path.stat()
     except OSError:
         return None
-    return facts.st_mtime_ns, facts.st_size, facts.st_ino
+    return facts.st_ctime_ns, facts.st_size, facts.st_ino
 
 
 class Checker:
@@ -150,7 +150,7 @@ class Session:
         if exercise == self.current:
             self.check_wanted = True
         else:
-            self.message = f"You saved {exercise.id}, which is not the exercise watched here: l goes there."
+            self.message = f"You saved {exercise.id}, which is not the exercise watched here. Press l to go there."
 
     def judged(self, exercise: Exercise, outcome: Verdict | CourseError) -> None:
         """A check has ended. Its verdict is kept; it is shown if its exercise is still the one watched."""
@@ -197,8 +197,7 @@ class Session:
         elif key == "n":
             self._next(passed, skips)
         elif key == "h":
-            self._show(next_hint(self.current), "Esc goes back to the verdict.")
-            self.records = progress.read()
+            self._hint()
         elif key == "l":
             self._typed, self._selected = "", list(catalog.exercises().values()).index(self.current)
         elif key == "s" and passed:
@@ -224,6 +223,18 @@ class Session:
             now = status.state(self.records.get(self.current.id))
             self.message = f"{self.current.id} is not passed yet ({now}). n once more skips it, for {upcoming.id}; h gives a hint."
             self._skips = True
+
+    def _hint(self) -> None:
+        """The hints taken so far; the first one, and one more while they are shown, count."""
+        taken, available = self.records.get(self.current.id, Record()).hints, len(self.current.hints)
+        if not taken or self._hints_shown:
+            self._show(next_hint(self.current))
+            self.records = progress.read()
+            taken = min(taken + 1, available)
+        else:
+            self._show(hints(self.current, taken))
+        more = f"h once more shows hint {taken + 1} of {available}" if taken < available else "That was the last hint"
+        self._hints_shown, self.message = True, f"{more}. Esc goes back to the verdict."
 
     def _show_solution(self) -> None:
         text = workspace.solution_text(self.current)
@@ -254,7 +265,7 @@ class Session:
             self._typed, self._selected = text, found
 
     def _show(self, body: RenderableType, message: str = "") -> None:
-        self._body, self.scroll, self.message = body, 0, message
+        self._body, self.scroll, self.message, self._hints_shown = body, 0, message, False
 
     # ---- what it looks like
 
@@ -283,10 +294,11 @@ class Session:
 
     def _list(self, columns: int, space: int) -> list[str]:
         rows = []
+        longest = max(12, min(48, columns - 24))  # of a title: the status behind it stays in view
         for n, exercise in enumerate(catalog.exercises().values()):
             arrow, name, title, _, _, state, _ = status.row(exercise, self.records, marked=exercise == self.current)
             text = Text.from_markup(
-                f"{arrow} {name} {title:48} {state}", style="reverse" if n == self._selected else "", overflow="ellipsis"
+                f"{arrow} {name} {title[:longest]:{longest}} {state}", style="reverse" if n == self._selected else "", overflow="ellipsis"
             )
             text.no_wrap = True
             rows.append(text)
