@@ -222,7 +222,7 @@ def _other_package() -> Path | None:
 def _install_again() -> str:
     if Path(sys.prefix).resolve() == (paths.ROOT / ".venv").resolve():
         return "`make clean env` makes the environment afresh; your exercises and progress stay."
-    return "`pip install -c constraints.txt -e .[dev]` in the course's folder, or `make lab`, which makes an environment of its own."
+    return "`pip install -c constraints.txt -e .` in the course's folder, or `make lab`, which makes an environment of its own."
 
 
 # ----------------------------------------------------------------------------------------------------------------------
