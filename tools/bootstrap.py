@@ -196,7 +196,7 @@ NEWS = {
 
 def run_uv(arguments, settings, lock):
     """`uv pip install` into the environment; returns (exit code, output)."""
-    command = [VENV_PYTHON, "-m", "uv", "pip", "install", "--python", VENV_PYTHON, "--constraints", "constraints.txt"]
+    command = [VENV_PYTHON, "-m", "uv", "pip", "install", "--python", VENV_PYTHON, "--constraints", "constraints.txt", "--compile-bytecode"]
     command += ["--no-index"] if is_on(settings, "no-index") else []
     return run_shown(command + arguments, ROOT, uv_environment(settings), lock)
 
@@ -217,7 +217,7 @@ def install(extras, asked_torch, lock):
     if own_index:  # that index alone, and for this package alone; what it needs comes with the rest
         steps.append(lambda: run_uv(["--torch-backend", "cpu", "--no-deps", "torch==" + pinned("torch")], settings, lock))
     course = ".[%s]" % ",".join(extras) if extras else "."
-    steps.append(lambda: run_uv(["--build-constraints", "constraints.txt", "--compile-bytecode", "--editable", course], settings, lock))
+    steps.append(lambda: run_uv(["--build-constraints", "constraints.txt", "--editable", course], settings, lock))
     for number, step in enumerate(steps):
         code, output = step()
         if code != 0 and own_index and number == 1 and asked_torch is None:
