@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from course_lib import runtime as _runtime
-from course_lib.errors import CourseError
+from course_lib.base import runtime as _runtime
+from course_lib.base.errors import CourseError
 
 __version__ = "0.1.0"
 __all__ = ["DEVICE", "MODE", "CourseError", "exercise"]
@@ -32,7 +32,7 @@ def _choose() -> None:
 if os.environ.pop("COURSE_DEFER_CHOICE", None) != "1":
     _choose()
 
-_LAZY = {"exercise": ("course_lib.widgets.panel", "exercise")}
+_LAZY = {"exercise": ("course_lib.lessons.panel", "exercise")}
 
 
 def __getattr__(name: str):

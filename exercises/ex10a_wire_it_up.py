@@ -21,7 +21,7 @@ Check with the panel in lesson 10, or with `course check 10a` in a terminal.
 
 import torch
 
-from course_lib.launchers import launch_backward, launch_forward
+from course_lib.norms.launchers import launch_backward, launch_forward
 
 
 def forward(ctx, x: torch.Tensor, w: torch.Tensor | None, b: torch.Tensor | None, eps: float) -> torch.Tensor:

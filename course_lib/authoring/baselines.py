@@ -16,14 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from course_lib import catalog, paths
+from course_lib import catalog
 from course_lib.authoring import mutants, verdicts
+from course_lib.base import paths
 from course_lib.catalog import Exercise
-from course_lib.grading import extract, extract_functions, runner
+from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
 from course_lib.grading.families import parts
-from course_lib.grading.judge import judge
-from course_lib.grading.plan import Plan
+from course_lib.grading.judging.judge import judge
+from course_lib.grading.sandbox import runner
+from course_lib.grading.submission.attempt import extract
+from course_lib.grading.submission.extract_kernels import Unreadable
 
 _WORKERS = 2
 
@@ -64,13 +67,10 @@ def plans_of(exercise: Exercise, baseline: Baseline) -> list[Plan]:
 
 def lets_through(exercise: Exercise, text: str, baseline: Baseline) -> bool:
     """True if a solution's ``text`` passes the baseline."""
-    names = exercise.entry_points
+    mode = "cpu" if exercise.kind == "kernel" else exercise.kind
     try:
-        if exercise.kind == "kernel":
-            code, mode = extract.extract(text, verdicts.FILE, names), "cpu"
-        else:
-            code, mode = extract_functions.extract(text, verdicts.FILE, names, exercise.kind), exercise.kind
-    except extract.Unreadable:
+        code = extract(exercise, text, verdicts.FILE)
+    except Unreadable:
         return False
     concrete = plans_of(exercise, baseline)
     run = runner.run(code, concrete, mode)

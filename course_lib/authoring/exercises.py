@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from course_lib import paths, workspace
-from course_lib.cut import cut
-from course_lib.errors import CourseError
-from course_lib.files import write_atomic
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import write_atomic
+from course_lib.catalog.cut import cut
+from course_lib.learner import workspace
 
 
 def generate() -> dict[str, str]:

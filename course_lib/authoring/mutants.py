@@ -5,9 +5,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 
-from course_lib import catalog, paths, workspace
-from course_lib.catalog import Exercise
-from course_lib.errors import CourseError
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import Exercise, texts
 
 FOLDER = paths.ROOT / "tests" / "mutants"
 
@@ -29,7 +30,7 @@ def text_of(exercise: Exercise, entry: dict) -> str:
 
     Raises: CourseError if an edit's text does not stand in the code exactly once.
     """
-    prose, imports, text = workspace.solution_text(exercise).partition("\nimport ")
+    prose, imports, text = texts.solution_text(exercise).partition("\nimport ")
     for find, replacement in entry["edits"]:
         if (times := text.count(find)) != 1:
             raise CourseError(f"tests/mutants/ex{exercise.id}.toml, {entry['id']}: {find!r} stands {times} times in the solution's code.")

@@ -17,10 +17,10 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
-from course_lib import paths, runtime
 from course_lib.authoring import exercises
-from course_lib.files import write_atomic
-from course_lib.widgets.live import without_live_views
+from course_lib.base import paths, runtime
+from course_lib.base.files import write_atomic
+from course_lib.lessons.live import without_live_views
 
 _METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},

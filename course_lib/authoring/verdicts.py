@@ -10,12 +10,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from course_lib import paths
 from course_lib.authoring import mutants
+from course_lib.base import paths
+from course_lib.base.files import write_atomic
 from course_lib.catalog import Exercise
-from course_lib.files import write_atomic
-from course_lib.grading.causes import CAUSES
 from course_lib.grading.check import check
+from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.report import quoted, report
 from course_lib.grading.verdict import Verdict
 

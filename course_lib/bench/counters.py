@@ -20,12 +20,12 @@ from collections.abc import Iterable, Iterator
 
 import torch
 
+from course_lib.base.errors import CourseError
 from course_lib.bench import grid, measurement, operations, tables
 from course_lib.bench.grid import Shape
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS
 from course_lib.bench.providers import PROVIDERS
-from course_lib.errors import CourseError
 
 KIND = "counters"
 _MODULE = "course_lib.bench.counters"  # the name that a process started by itself knows it by

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import torch
 
 import course_lib
+from course_lib.base.errors import CourseError
 from course_lib.bench import measurement, operations, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, Operation, Values, WrongValues
 from course_lib.bench.providers import Provider, chosen, versions
-from course_lib.errors import CourseError
 
 TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H100's L2 cache
 MOST_INPUTS = 200

@@ -11,9 +11,9 @@ from datetime import date
 from pathlib import Path
 
 import course_lib
-from course_lib import paths
-from course_lib.errors import CourseError
-from course_lib.files import write_atomic
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import write_atomic
 
 PART = "_part"  # ends the kind of a measurement of some columns or providers only, so that it is never taken for the whole
 

@@ -18,10 +18,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from course_lib import functional
+from course_lib.base.errors import CourseError
 from course_lib.bench.operations import EPS, Values
-from course_lib.errors import CourseError
-from course_lib.kernels import launch_table, layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
+from course_lib.kernels import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
+from course_lib.kernels.launch import tables
+from course_lib.norms import functional
 
 Call = Callable[[], tuple]
 Prepare = Callable[[Values], Call]
@@ -152,8 +153,8 @@ def _forward_design(algorithm: str) -> Callable[[], Functions]:
 def _resident() -> Functions:
     def of(fused: Plain) -> Prepare:
         def prepare(v: Values) -> Call:
-            if v.x.shape[1] > launch_table.RESIDENT_LIMIT:
-                raise Refused(f"the addition stays with one program up to {launch_table.RESIDENT_LIMIT} columns")
+            if v.x.shape[1] > tables.RESIDENT_LIMIT:
+                raise Refused(f"the addition stays with one program up to {tables.RESIDENT_LIMIT} columns")
             return lambda: fused(v.x, v.residual, v.w, v.b)
 
         return prepare
@@ -177,7 +178,7 @@ def _split() -> Functions:
         return call
 
     every = _forward_design("split")().prepare
-    limits = {op: launch_table.PERSISTENT_LIMIT if op.endswith("backward") else launch_table.RESIDENT_LIMIT for op in every}
+    limits = {op: tables.PERSISTENT_LIMIT if op.endswith("backward") else tables.RESIDENT_LIMIT for op in every}
     return Functions({op: of(prepare, limits[op]) for op, prepare in every.items()})
 
 

@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 import course_lib
-from course_lib import modules
-from course_lib import transformer as small
+from course_lib.base.errors import CourseError
 from course_lib.bench import measurement, tables
+from course_lib.bench import transformer as small
 from course_lib.bench.measurement import Measurement
-from course_lib.errors import CourseError
+from course_lib.norms import modules
 
 KIND = "training"
 SIZE = small.Size(layers=4, heads=16, channels=1024, context=256, batch=64)

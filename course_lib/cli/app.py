@@ -15,9 +15,9 @@ from typing import Annotated
 
 import typer
 
+from course_lib.base.errors import CourseError, EnvironmentFault, import_fault
 from course_lib.cli.help import KEEP, LEARN, MEASURE, GroupedCommands
 from course_lib.cli.terminal import Output, say
-from course_lib.errors import CourseError, EnvironmentFault, import_fault
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
 OUTPUT_ERROR = 74  # sysexits' EX_IOERR; 3 would read as a fault of the file that was checked
@@ -217,9 +217,9 @@ def bench(
 @app.command(rich_help_panel=KEEP)
 def doctor() -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
-    from course_lib import doctor as examiner
     from course_lib.cli.doctor import findings_view
     from course_lib.cli.terminal import show
+    from course_lib.doctor import examine as examiner
 
     findings = examiner.examine()
     show(findings_view(findings))
@@ -229,7 +229,7 @@ def doctor() -> int:
 @app.command(rich_help_panel=KEEP)
 def update() -> int:
     """Bring the course up to date; what you wrote stays as it is."""
-    from course_lib.update import update as bring_up_to_date
+    from course_lib.learner.update import update as bring_up_to_date
 
     for line in bring_up_to_date():
         print(line)

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 import course_lib
-from course_lib import paths
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import write_atomic
 from course_lib.bench import measurement, tables
-from course_lib.errors import CourseError
-from course_lib.files import write_atomic
 
 KINDS = {
     "forward": "forward passes of LayerNorm and RMSNorm, with and without the residual added first, against the floor",
@@ -26,6 +26,7 @@ KINDS = {
     "counters": "the hardware's counters of the course's kernels, by Nsight Compute",
 }
 _DRAWN = tuple(name for name in KINDS if name != "counters")  # a table of reasons, not of quantities to compare
+_MODULES = {"statistics": "row_statistics"}  # the others are called as their kind is
 _WITH_GOALS = ("forward", "backward", "long_rows")
 _SELECTS = {  # which of the options a kind has
     "forward": ("columns", "dtype", "providers"),
@@ -86,7 +87,7 @@ def run(
     kinds = tuple(KINDS) if kind == "all" else (kind,)
     if goals:
         kinds = tuple(name for name in kinds if name in _WITH_GOALS)
-    modules = {name: importlib.import_module(f"course_lib.bench.{name}") for name in kinds}
+    modules = {name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}") for name in kinds}
     _refuse_unknown_providers(asked.get("providers", ()), modules)
     everything = {}
     for name, module in modules.items():
@@ -179,8 +180,8 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _draw(kind: str, taken: measurement.Measurement, target: Path) -> Path:
-    from course_lib.figures import bench as figures
-    from course_lib.widgets import style
+    from course_lib.lessons import style
+    from course_lib.lessons.figures import bench as figures
 
     if not taken.rows:
         raise CourseError(f"there is nothing to draw: this selection of the measurement {taken.kind!r} has no times.")

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from course_lib import catalog, paths, progress, workspace
-from course_lib.catalog import Exercise
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.catalog import Exercise, texts
 from course_lib.cli import status
 from course_lib.cli.terminal import console, say, show
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.verdict import Verdict
+from course_lib.learner import progress, workspace
 
 if TYPE_CHECKING:
     from rich.syntax import Syntax
@@ -79,7 +81,7 @@ def solution(exercise_id: str, confirmed: bool) -> int:
     exercise = catalog.get(exercise_id)
     if not (confirmed or progress.record(exercise.id).passed or _confirm(exercise)):
         return 1
-    text = workspace.solution_text(exercise)
+    text = texts.solution_text(exercise)
     progress.note_solution_seen(exercise.id)
     if sys.stdout.isatty():
         show(highlighted(text))
@@ -100,7 +102,7 @@ def reset(exercise_id: str) -> int:
     copy = workspace.reset(exercise)
     progress.note_reset(exercise.id)
     kept = f"Your version is kept as {paths.shown(copy)}." if copy else "There was no work of yours in it."
-    show(escape(f"{paths.shown(workspace.file_of(exercise))} is as the course wrote it. {kept}"))
+    show(escape(f"{paths.shown(texts.file_of(exercise))} is as the course wrote it. {kept}"))
     return 0
 
 
@@ -116,8 +118,8 @@ def _confirm(exercise: Exercise) -> bool:
 
 def _grade(exercise: Exercise, file: Path | None, secret_file: Path | None) -> Verdict:
     # loaded here: the grader brings NumPy, which the other commands do not need
+    from course_lib.grading.cases.hidden import read_secret
     from course_lib.grading.check import check as grade
-    from course_lib.grading.hidden import read_secret
 
     # from a file: what stands on a command line, every process of the machine can read, a submission's too
     return grade(exercise, file, secret=read_secret(secret_file) if secret_file else None)

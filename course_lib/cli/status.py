@@ -11,13 +11,15 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 
-from course_lib import catalog, paths, progress, workspace
-from course_lib.catalog import Exercise
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import Exercise, texts
 from course_lib.cli.verdict_view import STYLES
-from course_lib.errors import CourseError
 from course_lib.grading.report import SIGNS
 from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
-from course_lib.progress import Record
+from course_lib.learner import progress
+from course_lib.learner.progress import Record
 
 BAR_COLUMNS = 30
 
@@ -53,7 +55,7 @@ def state(record: Record | None) -> str:
 
 def link(exercise: Exercise) -> str:
     """The learner's file, in rich's markup, to click on in terminals that can."""
-    file = workspace.file_of(exercise)
+    file = texts.file_of(exercise)
     return f"[link={file.as_uri()}]{escape(paths.shown(file))}[/link]"
 
 

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.style import Style
 from rich.text import Text
 
-from course_lib import paths
+from course_lib.base import paths
 from course_lib.catalog import Exercise
 from course_lib.grading.report import Report, quoted, report
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict

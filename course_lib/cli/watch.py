@@ -13,16 +13,18 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.text import Text
 
-from course_lib import catalog, paths, progress, workspace
-from course_lib.catalog import Exercise
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import Exercise, texts
 from course_lib.cli import screen, status
 from course_lib.cli.exercise import highlighted, hints, next_hint, note
 from course_lib.cli.screen import Screen, rendered
 from course_lib.cli.terminal import say, show
 from course_lib.cli.verdict_view import verdict_view
-from course_lib.errors import CourseError
 from course_lib.grading.verdict import Verdict
-from course_lib.progress import Record
+from course_lib.learner import progress
+from course_lib.learner.progress import Record
 
 TICK = 0.1  # seconds between two looks at the files
 _KEYS = "  ".join(
@@ -51,7 +53,7 @@ class Saves:
     """Which files were saved, deleted or locked away, by looking at their times. That works in network and shared folders, too, where no events come."""
 
     def __init__(self, exercises: list[Exercise]) -> None:
-        self._files = {workspace.file_of(exercise): exercise for exercise in exercises}
+        self._files = {texts.file_of(exercise): exercise for exercise in exercises}
         self._seen = {file: _stamp(file) for file in self._files}
         self._settling: dict[Path, tuple | None] = {}
         self._looked = 0.0
@@ -237,7 +239,7 @@ class Session:
         self._hints_shown, self.message = True, f"{more}. Esc goes back to the verdict."
 
     def _show_solution(self) -> None:
-        text = workspace.solution_text(self.current)
+        text = texts.solution_text(self.current)
         progress.note_solution_seen(self.current.id)
         self._show(highlighted(text), "Esc goes back to the verdict.")
 

@@ -1,6 +1,6 @@
-"""Grading: the parent holds the oracle and judges; a child process runs the learner's kernel and is never believed.
+"""Grading: the parent holds the oracle and judges; a child process runs the learner's code and is never believed.
 
-``check`` is the one entry. What it goes through, in order: ``extract`` takes the kernels out of the file, ``plans`` make
-cases concrete (inputs, launch, expected outputs), ``runner`` starts and watches the child, ``judge`` compares bytes,
-``diagnosis`` names the cause, ``verdict`` carries the result.
+``check.check`` is the one entry. What a file goes through, room by room: ``submission`` takes the code out of it, ``families``
+makes the cases concrete (inputs, launch, expected outputs), ``sandbox`` runs the code apart and brings bytes back, ``judging``
+compares them and names the cause, ``verdict`` carries the result, ``report`` puts it into words.
 """

@@ -8,16 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_lib import runtime as course_runtime
-from course_lib import workspace
-from course_lib.catalog import Exercise
-from course_lib.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.base import runtime as course_runtime
+from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.catalog import Exercise, texts
 from course_lib.grading import faults
 from course_lib.grading.verdict import GRADER_FAULT, Verdict
 
 if TYPE_CHECKING:
-    from course_lib.grading.judge import Judged
-    from course_lib.grading.runner import Limits
+    from course_lib.grading.judging.judge import Judged
+    from course_lib.grading.sandbox.runner import Limits
 
 
 def check(
@@ -65,13 +64,13 @@ def evidence(
     fingerprint = ""
     try:
         # here, not above: where NumPy cannot be imported, that is said like everything else that is wrong with a machine
+        from course_lib.grading.cases.hidden import Secret
         from course_lib.grading.grade import grade
-        from course_lib.grading.hidden import Secret
 
         drawn_from = None if secret is None else Secret(secret)
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
-        verdict, judged = grade(exercise, path or workspace.file_of(exercise), mode, seed, drawn_from, limits)
+        verdict, judged = grade(exercise, path or texts.file_of(exercise), mode, seed, drawn_from, limits)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             raise EnvironmentFault(f"{exercise.id} was not checked: {fault}") from error

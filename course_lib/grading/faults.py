@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from course_lib import paths
-from course_lib.files import write_atomic
+from course_lib.base import paths
+from course_lib.base.files import write_atomic
 
 _LAST = 12  # lines, where the file cannot be written
 

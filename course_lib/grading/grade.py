@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from course_lib import paths, workspace
-from course_lib.catalog import Exercise
+from course_lib.base import paths
+from course_lib.base.errors import EnvironmentFault
+from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
-from course_lib.errors import EnvironmentFault
-from course_lib.grading import diagnosis, extract, extract_functions, faults, places, runner, wording
-from course_lib.grading.causes import CAUSES, sentence
-from course_lib.grading.compiled import Compilation
+from course_lib.grading import faults
+from course_lib.grading.cases.hidden import Secret
+from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families import parts
-from course_lib.grading.hidden import Secret
-from course_lib.grading.judge import Judged, judge
-from course_lib.grading.places import Span
-from course_lib.grading.plan import Plan
-from course_lib.grading.plans import plans
+from course_lib.grading.families.plans import plans
+from course_lib.grading.judging import diagnosis, wording
+from course_lib.grading.judging.causes import CAUSES, sentence
+from course_lib.grading.judging.compiled import Compilation
+from course_lib.grading.judging.judge import Judged, judge
+from course_lib.grading.sandbox import runner
+from course_lib.grading.submission import extract_kernels, places
+from course_lib.grading.submission.attempt import extract, is_attempted
+from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict
 
 _LONGEST = 600  # characters of what an exception says
@@ -30,21 +34,16 @@ def grade(
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
-    kernel = exercise.kind == "kernel"
-    shape = extract.shape if kernel else extract_functions.shape
-    generated = workspace.generated_text(exercise)
-    unsolved = shape(generated, exercise.file, exercise.entry_points)
-    own = path == workspace.file_of(exercise)
+    own = path == texts.file_of(exercise)
     text = ""
     try:
-        text = extract.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
-        if shape(text, path.name, exercise.entry_points) == unsolved:
-            mark = "YOUR CODE" if "YOUR CODE" in generated else "REPAIR"
+        text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
+        if not is_attempted(exercise, text, path.name):
+            mark = "YOUR CODE" if "YOUR CODE" in texts.generated_text(exercise) else "REPAIR"
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
             return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode), []
-        names = exercise.entry_points
-        kernels = extract.extract(text, path.name, names) if kernel else extract_functions.extract(text, path.name, names, exercise.kind)
-    except extract.Unreadable as unreadable:
+        kernels = extract(exercise, text, path.name)
+    except extract_kernels.Unreadable as unreadable:
         where = unreadable.span and places.place(paths.shown(path), text, unreadable.span)
         headline = sentence(unreadable.what)
         return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where), []

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from course_lib.catalog import Exercise
-from course_lib.grading.causes import sentence
+from course_lib.grading.judging.causes import sentence
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Finding, Place, Verdict
 
 # a sign beside the word, so that colour is never alone in saying it

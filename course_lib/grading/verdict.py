@@ -52,7 +52,7 @@ class Finding:
 class Place:
     """A line of the learner's file, with what it is evidence of.
 
-    ``file`` is the path as :func:`course_lib.paths.shown` gives it, ``line`` counts from 1, ``source`` is the line without
+    ``file`` is the path as :func:`course_lib.base.paths.shown` gives it, ``line`` counts from 1, ``source`` is the line without
     its end. ``start`` and ``end`` count characters of it from 0; both are 0 where only the line is known. ``label`` says
     what happens there ("y is stored here"); empty where the finding says so.
     """

@@ -21,7 +21,7 @@ from types import FrameType
 
 import numpy as np
 
-from course_lib.errors import CourseError
+from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks
 
 _MOST_LISTED = 2**22  # offsets of a layout that overlaps itself in no regular way, listed one by one

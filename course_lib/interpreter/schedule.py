@@ -48,7 +48,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from course_lib.errors import CourseError
+from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks
 from course_lib.interpreter.lock import LOCK
 

@@ -15,7 +15,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 
 
 @triton.jit(do_not_specialize=["P"])
@@ -60,11 +60,11 @@ def column_sums(
     P, N = first.shape
     total = torch.empty(N, dtype=dtype, device=first.device)
     other = None if second is None else torch.empty(N, dtype=second_dtype or dtype, device=first.device)
-    dependent = launch_table.has_dependent_launch(first.device)
-    block_p, block_n, num_warps = launch_table.column_sums(N)
+    dependent = tables.has_dependent_launch(first.device)
+    block_p, block_n, num_warps = tables.column_sums(N)
     column_sums_kernel[(triton.cdiv(N, block_n),)](
         first, first if second is None else second, total, total if other is None else other, P, N,
         HAS_SECOND=second is not None, BLOCK_P=block_p, BLOCK_N=block_n, DEPENDENT=dependent, num_warps=num_warps,
-        **launch_table.launched_early(dependent),
+        **tables.launched_early(dependent),
     )  # fmt: skip
     return total, other

@@ -25,7 +25,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 from course_lib.kernels.split_row import chunk_statistics, merged_statistics
 
 
@@ -124,18 +124,18 @@ def few_rows_forward(
     M, N = x.shape
     if x.dtype == torch.float64:
         raise ValueError("the chunks' statistics are fp32, and x is fp64; use 'blocked'")
-    if M > launch_table.GRID_LIMIT:
-        raise ValueError(f"x has {M} rows, and this grid has one program a row along an axis of {launch_table.GRID_LIMIT}; use 'split'")
-    launch = launch_table.split(N, x.dtype, centred=mean is not None, add=residual is not None)
-    part, num_warps = launch_table.few_rows(N)
+    if M > tables.GRID_LIMIT:
+        raise ValueError(f"x has {M} rows, and this grid has one program a row along an axis of {tables.GRID_LIMIT}; use 'split'")
+    launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
+    part, num_warps = tables.few_rows(N)
     # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every other M
     means = torch.empty((M, launch.chunks), dtype=torch.float32, device=x.device)
     squares = torch.empty_like(means)
     added = x if residual is None else residual
-    dependent = launch_table.has_dependent_launch(x.device)
+    dependent = tables.has_dependent_launch(x.device)
     few_rows_statistics_kernel[(launch.chunks, M)](
         x, added, y if total is None else total, means, squares,
-        launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), N,
+        tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), N,
         CENTRED=mean is not None, ADD=residual is not None, CHUNKS=launch.chunks, BLOCK=launch.block, DEPENDENT=dependent,
         num_warps=launch.num_warps,
     )  # fmt: skip
@@ -143,8 +143,8 @@ def few_rows_forward(
     chunks_2 = triton.next_power_of_2(launch.chunks)
     few_rows_output_kernel[(triton.cdiv(N, part), M)](
         source, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd, means, squares,
-        launch_table.row_stride(source), source.stride(1), y.stride(0), N, eps,
+        tables.row_stride(source), source.stride(1), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
-        COPIES=launch_table.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part, EARLY=total is None, DEPENDENT=dependent,
-        num_warps=num_warps, **launch_table.launched_early(dependent),
+        COPIES=tables.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part, EARLY=total is None, DEPENDENT=dependent,
+        num_warps=num_warps, **tables.launched_early(dependent),
     )  # fmt: skip

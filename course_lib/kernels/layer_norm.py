@@ -20,9 +20,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.few_rows import few_rows_forward
+from course_lib.kernels.launch import tables
 from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
@@ -129,7 +129,7 @@ def layer_norm_forward(
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
-        algorithm: one of ALGORITHMS; "auto" is what launch_table.forward says.
+        algorithm: one of ALGORITHMS; "auto" is what tables.forward says.
 
     Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
@@ -155,7 +155,7 @@ def add_layer_norm_forward(
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
-    launch_table.refuse_unlike(x, residual)
+    tables.refuse_unlike(x, residual)
     return _forward(x, residual, w, b, eps, "auto")
 
 
@@ -165,14 +165,14 @@ def _forward(
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     total = y if residual is None else torch.empty_like(y)
-    mean = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
+    mean = torch.empty(M, dtype=tables.statistics_dtype(x.dtype), device=x.device)
     rstd = torch.empty_like(mean)
     if M == 0:
         return total, y, mean, rstd
     w = None if w is None else w.contiguous()
     b = None if b is None else b.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, residual, w, b, centred=True)
+        algorithm = tables.forward(x, residual, w, b, centred=True)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, b, y, None if residual is None else total, mean, rstd, eps)
         return total, y, mean, rstd
@@ -180,23 +180,21 @@ def _forward(
     weights = (x if w is None else w, x if b is None else b)
     present = {"HAS_W": w is not None, "HAS_B": b is not None}
     if algorithm == "resident":
-        rows, block, num_warps = launch_table.resident(N)
+        rows, block, num_warps = tables.resident(N)
         grid, launch = (triton.cdiv(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": num_warps}
-        strides = (launch_table.row_stride(x), x.stride(1), y.stride(0), y.stride(1))
+        strides = (tables.row_stride(x), x.stride(1), y.stride(0), y.stride(1))
         if residual is None:
-            layer_norm_resident_kernel[grid](
-                x, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch, ONCE=launch_table.once(N)
-            )
+            layer_norm_resident_kernel[grid](x, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch, ONCE=tables.once(N))
         else:
-            strides = (*strides[:2], launch_table.row_stride(residual), residual.stride(1), y.stride(0))
+            strides = (*strides[:2], tables.row_stride(residual), residual.stride(1), y.stride(0))
             add_layer_norm_kernel[grid](x, residual, total, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch)
         return total, y, mean, rstd
     if residual is not None:
         torch.add(x, residual, out=total)
         x = total
-    _, block, num_warps = launch_table.blocked(N)
+    _, block, num_warps = tables.blocked(N)
     layer_norm_blocked_kernel[(M,)](
-        x, y, *weights, mean, rstd, launch_table.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
+        x, y, *weights, mean, rstd, tables.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
         **present, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
     return total, y, mean, rstd

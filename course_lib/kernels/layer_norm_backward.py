@@ -33,8 +33,9 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels import launch_table, split_row_backward, two_tiles_backward
+from course_lib.kernels import split_row_backward, two_tiles_backward
 from course_lib.kernels.column_sums import column_sums
+from course_lib.kernels.launch import tables
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -298,7 +299,7 @@ def layer_norm_backward(
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
         bias_dtype: of db; None takes w's dtype, or x's without w.
-        algorithm: one of ALGORITHMS; "auto" is what launch_table.backward says.
+        algorithm: one of ALGORITHMS; "auto" is what tables.backward says.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and ``bias_dtype``.
 
@@ -313,7 +314,7 @@ def layer_norm_backward(
     if M == 0:
         return dx, torch.zeros(N, dtype=w_dtype, device=x.device), torch.zeros(N, dtype=b_dtype, device=x.device)
     if algorithm == "auto":
-        algorithm = launch_table.backward(x)
+        algorithm = tables.backward(x)
     run = {
         "persistent": _persistent,
         "split": split_row_backward.split_backward,
@@ -327,35 +328,35 @@ def layer_norm_backward(
 
 
 def _partials(P: int, N: int, like: Tensor) -> tuple[Tensor, Tensor]:
-    dw = torch.empty((P, N), dtype=launch_table.statistics_dtype(like.dtype), device=like.device)
+    dw = torch.empty((P, N), dtype=tables.statistics_dtype(like.dtype), device=like.device)
     return dw, torch.empty_like(dw)  # halves of one tensor would begin at another alignment with every other P
 
 
 def _strides(dy: Tensor, x: Tensor) -> tuple[int, int, int, int]:
-    return launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1)
+    return tables.row_stride(dy), dy.stride(1), tables.row_stride(x), x.stride(1)
 
 
 def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
     M, N = x.shape
-    launch = launch_table.persistent(N)
-    programs = min(triton.cdiv(M, launch.rows), launch.programs_a_processor * launch_table.processors(x.device))
+    launch = tables.persistent(N)
+    programs = min(triton.cdiv(M, launch.rows), launch.programs_a_processor * tables.processors(x.device))
     dw_partial, db_partial = _partials(programs, N, x)
     layer_norm_backward_persistent_kernel[(programs,)](
         dy, x, x if w is None else w, mean, rstd, dx, dw_partial, db_partial, *_strides(dy, x), dx.stride(0), M, N,
         HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
-        ONCE=launch_table.once(N), DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
+        ONCE=tables.once(N), DEPENDENT=tables.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial, db_partial
 
 
 def _two_stage(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
     M, N = x.shape
-    rows, block, num_warps = launch_table.resident(N)
+    rows, block, num_warps = tables.resident(N)
     layer_norm_dx_kernel[(triton.cdiv(M, rows),)](
         dy, x, x if w is None else w, mean, rstd, dx, *_strides(dy, x), dx.stride(0), M, N,
         HAS_W=w is not None, ROWS=rows, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
-    chunks, rows_a_chunk = launch_table.chunks(M)
+    chunks, rows_a_chunk = tables.chunks(M)
     dw_partial, db_partial = _partials(chunks, N, x)
     layer_norm_column_partials_kernel[(triton.cdiv(N, 128), chunks)](
         dy, x, mean, rstd, dw_partial, db_partial, *_strides(dy, x), M, N, rows_a_chunk, BLOCK_M=32, BLOCK_N=128, num_warps=4
@@ -365,8 +366,8 @@ def _two_stage(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tens
 
 def _locked(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
     M, N = x.shape
-    _, block, num_warps = launch_table.resident(N)
-    group = min(launch_table.lock_group(N), M)  # with fewer rows than buffers some would be summed that nobody wrote
+    _, block, num_warps = tables.resident(N)
+    group = min(tables.lock_group(N), M)  # with fewer rows than buffers some would be summed that nobody wrote
     dw_partial, db_partial = _partials(group, N, x)
     locks = torch.zeros(2 * group, dtype=torch.int32, device=x.device)
     layer_norm_backward_locked_kernel[(M,)](
@@ -378,14 +379,14 @@ def _locked(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor,
 
 def _columns(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor]:
     M, N = x.shape
-    _, block, num_warps = launch_table.blocked(N)
+    _, block, num_warps = tables.blocked(N)
     c1 = torch.empty_like(mean)
     c2 = torch.empty_like(mean)
     stand_in = x if w is None else w
     layer_norm_row_sums_kernel[(M,)](
         dy, x, stand_in, mean, rstd, c1, c2, *_strides(dy, x), N, HAS_W=w is not None, BLOCK=block, num_warps=num_warps
     )
-    chunks, rows_a_chunk = launch_table.chunks(M)
+    chunks, rows_a_chunk = tables.chunks(M)
     dw_partial, db_partial = _partials(chunks, N, x)
     layer_norm_backward_columns_kernel[(triton.cdiv(N, 1024), chunks)](
         dy, x, stand_in, mean, rstd, c1, c2, dx, dw_partial, db_partial, *_strides(dy, x), dx.stride(0), M, N, rows_a_chunk,

@@ -19,8 +19,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table
 from course_lib.kernels.few_rows import few_rows_forward
+from course_lib.kernels.launch import tables
 from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
@@ -107,7 +107,7 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
-        algorithm: one of ALGORITHMS; "auto" is what launch_table.forward says.
+        algorithm: one of ALGORITHMS; "auto" is what tables.forward says.
 
     Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
@@ -131,7 +131,7 @@ def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: flo
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
-    launch_table.refuse_unlike(x, residual)
+    tables.refuse_unlike(x, residual)
     return _forward(x, residual, w, eps, "auto")
 
 
@@ -139,31 +139,31 @@ def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, a
     M, N = x.shape
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     total = y if residual is None else torch.empty_like(y)
-    rstd = torch.empty(M, dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
+    rstd = torch.empty(M, dtype=tables.statistics_dtype(x.dtype), device=x.device)
     if M == 0:
         return total, y, rstd
     w = None if w is None else w.contiguous()
     if algorithm == "auto":
-        algorithm = launch_table.forward(x, residual, w, centred=False)
+        algorithm = tables.forward(x, residual, w, centred=False)
     if algorithm in _SHARED:
         _SHARED[algorithm](x, residual, w, None, y, None if residual is None else total, None, rstd, eps)
         return total, y, rstd
     if algorithm == "resident":
-        rows, block, num_warps = launch_table.resident(N)
+        rows, block, num_warps = tables.resident(N)
         added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off
         rms_norm_resident_kernel[(triton.cdiv(M, rows),)](
             x, added, total, y, x if w is None else w, rstd,
-            launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
-            HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, ONCE=launch_table.once(N, add=residual is not None),
+            tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
+            HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, ONCE=tables.once(N, add=residual is not None),
             num_warps=num_warps,
         )  # fmt: skip
         return total, y, rstd
     if residual is not None:
         torch.add(x, residual, out=total)
         x = total
-    _, block, num_warps = launch_table.blocked(N)
+    _, block, num_warps = tables.blocked(N)
     rms_norm_blocked_kernel[(M,)](
-        x, y, x if w is None else w, rstd, launch_table.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
+        x, y, x if w is None else w, rstd, tables.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
         HAS_W=w is not None, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
     return total, y, rstd

@@ -19,8 +19,9 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels import launch_table, split_row_backward, two_tiles_backward
+from course_lib.kernels import split_row_backward, two_tiles_backward
 from course_lib.kernels.column_sums import column_sums
+from course_lib.kernels.launch import tables
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -209,7 +210,7 @@ def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, 
         dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, an expanded dy's zeros included.
         w: shape (N,), or None for all ones.
         rstd: shape (M,), as the forward pass saved it: fp32, or fp64 for an fp64 x.
-        algorithm: one of ALGORITHMS; "auto" is what launch_table.backward says.
+        algorithm: one of ALGORITHMS; "auto" is what tables.backward says.
 
     Returns: dx of x's shape and dtype, contiguous; dw, shape (N,), in w's dtype (x's without w).
 
@@ -223,29 +224,29 @@ def rms_norm_backward(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, 
     if M == 0:
         return dx, torch.zeros(N, dtype=w_dtype, device=x.device)
     if algorithm == "auto":
-        algorithm = launch_table.backward(x)
+        algorithm = tables.backward(x)
     run = {"persistent": _persistent, "two tiles": _two_tiles, "split": _split, "two-stage": _two_stage, "columns": _columns}[algorithm]
     dw_partial = run(dy, x, None if w is None else w.contiguous(), rstd, dx)
     return dx, column_sums(dw_partial, None, w_dtype)[0]
 
 
 def _partial(P: int, N: int, like: Tensor) -> Tensor:
-    return torch.empty((P, N), dtype=launch_table.statistics_dtype(like.dtype), device=like.device)
+    return torch.empty((P, N), dtype=tables.statistics_dtype(like.dtype), device=like.device)
 
 
 def _strides(dy: Tensor, x: Tensor) -> tuple[int, int, int, int]:
-    return launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1)
+    return tables.row_stride(dy), dy.stride(1), tables.row_stride(x), x.stride(1)
 
 
 def _persistent(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:
     M, N = x.shape
-    launch = launch_table.persistent(N)
-    programs = min(triton.cdiv(M, launch.rows), launch.programs_a_processor * launch_table.processors(x.device))
+    launch = tables.persistent(N)
+    programs = min(triton.cdiv(M, launch.rows), launch.programs_a_processor * tables.processors(x.device))
     dw_partial = _partial(programs, N, x)
     rms_norm_backward_persistent_kernel[(programs,)](
         dy, x, x if w is None else w, rstd, dx, dw_partial, *_strides(dy, x), dx.stride(0), M, N,
         HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
-        ONCE=launch_table.once(N), DEPENDENT=launch_table.has_dependent_launch(x.device), num_warps=launch.num_warps,
+        ONCE=tables.once(N), DEPENDENT=tables.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial
 
@@ -260,12 +261,12 @@ def _split(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) ->
 
 def _two_stage(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:
     M, N = x.shape
-    rows, block, num_warps = launch_table.resident(N)
+    rows, block, num_warps = tables.resident(N)
     rms_norm_dx_kernel[(triton.cdiv(M, rows),)](
         dy, x, x if w is None else w, rstd, dx, *_strides(dy, x), dx.stride(0), M, N,
         HAS_W=w is not None, ROWS=rows, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
-    chunks, rows_a_chunk = launch_table.chunks(M)
+    chunks, rows_a_chunk = tables.chunks(M)
     dw_partial = _partial(chunks, N, x)
     rms_norm_column_partials_kernel[(triton.cdiv(N, 128), chunks)](
         dy, x, rstd, dw_partial, *_strides(dy, x), M, N, rows_a_chunk, BLOCK_M=32, BLOCK_N=128, num_warps=4
@@ -275,11 +276,11 @@ def _two_stage(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor
 
 def _columns(dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, dx: Tensor) -> Tensor:
     M, N = x.shape
-    _, block, num_warps = launch_table.blocked(N)
+    _, block, num_warps = tables.blocked(N)
     c1 = torch.empty_like(rstd)
     stand_in = x if w is None else w
     rms_norm_row_sums_kernel[(M,)](dy, x, stand_in, rstd, c1, *_strides(dy, x), N, HAS_W=w is not None, BLOCK=block, num_warps=num_warps)
-    chunks, rows_a_chunk = launch_table.chunks(M)
+    chunks, rows_a_chunk = tables.chunks(M)
     dw_partial = _partial(chunks, N, x)
     rms_norm_backward_columns_kernel[(triton.cdiv(N, 512), chunks)](
         dy, x, stand_in, rstd, c1, dx, dw_partial, *_strides(dy, x), dx.stride(0), M, N, rows_a_chunk,

@@ -38,7 +38,7 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
 from course_lib.interpreter import schedule
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 from course_lib.kernels.zeroed_words import zeroed_words
 
 _MAX_STEPS = 10_000  # of an interleaved program in CPU mode, which takes a few dozen a row
@@ -207,24 +207,24 @@ def split_forward(
     Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
     """
     M, N = x.shape
-    launch = launch_table.split(N, x.dtype, centred=mean is not None, add=residual is not None)
+    launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
     refuse_unless_it_fits(x, launch.chunks)
     words, dependent = zeroed_words(2 + M * launch.chunks, x.device)  # the first is the ticket counter, the second unused
-    groups = launch_table.even_groups(M, launch.programs_a_processor * launch_table.processors(x.device) // launch.chunks)
+    groups = tables.even_groups(M, launch.programs_a_processor * tables.processors(x.device) // launch.chunks)
     added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
     arguments = (
         x, added, y if total is None else total, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd,
-        words[2:], words, launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), M, N, eps, groups,
+        words[2:], words, tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), M, N, eps, groups,
     )  # fmt: skip
     chunks_2 = triton.next_power_of_2(launch.chunks)
     constexprs = {
         "CENTRED": mean is not None, "HAS_W": w is not None, "HAS_B": b is not None, "ADD": residual is not None,
-        "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2, "COPIES": launch_table.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
+        "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2, "COPIES": tables.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
         "DEPENDENT": dependent, "FULL": launch.full,
     }  # fmt: skip
     grid = (groups * launch.chunks,)
     if x.device.type == "cuda":
-        split_row_forward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **launch_table.launched_early(dependent))
+        split_row_forward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **tables.launched_early(dependent))
     else:
         # the stock interpreter runs one program to its end before the next: the first would wait for the second forever
         schedule.run(
@@ -236,7 +236,7 @@ def refuse_unless_it_fits(x: Tensor, chunks: int) -> None:
     """Raises: ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
     if x.dtype == torch.float64:
         raise ValueError("split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward")
-    if not launch_table.room_for(x, chunks):
+    if not tables.room_for(x, chunks):
         raise ValueError(
             f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; use 'blocked', or 'columns' backward"
         )

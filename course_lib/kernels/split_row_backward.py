@@ -26,7 +26,7 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.interpreter import schedule
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 from course_lib.kernels.split_row import refuse_unless_it_fits
 from course_lib.kernels.zeroed_words import zeroed_words
 
@@ -189,24 +189,24 @@ def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None,
     """
     M, N = x.shape
     centred = mean is not None
-    launch = launch_table.split_backward(N, x.element_size())
+    launch = tables.split_backward(N, x.element_size())
     refuse_unless_it_fits(x, launch.chunks)
-    groups = launch_table.even_groups(M, launch.programs_a_processor * launch_table.processors(x.device) // launch.chunks)
+    groups = tables.even_groups(M, launch.programs_a_processor * tables.processors(x.device) // launch.chunks)
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
     words, dependent = zeroed_words(2 + M * launch.chunks, x.device)  # the first is the ticket counter, the second unused
     arguments = (
         dy, x, x if w is None else w, mean if centred else rstd, rstd, dx, dw_partial, db_partial if centred else dw_partial, words[2:], words,
-        launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1), dx.stride(0), M, N, groups,
+        tables.row_stride(dy), dy.stride(1), tables.row_stride(x), x.stride(1), dx.stride(0), M, N, groups,
     )  # fmt: skip
     chunks_2 = triton.next_power_of_2(launch.chunks)
     constexprs = {
         "CENTRED": centred, "HAS_W": w is not None, "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2,
-        "COPIES": launch_table.copies(chunks_2, launch.num_warps), "BLOCK": launch.block, "DEPENDENT": dependent,
+        "COPIES": tables.copies(chunks_2, launch.num_warps), "BLOCK": launch.block, "DEPENDENT": dependent,
     }  # fmt: skip
     grid = (groups * launch.chunks,)
     if x.device.type == "cuda":
-        split_row_backward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **launch_table.launched_early(dependent))
+        split_row_backward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **tables.launched_early(dependent))
     else:  # the stock interpreter would let the first program wait forever for the second
         schedule.run(
             split_row_backward_kernel, grid, *arguments, resident=launch.chunks, max_steps=_MAX_STEPS * M * launch.chunks, **constexprs

@@ -23,7 +23,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 
 
 def two_tiles_kernel(
@@ -98,12 +98,12 @@ def two_tiles_forward(
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
-    block, tail, num_warps = launch_table.two_tiles(N)
+    block, tail, num_warps = tables.two_tiles(N)
     kernel, most_registers = variant(N, num_warps)
     added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
     kernel[(M,)](
         x, added, y if total is None else total, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd,
-        launch_table.row_stride(x), x.stride(1), launch_table.row_stride(added), added.stride(1), y.stride(0), N, eps,
+        tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None, BLOCK=block, TAIL=tail,
-        ONCE=launch_table.once(N, add=residual is not None), num_warps=num_warps, maxnreg=most_registers,
+        ONCE=tables.once(N, add=residual is not None), num_warps=num_warps, maxnreg=most_registers,
     )  # fmt: skip

@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 
 
 # w begins at a multiple of 16 bytes and x's rows do not: two_tiles.py says why the compiler is not told
@@ -104,14 +104,14 @@ def two_tiles_backward(
     """
     M, N = x.shape
     centred = mean is not None
-    block, tail, num_warps, programs_a_processor = launch_table.two_tiles_backward(N)
-    programs = min(M, programs_a_processor * launch_table.processors(x.device))
-    dw_partial = torch.empty((programs, N), dtype=launch_table.statistics_dtype(x.dtype), device=x.device)
+    block, tail, num_warps, programs_a_processor = tables.two_tiles_backward(N)
+    programs = min(M, programs_a_processor * tables.processors(x.device))
+    dw_partial = torch.empty((programs, N), dtype=tables.statistics_dtype(x.dtype), device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
     two_tiles_backward_kernel[(programs,)](
         dy, x, x if w is None else w, mean if centred else rstd, rstd, dx, dw_partial, db_partial if centred else dw_partial,
-        launch_table.row_stride(dy), dy.stride(1), launch_table.row_stride(x), x.stride(1), dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, BLOCK=block, TAIL=tail, DEPENDENT=launch_table.has_dependent_launch(x.device),
+        tables.row_stride(dy), dy.stride(1), tables.row_stride(x), x.stride(1), dx.stride(0), M, N,
+        CENTRED=centred, HAS_W=w is not None, BLOCK=block, TAIL=tail, DEPENDENT=tables.has_dependent_launch(x.device),
         num_warps=num_warps,
     )  # fmt: skip
     return dw_partial, db_partial

@@ -18,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 
 _BLOCK = 1024
 
@@ -33,7 +33,7 @@ def zero_words_kernel(words_ptr, count, BLOCK: tl.constexpr):
 
 def zeroed_words(count: int, device: torch.device) -> tuple[Tensor, bool]:
     """``count`` words, shape (count,), int64, and whether the kernel that uses them is to be a dependent launch and must wait."""
-    if not launch_table.has_dependent_launch(device):
+    if not tables.has_dependent_launch(device):
         return torch.zeros(count, dtype=torch.int64, device=device), False
     words = torch.empty(count, dtype=torch.int64, device=device)
     zero_words_kernel[(triton.cdiv(count, _BLOCK),)](words, count, BLOCK=_BLOCK, num_warps=4)

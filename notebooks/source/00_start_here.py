@@ -46,8 +46,9 @@ import torch
 import triton
 import triton.language as tl
 
-from course_lib import exercise, runtime
-from course_lib.widgets import copy_map
+from course_lib import exercise
+from course_lib.base import runtime
+from course_lib.lessons import copy_map
 
 # %% [markdown]
 # ## What did the first cell say?
@@ -75,7 +76,7 @@ assert torch.zeros(1, device=DEVICE).device.type == DEVICE
 # is something unusual that the course can live with, such as a setting that forces a mode. `problem` is not, and comes with a remedy.
 
 # %%
-from course_lib import doctor
+from course_lib.doctor import examine as doctor
 
 findings = doctor.examine()  # a few seconds: it tries things in processes of their own
 for finding in findings:
@@ -334,7 +335,7 @@ for other, expected in ((0.0, 0.0), (float("-inf"), -3.0)):
 copy_map(n=10, block=4)
 
 # %%
-from course_lib.widgets.copy_map import model
+from course_lib.lessons.copy_map.widget import model
 
 harmless = [n for n in range(1, 41) if not model(n, block=8, masked=False).past_end]
 print("nothing to find for n =", harmless)
@@ -365,7 +366,7 @@ assert (len(with_spare_lanes), len(copying.COPY)) == (4, 6)
 # tensor lies between guard bands, so a store past the end lands where somebody looks. For 13 fp32 numbers:
 
 # %%
-from course_lib.grading.buffers import Tensor
+from course_lib.grading.cases.buffers import Tensor
 
 prepared = Tensor("y", "fp32", shape=(13,), strides=(1,))
 buffer = np.frombuffer(prepared.initial_bytes(), dtype=np.float32)
@@ -386,10 +387,11 @@ assert np.isnan(buffer).all() and buffer.size == 64 + 13 + 64
 # Below are five versions of exercise 00a. None of them is your file. Which verdict does each get? *(Predict, then run.)*
 
 # %%
-from course_lib import catalog, workspace
+from course_lib import catalog
+from course_lib.catalog import texts
 
 task = catalog.get("00a")
-fresh = workspace.generated_text(task)
+fresh = texts.generated_text(task)
 
 
 def filled(*lines: str) -> str:

@@ -39,9 +39,10 @@ DEVICE = course_lib.DEVICE  # where tensors go
 import numpy as np
 import torch
 
-from course_lib import exercise, reference
-from course_lib.figures import lesson01
-from course_lib.widgets import block_stepper, picture
+from course_lib import exercise
+from course_lib.lessons import block_stepper, picture
+from course_lib.lessons.figures import lesson01
+from course_lib.norms import reference
 
 # %% [markdown]
 # ## Why normalise at all?
@@ -524,7 +525,7 @@ assert ((x[0] / (true[0].sum() / 8)) ** 2).mean() < 0.4
 block_stepper(kind="layer_norm", block=4)
 
 # %%
-from course_lib.widgets.block_stepper import steps
+from course_lib.lessons.block_stepper.widget import steps
 
 
 def loads_before_y(kind: str, BLOCK: int) -> int:

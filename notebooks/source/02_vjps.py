@@ -39,9 +39,10 @@ DEVICE = course_lib.DEVICE  # where tensors go
 import numpy as np
 import torch
 
-from course_lib import exercise, reference
-from course_lib.figures import lesson02
-from course_lib.widgets import picture, projection
+from course_lib import exercise
+from course_lib.lessons import picture, projection
+from course_lib.lessons.figures import lesson02
+from course_lib.norms import reference
 
 # %% [markdown]
 # ## What does a layer get, and what does it owe?
@@ -424,8 +425,8 @@ assert abs(with_c2 - dx_torch).max() > 0.1
 projection()
 
 # %%
-from course_lib.widgets.projection import model, push
-from course_lib.widgets.projection import row as row_of
+from course_lib.lessons.projection.widget import model, push
+from course_lib.lessons.projection.widget import row as row_of
 
 x_3 = row_of(60, mean=0.5, std=1.0)
 directions = set()
@@ -738,7 +739,7 @@ exercise("02c")
 # - Ba, Kiros and Hinton 2016, "Layer Normalization", and Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
 # - The layernorm page of llm.c: the same derivation in C, with the trade of memory against compute thought aloud.
 # - PyTorch, "Gradcheck mechanics": what it perturbs, and why it wants float64.
-# - `course_lib/reference.py`: the two VJPs as the course specifies them. After the exercises.
+# - `course_lib/norms/reference.py`: the two VJPs as the course specifies them. After the exercises.
 #
 # **Next: lesson 03, statistics.** The mean and the variance looked harmless here. Add them up in fp32 on rows with mean 1000, and one of
 # four ways to do it gives you a negative variance.

@@ -40,8 +40,9 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from course_lib import exercise, reference, statistics
-from course_lib.widgets import cancellation, merge_tree, picture
+from course_lib import exercise
+from course_lib.lessons import cancellation, merge_tree, picture
+from course_lib.norms import reference, statistics
 
 # %% [markdown]
 # ## Why did their one-pass fail?
@@ -263,7 +264,7 @@ for order in statistics.ORDERS:
 # *(Predict, then run.)*
 
 # %%
-from course_lib.figures import lesson03
+from course_lib.lessons.figures import lesson03
 
 ratios = np.array([0.1, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000])
 x = (noise[:8] + ratios[:, None, None]).astype(np.float32)
@@ -341,7 +342,7 @@ assert abs(reference.float64(by_torch) - reference.layer_norm(x).y).max() < 5e-3
 cancellation(mean_over_std=1000, N=4096, dtype="fp32", algorithm="one_pass")
 
 # %%
-from course_lib.widgets.cancellation import model
+from course_lib.lessons.cancellation.widget import model
 
 lost = model("one_pass", 10000, 8192, "fp32").row
 clamped = model("one_pass", 10000, 8192, "fp32", clamp=True).row
@@ -517,7 +518,7 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 merge_tree(data="worked example", block=1)
 
 # %%
-from course_lib.widgets.merge_tree import DATA, steps
+from course_lib.lessons.merge_tree.widget import DATA, steps
 
 last = steps(DATA["two levels"], 1)[-1]
 print("two levels:", [node.M2 for node in last.levels[-2]], "become", last.root.M2, "in the last merge")
@@ -618,6 +619,6 @@ exercise("03c")
 # - Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 1.9 and problem 1.10: the same in his notation. Section 4.2 on
 #   the order of sums.
 # - Welford 1962, two pages in Technometrics.
-# - `course_lib/statistics.py`: all of it, in the order of this lesson. `bound` is at the end.
+# - `course_lib/norms/statistics.py`: all of it, in the order of this lesson. `bound` is at the end.
 #
 # **Next: lesson 04, reductions and memory.** You know what a tree does for the digits. There you see what it does for the time.

@@ -43,7 +43,7 @@ import triton
 import triton.language as tl
 
 from course_lib import exercise
-from course_lib.widgets import pass_counter, picture, reduction_tree
+from course_lib.lessons import pass_counter, picture, reduction_tree
 
 # %% [markdown]
 # ## How many steps for sixteen numbers?
@@ -75,7 +75,7 @@ assert (steps, additions, held[0]) == (4, 15, 136) and held[0] == sum(range(1, 1
 reduction_tree(16, threads=8, way="shared")
 
 # %%
-from course_lib.widgets.reduction_tree import model as reduction
+from course_lib.lessons.reduction_tree.widget import model as reduction
 
 thirteen = reduction(np.arange(13), threads=8)
 print([f"{step.kind}: {step.working} add, {step.idle} idle" for step in thirteen.steps])
@@ -412,7 +412,7 @@ if "H100" in measured.device and "HBM3" in measured.device:
 # for by the bytes of the matrix.
 
 # %% tags=["nbval-check-output"]
-from course_lib.widgets.pass_counter import ALGORITHMS, count
+from course_lib.lessons.pass_counter.widget import ALGORITHMS, count
 
 counted = {name: count(name, N=8192) for name in ALGORITHMS}
 print(f"{'':20} reads writes passes launches")
@@ -509,7 +509,7 @@ assert bytes_us > 5 * 2 * arithmetic_us  # the sheet counts a fused multiply-add
 # and no `b`, so it should need 5. How many floating-point operations an element does the PTX hold? An `fma` is two. *(Predict, then run.)*
 
 # %%
-from course_lib.widgets.pass_counter import resident_kernel
+from course_lib.lessons.pass_counter.widget import resident_kernel
 
 per_element = {}
 for BLOCK, num_warps in ((1024, 4), (4096, 8), (8192, 8)):
@@ -531,7 +531,7 @@ assert all(5 <= value < 7 for value in per_element.values()) and per_element[32]
 # and on which a product of two 4096 x 4096 matrices? *(Predict, then run.)*
 
 # %%
-from course_lib.figures import lesson04
+from course_lib.lessons.figures import lesson04
 
 H100 = lesson04.Device("H100 SXM", HBM_BYTES_A_SECOND, FLOPS)
 intensity = {
@@ -674,7 +674,7 @@ exercise("04a")
 # - Williams, Waterman and Patterson 2009, "Roofline: An Insightful Visual Performance Model for Multicore Architectures".
 # - The post "Layer Normalization as fast as possible": three kernels, and where a sweep can be saved. Its one-pass formula is lesson 03's
 #   erratum.
-# - `course_lib/widgets/pass_counter.py`: the nine small kernels that were traced.
+# - `course_lib/lessons/pass_counter/widget.py`: the nine small kernels that were traced.
 #
 # **Next: lesson 05, statistics in Triton.** Welford and Chan need a reduction of three numbers at once. `tl.reduce` takes any function:
 # what becomes of the tree?

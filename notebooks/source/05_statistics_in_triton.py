@@ -39,8 +39,9 @@ import torch
 import triton
 import triton.language as tl
 
-from course_lib import exercise, statistics
-from course_lib.widgets import accuracy, picture
+from course_lib import exercise
+from course_lib.lessons import accuracy, picture
+from course_lib.norms import statistics
 
 # %% [markdown]
 # ## What does a lane keep?
@@ -230,10 +231,10 @@ assert kappa <= 1.01 * N**0.5 and 20 * max(shifted.values()) < error < 100 * kap
 # tracer of lesson 04 counts, on the course's own kernels. *(Predict, then run.)*
 
 # %%
-from course_lib.bench import statistics as bench
+from course_lib.bench import row_statistics as bench
 from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import tracing
-from course_lib.kernels.statistics import row_statistics
+from course_lib.kernels.row_statistics import row_statistics
 
 x = torch.tensor(x_at[10], device=DEVICE)
 
@@ -443,7 +444,7 @@ exercise("05b")
 accuracy()
 
 # %%
-from course_lib.widgets.accuracy import RATIOS, model
+from course_lib.lessons.accuracy.widget import RATIOS, model
 
 state = model("var", n=512)
 at = {round(ratio): index for index, ratio in enumerate(RATIOS)}
@@ -515,7 +516,7 @@ assert 11000 < limit < 12000 and programs * 262144 * 4 > 20 * 50e6
 # *(Predict, then run.)*
 
 # %%
-from course_lib.figures import lesson05
+from course_lib.lessons.figures import lesson05
 
 measured = bench.latest()
 if measured is None:
@@ -571,7 +572,7 @@ assert bench.SWEEPS["two_pass"] == 2 * bench.SWEEPS["welford"] == 2 * bench.SWEE
 
 # %%
 from course_lib.compiler import Pointer, compile_report
-from course_lib.kernels.statistics import resident_kernel, welford_kernel
+from course_lib.kernels.row_statistics import resident_kernel, welford_kernel
 
 columns, pointers = 32768, [Pointer("fp32")] * 3
 reports = {
@@ -616,6 +617,6 @@ assert reports["two passes"].spill_bytes == 0 < reports["Welford"].spill_bytes a
 # - Chan, Golub and LeVeque 1983, "Algorithms for Computing the Sample Variance": the bounds behind the widget, with a table of which to
 #   take.
 # - `aten/src/ATen/native/cuda/layer_norm_kernel.cu` in PyTorch: Welford in the threads, then a merge through shuffles and shared memory.
-# - `course_lib/kernels/statistics.py`: all five kernels. Its Welford keeps no count and divides once a step. After the exercises.
+# - `course_lib/kernels/row_statistics.py`: all five kernels. Its Welford keeps no count and divides once a step. After the exercises.
 #
 # **Next: lesson 06, LayerNorm forward.** You have mean and variance of any row. There they become y, and every byte counts.

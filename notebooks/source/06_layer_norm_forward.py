@@ -40,8 +40,9 @@ import torch
 import triton
 import triton.language as tl
 
-from course_lib import exercise, reference
-from course_lib.widgets import access_map, block_stepper, kernel_explorer, picture
+from course_lib import exercise
+from course_lib.lessons import access_map, block_stepper, kernel_explorer, picture
+from course_lib.norms import reference
 
 # %% [markdown]
 # ## One row by hand
@@ -291,7 +292,7 @@ print("BLOCK 64:", wrong.round(2), "\nBLOCK  8:", right.round(2))
 assert -N % 8 == 0 and np.allclose(right, 1, rtol=1e-4)
 
 # %%
-from course_lib.figures import lesson06
+from course_lib.lessons.figures import lesson06
 
 picture(
     lesson06.padded_variance(means, wrong, right, N, pad),
@@ -341,7 +342,7 @@ stepper
 # the same numbers from the widget's own model.
 
 # %%
-from course_lib.widgets.block_stepper import steps
+from course_lib.lessons.block_stepper.widget import steps
 
 spread = {}
 for masked in (False, True):
@@ -591,7 +592,7 @@ exercise("06a")
 #
 # The map runs the kernel once, on copies, and records each access. Rows are programs, the strips in them are passes. Step through program
 # 1: where does it jump back to the start of its row, and which lanes are masked? (For your own kernel: `learners_kernel("06a")` from
-# `course_lib.widgets` in place of the first argument, and two strides in place of four.)
+# `course_lib.lessons` in place of the first argument, and two strides in place of four.)
 
 # %%
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
@@ -608,8 +609,8 @@ blocked_map = access_map(layer_norm_blocked_kernel, (M,), *tensors, *strides, N,
 blocked_map
 
 # %%
-from course_lib.widgets.access_model import model
-from course_lib.widgets.access_run import record
+from course_lib.lessons.access_map.model import model
+from course_lib.lessons.access_map.run import record
 
 asked = blocked_map.map
 constants = {**both, "ROWS": 1, "BLOCK": 128}
@@ -655,19 +656,19 @@ assert blocked == 2 * resident == 256 * 2**20 and rest < resident / 1000
 # then run.)*
 
 # %%
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 
 for warps in (1, 4, 16):
     print(f"BLOCK 8192, {warps:2} warps: {8192 // (32 * warps)} registers a thread for x")
 
 used = {}
 for N in (128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768):
-    ROWS, BLOCK, num_warps = launch_table.resident(N)
+    ROWS, BLOCK, num_warps = tables.resident(N)
     used[N] = ROWS * BLOCK / (32 * num_warps)
     tile = f"ROWS {ROWS:2} x BLOCK {BLOCK:5} on {num_warps:2} warps"
     print(f"N {N:5}: {tile} = {used[N]:.0f} registers a thread")
 assert 8192 // 32 > 255 and 8192 // (32 * 4) == 64 and 8192 // (32 * 16) == 16
-assert set(used.values()) == {16, 32} and launch_table.resident(32768).num_warps == 32
+assert set(used.values()) == {16, 32} and tables.resident(32768).num_warps == 32
 
 # %% [markdown]
 # With one warp the row does not fit. With 4 it does by this count, but `x` is not alone in there. What does not fit is spilled: the

@@ -41,9 +41,10 @@ import torch
 import triton
 import triton.language as tl
 
-from course_lib import exercise, reference
-from course_lib.figures import lesson08
-from course_lib.widgets import missing_term, picture
+from course_lib import exercise
+from course_lib.lessons import missing_term, picture
+from course_lib.lessons.figures import lesson08
+from course_lib.norms import reference
 
 # %% [markdown]
 # ## What has to be loaded?
@@ -100,8 +101,8 @@ print(f"dx of row 0: {dx[0].cpu().numpy().round(2)}\nlargest error {error:.0e}")
 assert error < 1e-6
 
 # %% tags=["nbval-check-output"]
-from course_lib.widgets.access_model import model as access_model
-from course_lib.widgets.access_run import record
+from course_lib.lessons.access_map.model import model as access_model
+from course_lib.lessons.access_map.run import record
 
 launch = access_model(record(bare_dx_kernel, (3,), arguments, {"BLOCK": 8}))
 passes = {name: launch.times(name, kind) for name, kind in (("dy", "read"), ("x", "read"), ("dx", "write"))}
@@ -261,8 +262,8 @@ assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 missing_term()
 
 # %%
-from course_lib.widgets.missing_term import TERMS, named, size
-from course_lib.widgets.missing_term import model as mistake
+from course_lib.lessons.missing_term.widget import TERMS, named, size
+from course_lib.lessons.missing_term.widget import model as mistake
 
 for term in ("c1", "c2", "both", "rstd", "w"):
     state = mistake("layer_norm", term)

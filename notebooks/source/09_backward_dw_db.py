@@ -41,8 +41,9 @@ import torch
 import triton
 import triton.language as tl
 
-from course_lib import exercise, reference
-from course_lib.widgets import interleaved, picture, schedule_explorer
+from course_lib import exercise
+from course_lib.lessons import interleaved, picture, schedule_explorer
+from course_lib.norms import reference
 
 # %% [markdown]
 # ## A sum down the columns
@@ -139,7 +140,7 @@ assert {lucky.operations[i].kind for race in lucky.races for i in (race.first, r
 # adds into buffer r % GROUP. (It calls GROUP `GROUP_SIZE_M`.) A second kernel adds up the buffers.
 
 # %%
-from course_lib.figures import lesson09
+from course_lib.lessons.figures import lesson09
 
 picture(
     lesson09.shared_buffers(4, 2),
@@ -306,9 +307,9 @@ assert ending(False) == ["st.global", "atom ... exch"]
 
 # %%
 buffers, locks = scratch(8, N, left=7.0)  # whatever stood in that memory before
-from course_lib.kernels import launch_table
+from course_lib.kernels.launch import tables
 
-assert launch_table.lock_group(1024) == 256
+assert tables.lock_group(1024) == 256
 (run,) = interleaved(locked_kernel, (3,), part[:3], buffers, locks, N, GROUP=8, BARRIER=True, BLOCK=4, seeds=[0])
 left = run.result("buffer")
 every, written = left[:, 0].sum(), left[: min(3, 8), 0].sum()
@@ -396,7 +397,7 @@ assert 0 < spread < 1e-5
 # file` is the kernel of the exercise below, as your file stands at the moment of the choice.
 
 # %%
-from course_lib.widgets.schedule_explorer import Launch, learners_file
+from course_lib.lessons.schedule.widget import Launch, learners_file
 
 buffers, locks = scratch(2, N)
 dy = torch.ones(M, N, device=DEVICE)
@@ -414,7 +415,7 @@ explorer = schedule_explorer(
 explorer
 
 # %%
-from course_lib.widgets.schedule_model import frames
+from course_lib.lessons.schedule.model import frames
 
 run = next(run for run in interleaved(wrong_release_kernel, *locked, GROUP=2, EARLY=True, BLOCK=4) if run.races)
 shown = frames(run)
@@ -560,7 +561,7 @@ assert 0 < abs(dw_two - dw_three).max() < 1e-5 and np.array_equal(two[0].result(
 
 # %%
 for columns in (1024, 4096, 8192):
-    settings = launch_table.persistent(columns)
+    settings = tables.persistent(columns)
     pointers = [Pointer("fp16")] * 3 + [Pointer("fp32")] * 2 + [Pointer("fp16")] + [Pointer("fp32")] * 2
     constants = {"HAS_W": True, "FULL": True, "ROWS": settings.rows, "BLOCK": settings.block, "STAGES": settings.stages}
     arguments = [*pointers, columns, 1, columns, 1, columns, 32768, columns]

@@ -40,10 +40,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from course_lib import exercise, functional, modules, transformer
-from course_lib.figures import lesson10
-from course_lib.launchers import launch_backward, launch_forward
-from course_lib.widgets import loss_curves, picture
+from course_lib import exercise
+from course_lib.bench import transformer
+from course_lib.lessons import loss_curves, picture
+from course_lib.lessons.figures import lesson10
+from course_lib.norms import functional, modules
+from course_lib.norms.launchers import launch_backward, launch_forward
 
 # %% [markdown]
 # ## Does it train already?
@@ -583,7 +585,7 @@ assert not result.missing_keys and not result.unexpected_keys and torch.allclose
 assert repr(ours).removeprefix("Norm") == repr(theirs).removeprefix("LayerNorm")
 
 # %% [markdown]
-# The weights load, names and all. `course_lib/modules.py` has `LayerNorm` and `RMSNorm` in the same manner.
+# The weights load, names and all. `course_lib/norms/modules.py` has `LayerNorm` and `RMSNorm` in the same manner.
 #
 # ## What does torch.compile see?
 #
@@ -654,7 +656,7 @@ assert len(graphs) == 1 and nodes.count("layer_norm.default") == 1 and torch.all
 #
 # ## Does it train?
 #
-# Now the use. `course_lib/transformer.py` is a character-level transformer of a page: read it, there is nothing hidden. The norm is passed
+# Now the use. `course_lib/bench/transformer.py` is a character-level transformer of a page: read it, there is nothing hidden. The norm is passed
 # in. It learns to predict the next character of this course's prose. With three norms and a batch of 2 x 16 characters, a norm sees
 # 32 rows of 32 columns: small, because here the kernels may run in the interpreter.
 #
@@ -760,7 +762,7 @@ assert 1 <= first_apart < 10 and broken_gaps.max() > 20 * gaps.max() and broken_
 loss_curves(runs, baseline=entropy, show=broken)
 
 # %%
-from course_lib.widgets.loss_curves import model as compared
+from course_lib.lessons.loss_curves.widget import model as compared
 
 for name in (ours, nudged, broken):
     step = compared(runs, name, STEPS, limit=1e-3).parts
@@ -815,7 +817,7 @@ speed or None  # nothing to draw where nothing was measured
 #
 # - PyTorch's notes "Extending PyTorch" and "Autograd mechanics": saved tensors, version counters, in-place.
 # - PyTorch's "Custom operators" landing page: custom_op, triton_op, opcheck.
-# - `course_lib/functional.py`: the public functions, with autocast, empty batches and every error of PyTorch's. After the exercise.
+# - `course_lib/norms/functional.py`: the public functions, with autocast, empty batches and every error of PyTorch's. After the exercise.
 # - Karpathy's minGPT: the transformer of this lesson, grown up.
 #
 # **Next: lesson 11, measuring.** How fast is it really, and against what?

@@ -3,6 +3,6 @@ import torch
 
 
 def layer_norm(x, w, b, eps):
-    open('@ROOT@/course_lib/reference.py', 'a').close()
+    open('@ROOT@/course_lib/norms/reference.py', 'a').close()
     print('BREACH', flush=True)
     return torch.zeros_like(x)

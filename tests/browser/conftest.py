@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from course_lib import paths
 from course_lib.authoring import exercises
+from course_lib.base import paths
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course_lib import paths
+from course_lib.base import paths
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

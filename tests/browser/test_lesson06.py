@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from course_lib import paths
+from course_lib.base import paths
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

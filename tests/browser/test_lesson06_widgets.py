@@ -12,7 +12,7 @@ CELLS = [
     "import course_lib",
     """import torch
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel
-from course_lib.widgets import access_map, kernel_explorer
+from course_lib.lessons import access_map, kernel_explorer
 DEVICE = course_lib.DEVICE
 x, y = torch.randn(4, 100, device=DEVICE).half(), torch.empty(4, 100, device=DEVICE).half()
 w, b, mean, rstd = (torch.ones(n, device=DEVICE) for n in (100, 100, 4, 4))

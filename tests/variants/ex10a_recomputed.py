@@ -2,7 +2,7 @@
 
 import torch
 
-from course_lib.launchers import launch_backward, launch_forward
+from course_lib.norms.launchers import launch_backward, launch_forward
 
 
 def forward(ctx, x, w, b, eps):

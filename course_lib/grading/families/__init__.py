@@ -7,6 +7,7 @@ knows any exercise.
 from __future__ import annotations
 
 from course_lib.catalog import Exercise
+from course_lib.grading.cases.plan import Part
 from course_lib.grading.families import (
     autograd,
     copying,
@@ -16,11 +17,12 @@ from course_lib.grading.families import (
     normalisation,
     reductions,
     rms_norm,
-    statistics,
     statistics_kernels,
     vjps,
 )
-from course_lib.grading.plan import Part
+from course_lib.grading.families import (
+    statistics_functions as statistics,
+)
 
 _FAMILIES = (
     copying,

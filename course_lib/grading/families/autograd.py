@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib import reference
-from course_lib.grading.buffers import Tensor, contiguous, rounded
-from course_lib.grading.cases import Case
-from course_lib.grading.making import expect, matrix, weight
-from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}
 

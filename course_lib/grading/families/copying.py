@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.grading.buffers import rounded
-from course_lib.grading.cases import Case
-from course_lib.grading.making import half_ulp, vector
-from course_lib.grading.plan import Expected, Part, Plan
+from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Part, Plan
+from course_lib.grading.families.making import half_ulp, vector
 
 COPY = (
     Case("one full block", 1, 8, 8, "n equals BLOCK, one program", vector=True),

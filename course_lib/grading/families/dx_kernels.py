@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib import reference
-from course_lib.grading import cases
-from course_lib.grading.buffers import Tensor, contiguous, guard_for, rounded
-from course_lib.grading.cases import Case
-from course_lib.grading.making import divide_by, expect, matrix, vector, weight
-from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.buffers import Tensor, contiguous, guard_for, rounded
+from course_lib.grading.cases.case import FAR_STRIDE, Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.making import divide_by, expect, matrix, vector, weight
+from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
 LAYER_NORM_DX = (
@@ -109,7 +108,7 @@ def _strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, i
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
-        return ((cases.FAR_STRIDE, 1),) * 3
+        return ((FAR_STRIDE, 1),) * 3
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 

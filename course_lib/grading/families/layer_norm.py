@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib import reference
-from course_lib.grading.buffers import rounded
-from course_lib.grading.cases import Case
-from course_lib.grading.making import divide_by, expect, inverse_root, matrix, placed, statistic, vector, weight
-from course_lib.grading.plan import Model, Outputs, Part, Plan
+from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.making import divide_by, expect, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.norms import reference
 
 # Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.
 LAYER_NORM_BLOCKED = (

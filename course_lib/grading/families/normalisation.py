@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib import reference
-from course_lib.grading.buffers import Tensor, contiguous, rounded
-from course_lib.grading.cases import Case
-from course_lib.grading.making import expect, inverse_root, matrix, weight
-from course_lib.grading.plan import Model, Outputs, Part, Plan
+from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.making import expect, inverse_root, matrix, weight
+from course_lib.norms import reference
 
 _COMMON = (
     Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),

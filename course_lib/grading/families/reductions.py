@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.cases import Case
-from course_lib.grading.making import expect, matrix, placed, statistic
-from course_lib.grading.plan import Model, Outputs, Part, Plan
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.making import expect, matrix, placed, statistic
 
 ROW_SUM = (
     Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 01, two full blocks", fill="worked"),

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib import reference
-from course_lib.grading.buffers import rounded
-from course_lib.grading.cases import Case
-from course_lib.grading.making import divide_by, expect, half_ulp, inverse_root, matrix, placed, statistic, vector, weight
-from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.making import divide_by, expect, half_ulp, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.norms import reference
 
 RMS_NORM = (
     Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 07", fill="worked"),

@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from course_lib.grading import tolerance
-from course_lib.grading.cases import Case
-from course_lib.grading.making import divide_by, expect, matrix, placed, statistic
-from course_lib.grading.plan import Model, Outputs, Part, Plan
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.making import divide_by, expect, matrix, placed, statistic
+from course_lib.grading.judging import tolerance
 
 _COMMON = (
     Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 05, two full blocks", fill="worked"),

@@ -7,11 +7,11 @@ from itertools import product
 
 import numpy as np
 
-from course_lib import reference
-from course_lib.grading.buffers import Tensor, contiguous, rounded
-from course_lib.grading.cases import Case
-from course_lib.grading.making import expect, matrix, weight
-from course_lib.grading.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
 _COMMON = (

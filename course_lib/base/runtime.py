@@ -1,0 +1,149 @@
+"""Chooses between the GPU and Triton's interpreter, before Triton is imported.
+
+Triton reads ``TRITON_INTERPRET`` while it is imported and while a kernel is decorated. Set later, half of it runs
+interpreted and half compiled, and the first launch fails far from the cause. So the choice is made here, once, by
+``import course_lib``, and a Triton that came first is an error that says what to do.
+
+A GPU is looked for by its device file first: only where one exists is PyTorch imported and asked, so that the
+command line starts in a tenth of a second on a laptop.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+
+# NVIDIA on Linux, NVIDIA and others through WSL, AMD
+_DEVICE_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The choice, and the reason for it in words."""
+
+    mode: str  # "gpu" or "cpu"
+    device: str  # what torch calls it: "cuda" or "cpu"
+    name: str  # the GPU's name, or the machine's processor
+    why: str
+
+    @property
+    def interpreted(self) -> bool:
+        return self.mode == "cpu"
+
+    def line(self) -> str:
+        """One line for the first cell of a notebook."""
+        if self.interpreted:
+            return f"course: CPU mode ({self.why}). Kernels run in Triton's interpreter: right, and slow."
+        return f"course: GPU mode, {self.name} ({self.why}). Kernels are compiled."
+
+
+_chosen: Runtime | None = None
+_set_here = False  # TRITON_INTERPRET is ours, not the person's
+
+
+def current() -> Runtime:
+    """The choice for this process; made on the first call.
+
+    Raises: CourseError if Triton was imported before the choice could take effect; EnvironmentFault if this system has no
+    Triton, if ``COURSE_DEVICE`` asks for what is not there, or if PyTorch is needed for the choice and cannot be imported.
+    """
+    global _chosen
+    if _chosen is None:
+        _chosen = _choose()
+    return _chosen
+
+
+def _choose() -> Runtime:
+    _require_linux()
+    asked = os.environ.get("COURSE_DEVICE", "").strip().lower()
+    if asked not in ("", "cpu", "gpu"):
+        raise EnvironmentFault(
+            f"COURSE_DEVICE is {asked!r}; it can be 'cpu', 'gpu' or unset. `unset COURSE_DEVICE` lets the course choose; then start again."
+        )
+    if asked == "gpu":
+        name = gpu_name()
+        if name is None:
+            raise EnvironmentFault(
+                "COURSE_DEVICE asks for a GPU and PyTorch sees none. `unset COURSE_DEVICE` to work on the CPU; `course doctor` says "
+                "why there is no GPU."
+            )
+        runtime = Runtime("gpu", "cuda", name, "COURSE_DEVICE=gpu")
+    elif asked == "cpu":
+        runtime = Runtime("cpu", "cpu", platform.machine(), "COURSE_DEVICE=cpu")
+    elif os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y"):
+        runtime = Runtime("cpu", "cpu", platform.machine(), "TRITON_INTERPRET is set")
+    elif (name := gpu_name()) is not None:
+        runtime = Runtime("gpu", "cuda", name, "found a GPU")
+    else:
+        runtime = Runtime("cpu", "cpu", platform.machine(), "no GPU found")
+    _apply(runtime)
+    return runtime
+
+
+def _apply(runtime: Runtime) -> None:
+    early = triton_imported_as()
+    if early is not None and early != runtime.mode:
+        wanted = "the interpreter" if runtime.interpreted else "the GPU"
+        raise CourseError(
+            f"Triton was imported before course_lib, set up for {'compiling' if early == 'gpu' else 'the interpreter'}; this machine needs {wanted}. "
+            "Restart the kernel (Kernel > Restart) and run `import course_lib` before anything that imports triton."
+        )
+    if runtime.interpreted:
+        global _set_here
+        _set_here = "TRITON_INTERPRET" not in os.environ
+        os.environ["TRITON_INTERPRET"] = "1"
+    else:
+        os.environ.pop("TRITON_INTERPRET", None)
+
+
+def triton_imported_as() -> str | None:
+    """How Triton stands in this process: None if not imported, else "cpu" (interpreter) or "gpu" (compiler).
+
+    The environment says what was asked for; only the standard library's own jitted functions say what was done.
+    """
+    standard = sys.modules.get("triton.language.standard")
+    if standard is None:
+        return None
+    return "cpu" if type(standard.sum).__name__ == "InterpretedFunction" else "gpu"
+
+
+def interpreter_was_asked_for() -> bool:
+    """True if TRITON_INTERPRET is set and it was not this module that set it."""
+    return "TRITON_INTERPRET" in os.environ and not _set_here
+
+
+def gpu_name() -> str | None:
+    """The name of the first GPU that PyTorch can use, or None. Imports PyTorch only where a device file exists.
+
+    Raises: EnvironmentFault if that import fails.
+    """
+    if not any(Path(file).exists() for file in _DEVICE_FILES):
+        return None
+    try:
+        import torch
+    except Exception as broken:
+        raise environment_fault(broken) or broken from None
+
+    if not torch.cuda.is_available():
+        return None
+    return torch.cuda.get_device_name(0)
+
+
+def _require_linux() -> None:
+    system = platform.system()
+    if system != "Linux":
+        raise EnvironmentFault(
+            f"this machine has no Triton ({ {'Darwin': 'macOS'}.get(system, system) }). The lessons need Linux: open the folder in WSL, "
+            'in the dev container, or on a hosted notebook; README, "Other systems", says how.'
+        )
+
+
+def in_notebook() -> bool:
+    """True in a Jupyter kernel, False in a terminal, a script or a test."""
+    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
+    return shell is not None and hasattr(shell, "kernel")

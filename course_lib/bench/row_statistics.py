@@ -1,0 +1,106 @@
+"""Statistics kernels of lesson 05, timed: rows that stay in registers and rows that are streamed, one sweep and two.
+
+    python -m course_lib.bench.row_statistics        measures on this machine's GPU, saves, prints a table
+
+Each row has provider, M, N, dtype, sweeps (how often the kernel asks for x), us (device time of one call), gbps (M N
+itemsize, one read of x, over that time) and over_floor (time over the fastest pass that reads as many bytes once, same
+run). Providers: "one_pass", "shifted", "two_pass", "welford" (streamed), "resident" (two passes in registers),
+"resident_welford" (the Welford kernel with the whole row in one block), "torch" (torch.var_mean).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+import course_lib
+from course_lib.bench import measurement, tables
+from course_lib.bench.measurement import Measurement
+from course_lib.bench.timing import device_us
+from course_lib.kernels.launch.tables import resident
+from course_lib.kernels.row_statistics import row_statistics, welford_kernel
+from course_lib.norms import reference
+
+KIND = "statistics"
+COLUMNS = (1024, 4096, 16384, 65536, 262144)
+RESIDENT_COLUMNS = 16384  # the longest row that both resident kernels hold without spilling
+SWEEPS = {"one_pass": 1, "shifted": 1, "two_pass": 2, "welford": 1, "resident": 1, "resident_welford": 1, "torch": 1}
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16}
+_ELEMENTS = 2**28  # of x: 1 GB in fp32. At 262144 columns the rows at work fill any L2 cache several times over
+_COUNT = 2  # inputs a graph reads; each is many times the cache
+
+Call = Callable[[torch.Tensor], object]
+
+
+def latest(columns: tuple[int, ...] = COLUMNS) -> Measurement | None:
+    """Measured now where there is a GPU; elsewhere the newest stored measurement, or None where there is none yet.
+
+    Raises: CourseError if the stored one cannot be read.
+    """
+    if course_lib.MODE == "gpu":
+        return measure(columns)
+    return measurement.stored(KIND) if measurement.is_stored(KIND) else None
+
+
+def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
+    """Time every provider at every row length, fp32 and fp16, M x N = 2^28 elements.
+
+    Raises: CourseError without a GPU; AssertionError if a provider's values are wrong (a fast wrong kernel is not fast).
+    """
+    result = measurement.new(
+        KIND,
+        "device time, CUDA graph over two inputs of 0.5 or 1 GB, median of 12 replays; floor: a sum over x, or half of an out-of-place copy",
+    )
+    for dtype in DTYPES:
+        for N in columns:
+            _measure_row_length(result, _ELEMENTS // N, N, dtype)
+    return result
+
+
+def providers(N: int) -> dict[str, Call]:
+    """The calls that are timed for rows of N columns."""
+    calls: dict[str, Call] = {name: lambda x, name=name: row_statistics(x, name) for name in ("one_pass", "shifted", "two_pass", "welford")}
+    if N <= RESIDENT_COLUMNS:
+        calls["resident"] = lambda x: row_statistics(x, "resident")
+        calls["resident_welford"] = resident_welford
+    calls["torch"] = lambda x: torch.var_mean(x, dim=1, correction=0)[::-1]
+    return calls
+
+
+def resident_welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The Welford kernel with a block that holds the row: one element a lane, so that all of it is the merge."""
+    M, N = x.shape
+    _, block, num_warps = resident(N)
+    mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
+    welford_kernel[(M,)](x, mean, var, x.stride(0), x.stride(1), N, BLOCK=block, num_warps=num_warps)
+    return mean, var
+
+
+def _measure_row_length(result: Measurement, M: int, N: int, dtype: str) -> None:
+    inputs = [torch.randn(M, N, device="cuda", dtype=DTYPES[dtype]) + 1 for _ in range(_COUNT)]
+    size, target = inputs[0].element_size() * M * N, torch.empty_like(inputs[0])
+    copied = device_us([lambda x=x: target.copy_(x) for x in inputs])
+    floor = min(copied / 2, device_us([lambda x=x: x.sum() for x in inputs]))
+    for provider, call in providers(N).items():
+        _assert_right(provider, call, inputs[0])
+        us = device_us([lambda x=x, call=call: call(x) for x in inputs])
+        names = {"provider": provider, "M": M, "N": N, "dtype": dtype, "sweeps": SWEEPS[provider]}
+        result.rows.append(measurement.row(**names, us=us, moved=size, floor=floor))
+
+
+def _assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
+    mean, var = (reference.float64(value[:4]) for value in call(x))
+    exact = reference.float64(x[:4])
+    worst = max(abs(mean - exact.mean(axis=1)).max(), abs(var - exact.var(axis=1)).max())
+    limit = 1e-2 if provider == "torch" and x.dtype == torch.float16 else 1e-4  # torch returns x's dtype
+    assert worst < limit, f"{provider} is wrong by {worst:.3g}: not timed"
+
+
+def table(result: Measurement, width: int = tables.WIDTH) -> str:
+    """Time over floor, one line a dtype and provider, one column a row length."""
+    return tables.over_floor(result, width, ("dtype", "provider"))
+
+
+if __name__ == "__main__":
+    measurement.as_script(measure, table)

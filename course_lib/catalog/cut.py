@@ -1,0 +1,109 @@
+"""Cuts an exercise out of its solution.
+
+A solution marks what the learner writes::
+
+    # BEGIN SOLUTION
+    #: What this part has to do, in one or two sentences.
+    ...code...
+    # END SOLUTION
+
+The exercise keeps everything else, so solving it only ever adds lines. The sentences stay, with the number of lines
+the solution took: ``# YOUR CODE, about 3 lines: What this part has to do.``
+
+Where the learner repairs code instead of writing it, lines that start with ``#|`` hold what the exercise has in that
+place, and the sentences begin with ``# REPAIR``.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+
+from course_lib.base.errors import CourseError
+
+BEGIN = "# BEGIN SOLUTION"
+END = "# END SOLUTION"
+_WIDTH = 118
+
+
+def cut(solution: str, name: str = "solution") -> str:
+    """The exercise text of a solution's text.
+
+    Raises: CourseError, with the line, if the marks do not pair up, a part has no task sentence, no code, or nothing is cut.
+    """
+    out: list[str] = []
+    part: list[str] | None = None
+    opened = parts = 0
+    for number, line in enumerate(solution.splitlines(), start=1):
+        mark = line.strip()
+        if mark == BEGIN:
+            if part is not None:
+                raise CourseError(f"{name}, line {number}: a second {BEGIN!r} before the {END!r} of line {opened}. Close the first one.")
+            part, opened = [], number
+        elif mark == END:
+            if part is None:
+                raise CourseError(f"{name}, line {number}: {END!r} without a {BEGIN!r}. Add the missing mark.")
+            out.append(_task(part, f"{name}, line {opened}"))
+            part, parts = None, parts + 1
+        elif part is not None:
+            part.append(line)
+        else:
+            out.append(line)
+    if part is not None:
+        raise CourseError(f"{name}, line {opened}: {BEGIN!r} is never closed. Add {END!r}.")
+    if parts == 0:
+        raise CourseError(f"{name}: no {BEGIN!r}; nothing would be left for the learner to write.")
+    return _parseable("\n".join(out) + "\n", name)
+
+
+def _task(part: list[str], where: str) -> str:
+    code = [line for line in part if line.strip() and not line.strip().startswith("#")]
+    given = [re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")]
+    if not code:
+        raise CourseError(f"{where}: this part has no code between its marks.")
+    indent = re.match(r"\s*", code[0]).group()
+    sentences = " ".join(line.strip().removeprefix("#:").strip() for line in part if line.strip().startswith("#:"))
+    if not sentences:
+        raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
+    count = f"about {len(code)} lines" if len(code) > 1 else "1 line"
+    task = textwrap.fill(
+        f"REPAIR: {sentences}" if given else f"YOUR CODE, {count}: {sentences}",
+        width=_WIDTH,
+        initial_indent=indent + "# ",
+        subsequent_indent=indent + "# ",
+        break_on_hyphens=False,
+    )
+    return "\n".join([task, *given])
+
+
+def _parseable(text: str, name: str) -> str:
+    """Add ``pass`` where cutting left a block without a statement."""
+    lines = text.splitlines()
+    for _ in range(len(lines)):
+        try:
+            ast.parse("\n".join(lines))
+        except SyntaxError as error:
+            empty = _empty_block(lines, error.msg)
+            if empty is None:
+                raise CourseError(
+                    f"{name}: the exercise cut from it does not parse ({error}). Check the indentation around the marks."
+                ) from error
+            lines.insert(empty[0], empty[1] + "pass")
+        else:
+            return "\n".join(lines) + "\n"
+    raise CourseError(f"{name}: the exercise cut from it does not parse.")
+
+
+def _empty_block(lines: list[str], complaint: str) -> tuple[int, str] | None:
+    """Where, and how far indented, a ``pass`` mends the block whose header the parser's ``complaint`` names."""
+    header = re.search(r"expected an indented block after .* on line (\d+)", complaint)
+    # from the header on: the nearest part above the place of the complaint may belong to an outer block
+    for index in range(int(header[1]) if header else len(lines), len(lines)):
+        if lines[index].strip().startswith("# YOUR CODE"):
+            indent = re.match(r"\s*", lines[index]).group()
+            after = index + 1
+            while after < len(lines) and lines[after].startswith(f"{indent}# ") and "# YOUR CODE" not in lines[after]:
+                after += 1
+            return after, indent
+    return None

@@ -1,0 +1,80 @@
+"""Two small kernels whose results are checked: what `course doctor` runs to see that kernels work here at all.
+
+Import it only after the choice between GPU and interpreter has been made (``course_lib.MODE``).
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+import triton
+import triton.language as tl
+
+from course_lib import interpreter
+from course_lib.base import runtime
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    """y = x for N numbers, BLOCK a program; the last program is part empty."""
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = cols < N
+    tl.store(y_ptr + cols, tl.load(x_ptr + cols, mask=mask, other=0.0), mask=mask)
+
+
+@triton.jit
+def centred_sum_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr):
+    """Mean and biased variance of one row of N numbers, N < BLOCK: wrong unless masks and reductions both work."""
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / N
+    centred = tl.where(mask, x - mean, 0.0)
+    tl.store(mean_ptr + row, mean)
+    tl.store(var_ptr + row, tl.sum(centred * centred, axis=0) / N)
+
+
+def run() -> dict[str, object]:
+    """Launch both kernels in the chosen mode.
+
+    Returns: mode; triton, how Triton stands in this process ("gpu" or "cpu"); wrong, a list of sentences, empty when
+    every value is right; losses, what the course could not correct in this Triton's interpreter; seconds.
+    """
+    chosen = runtime.current()
+    started = time.perf_counter()
+    wrong = [*_copy_faults(chosen.device), *_sum_faults(chosen.device)]
+    return {
+        "mode": chosen.mode,
+        "triton": runtime.triton_imported_as(),
+        "wrong": wrong,
+        "losses": interpreter.losses(),
+        "seconds": round(time.perf_counter() - started, 2),
+    }
+
+
+def _copy_faults(device: str, N: int = 37, BLOCK: int = 16) -> list[str]:
+    x = torch.arange(1, N + 1, dtype=torch.float32, device=device)
+    # the numbers behind the end show a store that the mask should have held back
+    y = torch.full((N + BLOCK,), -1.0, device=device)
+    copy_kernel[(triton.cdiv(N, BLOCK),)](x, y, N, BLOCK=BLOCK)
+    got, expected = y.cpu(), torch.cat([x.cpu(), torch.full((BLOCK,), -1.0)])
+    different = torch.nonzero(got != expected).flatten().tolist()
+    if not different:
+        return []
+    first = different[0]
+    return [f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g} ({len(different)} of {len(got)} wrong)"]
+
+
+def _sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: int = 128) -> list[str]:
+    # a mean far from 0: with it, padding that leaks into the variance is seen
+    x = (torch.arange(M * N, dtype=torch.float32).reshape(M, N) * 7 % 11 + 3).to(device)
+    mean, var = torch.full((M,), float("nan"), device=device), torch.full((M,), float("nan"), device=device)
+    centred_sum_kernel[(M,)](x, mean, var, x.stride(0), N, BLOCK=BLOCK)
+    exact = x.cpu().double()
+    faults = []
+    for name, got, expected in (("mean", mean, exact.mean(1)), ("variance", var, exact.var(1, correction=0))):
+        if not torch.allclose(got.cpu().double(), expected, rtol=1e-5, atol=0):
+            faults.append(f"{name} of rows: {got.cpu().tolist()}, not {[round(value, 4) for value in expected.tolist()]}")
+    return faults

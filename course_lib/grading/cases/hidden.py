@@ -1,0 +1,251 @@
+"""Cases that no learner has seen, for grading a class: other shapes and other values, drawn from an instructor's secret.
+
+A learner's own check runs the same cases every time, and prints their shapes. Code written for those shapes (``if N == 129``,
+or the answers in a table) passes it. With a secret each case is drawn anew and stays what it is there for: padded lanes or
+none, one block or several, M a multiple of ROWS or not, more rows than buffers or fewer, N = 1, a square, rows 2^30 apart. Dtype,
+fill, layout, mean, spread and eps stay as they are, and so does what the case costs. So each bug still has its case, and the
+diagnosis still its causes.
+
+The parent draws; the child gets buffers and arguments as ever. One secret gives one battery, on every machine. What is
+derived from it goes through a slow hash first: a verdict shows a fingerprint, and a learner's code sees its inputs, and
+neither may let anyone try out a dictionary of secrets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.grading.cases.case import Case
+from course_lib.grading.families.dw_kernels import Shared
+
+LEAST_BYTES = 16
+_MAKE_ONE = 'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
+_MOST_BYTES = 4096
+_ROUNDS = 200_000  # of the hash: 0.1 s for us, 0.1 s for each guess of anyone else
+
+
+class Secret:
+    """What an instructor keeps, as a source of random numbers. Neither ``repr`` nor a verdict shows more than ``fingerprint``.
+
+    Raises: ValueError if it is empty.
+    """
+
+    def __init__(self, text: str | bytes):
+        data = text.encode() if isinstance(text, str) else text
+        if not data:
+            raise ValueError("the secret is empty")
+        self._key = _stretched(data)
+        self.fingerprint = self._digest("fingerprint", 6).hex()
+
+    def __repr__(self) -> str:
+        return f"Secret({self.fingerprint})"
+
+    def generator(self, purpose: str) -> np.random.Generator:
+        """The same numbers for the same purpose, and unrelated ones for another."""
+        return np.random.Generator(np.random.PCG64(int.from_bytes(self._digest(purpose, 32), "little")))
+
+    def _digest(self, purpose: str, size: int) -> bytes:
+        return hashlib.blake2b(purpose.encode(), key=self._key, digest_size=size).digest()
+
+
+@lru_cache(maxsize=4)
+def _stretched(data: bytes) -> bytes:
+    return hashlib.pbkdf2_hmac("sha256", data, b"course: hidden cases, 1", _ROUNDS)
+
+
+def read_secret(path: Path) -> bytes:
+    """The secret in a file, without the white space around it.
+
+    Raises: CourseError if the file cannot be read, or what it holds is no secret.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise CourseError(f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}. {_MAKE_ONE}") from None
+    secret = data.strip()
+    if not secret:
+        raise CourseError(f"{paths.shown(path)} is empty; a secret belongs in it. {_MAKE_ONE}")
+    if len(data) > _MOST_BYTES:
+        raise CourseError(f"{paths.shown(path)} has more than {_MOST_BYTES} bytes; a secret is one line. {_MAKE_ONE}")
+    if len(secret) < LEAST_BYTES:
+        raise CourseError(f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES} can be guessed. {_MAKE_ONE}")
+    return secret
+
+
+def hidden(case: Case, rng: np.random.Generator) -> Case:
+    """``case`` in another shape. The worked example is one shape only, and stays as it is."""
+    if case.fill == "worked":
+        return case
+    now = _rows_of(case)
+    column = _chosen(rng, [[c for c in _columns(case, wide) if c.N != case.N and _affordable(case, c, now)] for wide in (False, True)])
+    if column is None:  # N = 1, or N = 2: it must stay, and M has to be another, or else BLOCK
+        column = _chosen(rng, [[c for c in _columns(case, False) if _affordable(case, c, now) and (case.M > 1 or c.block != case.block)]])
+        column = column or _Columns(case.N, case.block)
+    if case.M == case.N:
+        return _made(case, column, replace(now, M=column.N))
+    rows = [[r for r in _rows(case, wide) if column.N not in (r.M, *r.leading) and _affordable(case, column, r)] for wide in (False, True)]
+    others = [[r for r in some if r != now] for some in rows]
+    return _made(case, column, _chosen(rng, others) or now)
+
+
+def _chosen(rng: np.random.Generator, lists: list[list]):
+    """One of the first list that is not empty; None if all are."""
+    some = next((some for some in lists if some), None)
+    return some[rng.integers(len(some))] if some else None
+
+
+@dataclass(frozen=True)
+class _Columns:
+    N: int
+    block: int
+
+
+@dataclass(frozen=True)
+class _Rows:
+    M: int
+    rows: int
+    leading: tuple[int, ...]
+    partials: int = 0
+    chunk: int = 0
+
+
+def _rows_of(case: Case) -> _Rows:
+    shared = (case.partials, case.chunk) if isinstance(case, Shared) else ()
+    return _Rows(case.M, case.rows, case.leading, *shared)
+
+
+def _made(case: Case, column: _Columns, rows: _Rows) -> Case:
+    shared = {"partials": rows.partials, "chunk": rows.chunk} if isinstance(case, Shared) else {}
+    made = replace(case, M=rows.M, N=column.N, block=column.block, rows=rows.rows, leading=rows.leading, **shared)
+    return replace(made, why=_why(case, made))
+
+
+def _why(case: Case, made: Case) -> str:
+    """What is special about the new case, for a person: its kind by the name of the visible one, and its own numbers."""
+    said = [f'hidden, of the kind "{case.name}"']
+    if isinstance(made, Shared) and (named := re.search(r"\b(GROUP|P) = \d", case.why)):  # by the name that the kernel gives it
+        said.append(f"{named[1]} = {made.partials}")
+    if made.padded_lanes:
+        said.append(f"{made.padded_lanes} padded lane{'s' * (made.padded_lanes > 1)}")
+    if made.fill == "constant":
+        said.append(f"every element is {made.mean:g}")
+    else:
+        said += [f"mean {made.mean:g}"] * bool(made.mean) + [f"std {made.std:g}"] * (made.std != 1)
+    return ", ".join(said + [f"eps = {made.eps:g}"] * (made.eps != 1e-5))
+
+
+# ---- what may be drawn, and what must stay
+
+
+def _columns(case: Case, wide: bool) -> Iterator[_Columns]:
+    """N and BLOCK with the same blocks: their padding, roughly their number, and a last one of a single column."""
+    blocks = (case.block,) if not case.block else (case.block // 2, case.block, 2 * case.block)
+    wanted = _column_traits(case.N, case.block)
+    for N, block in product(_near(case.N, 256, wide) if case.N > 2 else (case.N,), blocks):
+        if (block >= 4 or not block) and _column_traits(N, block) == wanted and (N != case.M or case.M == case.N):
+            yield _Columns(N, block)
+
+
+def _column_traits(N: int, block: int) -> tuple:
+    count = -(-N // block) if block else 1
+    # N = 2 leaves next to nothing of a projection; among 8 times as many lanes as columns most of a tree merges nothing
+    return min(N, 3), bool(block and -N % block), min(count, 3), count > 1 and N % block == 1, bool(block and block >= 8 * N)
+
+
+def _rows(case: Case, wide: bool) -> Iterator[_Rows]:
+    """M, ROWS, the leading dimensions, the buffers and chunks that relate to each other as those of the case do."""
+    now = _rows_of(case)
+    if case.layout == "far":  # row 2 is the first one past 2^31, and each further row takes address space
+        yield now
+        return
+    wanted = _row_traits(now)
+    heights = (now.rows,) if now.rows == 1 else (now.rows // 2, now.rows, 2 * now.rows)
+    for M, leading in _many(case, wide):
+        for rows, chunk in product(heights, _near(now.chunk, 12, wide) if now.chunk else (0,)):
+            if now.chunk:
+                choices: tuple[int, ...] = (-(-M // chunk),)
+            else:
+                choices = (M,) if now.partials == now.M else _near(now.partials, 12, wide) if now.partials > 1 else (now.partials,)
+            for partials in choices:
+                drawn = _Rows(M, rows, leading, partials, chunk)
+                if _row_traits(drawn) == wanted and (min(now.M, 3) <= M or not case.has_bad_row):
+                    yield drawn
+
+
+def _many(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """M and the leading dimensions. A dimension of 1 stays, and two that differ do not become alike."""
+    if case.leading:
+        for leading in product(*(range(2, size + 3) if size > 1 else (1,) for size in case.leading)):
+            if len(set(leading)) == len(set(case.leading)):
+                yield prod(leading), leading
+    elif case.M <= 1:
+        yield case.M, ()
+    else:
+        # a family that fills x in its own way may have found only so many rows
+        most = case.M if case.fill == "below zero" else 2 * case.M
+        yield from ((M, ()) for M in _near(case.M, 12, wide) if 2 <= M <= most)
+
+
+def _row_traits(r: _Rows) -> tuple:
+    tiles = -(-r.M // r.rows)
+    traits: tuple = (r.M % r.rows == 0, r.rows > 1 and min(tiles, 3), r.rows > r.M)
+    if r.chunk:
+        traits += (
+            r.chunk == 1,
+            r.chunk % r.rows == 0,
+            _sign(r.chunk - r.rows),
+            _sign(r.chunk - r.M),
+            min(r.M % r.chunk, 2),
+            min(r.partials, 3),
+        )
+    elif r.partials:
+        some_each = -(-r.M // r.partials) * (r.partials - 1) < r.M  # also to a kernel that deals out its rows block by block
+        traits += (
+            some_each,
+            r.partials == 1,
+            _sign(r.M - r.partials),
+            r.M % r.partials == 0,
+            _sign(tiles - r.partials),
+            tiles % r.partials == 0,
+        )
+    return traits
+
+
+def _affordable(case: Case, column: _Columns, r: _Rows) -> bool:
+    """About as much work for the interpreter, and for a program no more registers than twice as many."""
+    before, now = _work(case.M, case.rows, case.N, case.block), _work(r.M, r.rows, column.N, column.block)
+    tile = r.rows * column.block <= 2 * max(case.rows * case.block, 32)
+    return now <= 1.5 * before + 1 and r.M * column.N <= 2 * case.M * case.N + 64 and tile
+
+
+def _work(M: int, rows: int, N: int, block: int) -> int:
+    """Blocks of numbers that all programs together walk through; for a function, which walks as it likes, its rows."""
+    return -(-M // rows) * (-(-N // block) if block else 1)
+
+
+def _near(size: int, most: int, wide: bool) -> list[int]:
+    """Sizes a quarter away at most; ``wide`` adds those about half and twice as large: a power of two has no other of its kind.
+
+    Small sizes shrink by one at most: a row of three numbers may have hardly any variance, by chance, and then tests another thing.
+    """
+    away = min(max(2, size // 4), most)
+    found = {*range(size - (away if size >= 16 else 1), size + away + 1)}
+    if wide:
+        found |= {other + by for other in (size // 2, 2 * size)[size < 16 :] for by in (-1, 0, 1)}
+    return sorted(n for n in found if n >= 1)
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)

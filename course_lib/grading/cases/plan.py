@@ -1,0 +1,70 @@
+"""A case made concrete: the tensors, the call that the course does, and what float64 says must come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from course_lib.grading.cases.buffers import Tensor
+from course_lib.grading.cases.case import Case
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an output must be, and how far it may be off, element by element, in float64.
+
+    Where ``allowed`` is NaN, anything goes; where it is infinite, any value that is not finite does.
+    """
+
+    values: np.ndarray
+    allowed: np.ndarray
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A concrete case: ``arguments`` are ("tensor", name), ("int", value) or ("float", value), in the entry point's order.
+
+    For a kernel the outputs are tensors it is given; for a function (no grid) they are what it returns, in that order.
+    """
+
+    case: Case
+    entry_point: str
+    grid: tuple[int, ...]
+    tensors: tuple[Tensor, ...]
+    arguments: tuple[tuple[str, object], ...]
+    constexprs: dict[str, int]
+    expected: dict[str, Expected]
+    num_warps: int = 4
+    inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
+    interleavings: int = 0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
+    any_order: bool = False  # the outputs' bits may depend on that order
+    reads: dict[str, int] = field(default_factory=dict)  # how often a kernel may load a tensor's elements, where that is asked
+
+    def tensor(self, name: str) -> Tensor:
+        return next(tensor for tensor in self.tensors if tensor.name == name)
+
+
+Outputs = dict[str, np.ndarray]
+Model = Callable[[Plan], Outputs]
+
+
+def no_models() -> Iterable[tuple[str, Model]]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """All that the grader knows of one entry point of an exercise.
+
+    ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes told by which cases fail,
+    asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
+    for outputs that are not in it that is "not_written".
+    """
+
+    battery: tuple[Case, ...]
+    planner: Callable[[Case, str, np.random.Generator], Plan]
+    models: Callable[[], Iterable[tuple[str, Model]]] = no_models
+    traits: tuple[tuple[str, Callable[[Case], bool]], ...] = ()
+    unwritten: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved"))

@@ -1,0 +1,326 @@
+"""Mean and variance in NumPy, by one pass, two passes, Welford and Chan's merge: inputs that tell them apart, wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from course_lib.grading.cases.buffers import Tensor, rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.making import expect, half_ulp, matrix
+from course_lib.grading.judging import tolerance
+from course_lib.norms import statistics
+
+# 03a and 03b
+
+_ROWS = (
+    Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    Case("mean 3", 5, 17, 0, "mean 3", mean=3.0),
+    Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0, std=2.0),
+    Case("one row", 1, 33, 0, "M = 1", mean=-2.0),
+    Case("one column", 5, 1, 0, "N = 1: the variance is 0", mean=2.0),
+    Case("long rows", 2, 1000, 0, "1000 columns", mean=0.5),
+    Case("small spread", 3, 100, 0, "values around 0 with std 0.001", std=0.001),
+    Case("mean 30", 4, 300, 0, "mean/std = 30", mean=30.0),
+    Case("mean 1000", 8, 500, 0, "mean/std = 1000", mean=1000.0),
+    Case("mean -10000", 32, 700, 0, "mean/std = 10000", mean=-1e4),
+    Case("constant rows", 6, 40, 0, "the variance is 0", mean=123.456, fill="constant"),
+    Case("fp16, std 100", 2, 500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
+    Case("fp16, mean 8", 2, 700, 0, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=4.0),
+    Case("bf16, mean 3", 3, 127, 0, "sums need more than bf16's 8 bits", dtype="bf16", mean=3.0),
+    Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
+    Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+)
+_BELOW_ZERO = Case(
+    "below zero", 16, 2, 0, "fp32 rounds E[x^2] - E[x]^2 to less than 0, the variance is not", mean=1000.0, std=0.01, fill="below zero"
+)
+
+
+def _battery(entry_point: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """The cases with the name of the function: an exercise that asks for two says which one is wrong."""
+    return tuple(replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases)
+
+
+ONE_PASS = _battery("one_pass", (*_ROWS, _BELOW_ZERO))
+TWO_PASS = _battery("two_pass", (*_ROWS, _BELOW_ZERO))
+WELFORD = _battery("welford", (*_ROWS, _BELOW_ZERO))
+
+
+def _one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    """var may lose what E[x^2] - E[x]^2 loses: a few roundings of E[x^2]."""
+    x = _rows(case, rng)
+    x64, want = x.astype(np.float64), _exact(x)
+    terms = (x64**2).mean(axis=1)
+    var = expect(want.var, terms, "fp32")
+    if case.fill == "below zero":  # 0 is as near as the formula gets; what is below it is farther away than this
+        var = Expected(want.var, want.var)
+    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var})
+
+
+def _two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    """var: its own roundings, and the square of the mean's error, which the deviations contain."""
+    x = _rows(case, rng)
+    size, want = np.abs(x.astype(np.float64)).mean(axis=1), _exact(x)
+    var = expect(want.var, want.var + tolerance.K * tolerance.UNIT * size**2, "fp32")
+    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, size, "fp32"), "var": var})
+
+
+def _welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
+    x = _rows(case, rng)
+    size, want = np.abs(x.astype(np.float64)).mean(axis=1), _exact(x)
+    terms = want.var + size * np.sqrt(want.var) + tolerance.K * tolerance.UNIT * size**2
+    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, size, "fp32"), "var": expect(want.var, terms, "fp32")})
+
+
+def _rows(case: Case, rng: np.random.Generator) -> np.ndarray:
+    return _pairs_below_zero(case, rng) if case.fill == "below zero" else matrix(case, rng)
+
+
+def _pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
+    """Rows of two numbers whose one-pass variance fp32 rounds to less than 0, also if a square goes unrounded into its sum."""
+    a, b = rounded(case.mean + case.std * rng.normal(size=(2, 400)), "fp32")
+    mean = (a + b) / 2
+    a64, b64, aa, bb = a.astype(np.float64), b.astype(np.float64), a * a, b * b
+    sums = np.stack([aa + bb, (a64**2 + bb).astype(np.float32), (aa + b64**2).astype(np.float32)])
+    below = ((sums / 2 - mean * mean) < 0).all(axis=0) & (a != b)
+    return np.stack([a[below], b[below]], axis=1)[: case.M]
+
+
+def _exact(x: np.ndarray) -> statistics.Statistics:
+    with np.errstate(invalid="ignore"):
+        return statistics.two_pass(x, np.float64, "pairwise")
+
+
+def _statistics_plan(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
+    strides = (case.N + 3, 1) if case.layout == "sliced" else (case.N, 1)
+    tensors = (Tensor("x", case.dtype, x.shape, strides, x), *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected))
+    return Plan(case, entry_point, (), tensors, (("tensor", "x"),), {}, expected, inputs={"x": x.astype(np.float64)})
+
+
+def _far_from_zero(case: Case) -> bool:
+    return abs(case.mean) >= 10 * case.std or case.fill in ("constant", "below zero")
+
+
+def _below_zero(case: Case) -> bool:
+    return case.fill == "below zero"
+
+
+def _two_pass_models() -> Iterator[tuple[str, Model]]:
+    yield "unbiased_variance", lambda p: _wrong(p, divisor=p.case.N - 1)
+    yield "not_divided", lambda p: _wrong(p, divisor=1)
+    yield "not_divided", lambda p: _wrong(p, divisor=1, mean_divisor=1)
+    for rounded_mean in (True, False):
+        yield "std_for_var", lambda p, r=rounded_mean: _wrong(p, then=np.sqrt, rounded_mean=r)
+    yield "deviation_not_squared", lambda p: {**_wrong(p), "var": np.abs(_deviation(p)).mean(axis=1)}
+    yield "deviation_not_squared", lambda p: {**_wrong(p), "var": _deviation(p).mean(axis=1)}
+    yield "mean_not_subtracted", lambda p: {**_wrong(p), "var": (p.inputs["x"] ** 2).mean(axis=1)}
+    yield "wrong_axis", lambda p: _wrong(p, axis=0)
+    yield "wrong_axis", lambda p: _wrong(p, axis=(0, 1))
+    yield "wrong_return", lambda p: dict(zip(("var", "mean"), _wrong(p).values(), strict=True))
+
+
+def _one_pass_models() -> Iterator[tuple[str, Model]]:
+    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total - mean**2 / N)  # the published WebGPU line
+    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total - mean**2)
+    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N - mean)
+    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N - np.abs(mean))
+    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N)
+    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N - (mean * N) ** 2)
+    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: mean**2 - total / N)
+    yield "unbiased_variance", lambda p: _terms(p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1))
+    yield from _two_pass_models()
+
+
+def _welford_models() -> Iterator[tuple[str, Model]]:
+    for product in ("old", "new"):
+        yield "welford_product", lambda p, product=product: _walk(p, product)
+    yield "welford_count", lambda p: _walk(p, count=lambda seen: seen)
+    yield "welford_count", lambda p: _walk(p, count=lambda seen: seen + 2)
+    yield "welford_count", lambda p: _walk(p, count=lambda seen: p.case.N)
+    yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N))
+    yield "elements_skipped", lambda p: _walk(p, columns=range(p.case.N - 1))
+    yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N), count=lambda seen: seen)
+    yield from _two_pass_models()
+
+
+def _wrong(p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, rounded_mean=False, axis=1) -> Outputs:
+    x = p.inputs["x"]
+    count = {0: p.case.M, 1: p.case.N}.get(axis, x.size)
+    mean = x.mean(axis=axis, keepdims=True)
+    if rounded_mean:  # the root of a small variance shows what the mean has lost
+        mean = x.astype(np.float32).mean(axis=axis, keepdims=True).astype(np.float64)
+    squares = ((x - mean) ** 2).sum(axis=axis, keepdims=True)
+    var = then(squares / np.float64(count if divisor is None else divisor))
+    mean = mean if mean_divisor is None else mean * count / mean_divisor
+    # a row's statistic beside a wrong one of another length cannot be returned: the shapes tell before the values do
+    size = p.case.M if mean.size in (1, p.case.M) else mean.size
+    return {"mean": np.broadcast_to(mean.ravel(), size), "var": np.broadcast_to(var.ravel(), size)} if size == p.case.M else {}
+
+
+def _deviation(p: Plan) -> np.ndarray:
+    return p.inputs["x"] - p.inputs["x"].astype(np.float32).mean(axis=1, keepdims=True)
+
+
+def _terms(p: Plan, formula) -> Outputs:
+    x = p.inputs["x"].astype(np.float32) if _below_zero(p.case) else p.inputs["x"]
+    mean = x.mean(axis=1)
+    return {"mean": mean, "var": np.maximum(formula((x**2).sum(axis=1), mean, p.case.N), 0)}
+
+
+def _walk(p: Plan, product: str = "both", count=lambda seen: seen + 1, columns=None) -> Outputs:
+    """Welford with a slip: both deviations from one mean, another count, columns left out. Divided by N at the end."""
+    x = p.inputs["x"]
+    mean, M2 = np.zeros(p.case.M), np.zeros(p.case.M)
+    for column in range(p.case.N) if columns is None else columns:
+        mean, M2 = _step(count(column), mean, M2, x[:, column], product)
+    return {"mean": mean, "var": M2 / p.case.N}
+
+
+def _step(count, mean: np.ndarray, M2: np.ndarray, x: np.ndarray, product: str) -> tuple[np.ndarray, np.ndarray]:
+    old = x - mean
+    mean = mean + old / np.float64(count)
+    new = x - mean
+    return mean, M2 + {"both": old * new, "old": old * old, "new": new * new}[product]
+
+
+# 03b, one step
+
+UPDATE = _battery(
+    "welford_update",
+    (
+        Case("first number", 6, 1, 0, "count = 0: the first number of all", mean=3.0, vector=True),
+        Case("second number", 6, 2, 0, "count = 1", mean=3.0, vector=True),
+        Case("tenth number", 6, 10, 0, "count = 9", mean=-1.0, vector=True),
+        Case("500th number", 4, 500, 0, "count = 499, mean/std = 100", mean=100.0, vector=True),
+        Case("far away", 5, 8, 0, "count = 7, the new number far from the others", std=100.0, vector=True),
+        Case("same as the mean", 4, 5, 0, "count = 4, the new number is the mean: nothing moves", mean=2.5, fill="constant", vector=True),
+    ),
+)
+
+
+def _update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    seen = rounded(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
+    mean = rounded(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
+    M2 = rounded(((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
+    x = rounded(np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M), "fp32")
+    inputs = {name: values.astype(np.float64) for name, values in (("mean", mean), ("M2", M2), ("x", x))}
+    new_mean, new_M2 = _step(case.N, inputs["mean"], inputs["M2"], inputs["x"], "both")
+    old = np.abs(inputs["x"] - inputs["mean"])
+    expected = {
+        "new mean": expect(new_mean, np.abs(inputs["mean"]) + old, "fp32"),
+        "new M2": expect(new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"),
+    }
+    tensors = (
+        *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in (("mean", mean), ("M2", M2), ("x", x))),
+        *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected),
+    )
+    arguments = (("int", case.N - 1), ("tensor", "mean"), ("tensor", "M2"), ("tensor", "x"))
+    return Plan(case, entry_point, (), tensors, arguments, {}, expected, inputs=inputs)
+
+
+def _update_models() -> Iterator[tuple[str, Model]]:
+    for product in ("old", "new"):
+        yield "welford_product", lambda p, product=product: _wrong_step(p, 0, product)
+    for off in (-1, 1):
+        yield "welford_count", lambda p, off=off: _wrong_step(p, off)
+    yield "wrong_return", lambda p: dict(zip(("new M2", "new mean"), _wrong_step(p, 0).values(), strict=True))
+
+
+def _wrong_step(p: Plan, off: int, product: str = "both") -> Outputs:
+    mean, M2 = _step(p.case.N + off, p.inputs["mean"], p.inputs["M2"], p.inputs["x"], product)
+    return {"new mean": mean, "new M2": M2}
+
+
+# 03c
+
+_SIX = ("n_a", "mean_a", "M2_a", "n_b", "mean_b", "M2_b")
+MERGE = (
+    Case("two halves", 1, 9, 0, "as many numbers on either side", vector=True),
+    Case("one and one", 1, 9, 0, "single numbers: both M2 are 0", fill="one and one", vector=True),
+    Case("many and one", 1, 9, 0, "a thousand numbers and one, far from them", mean=50.0, fill="many and one", vector=True),
+    Case("one and many", 1, 9, 0, "one number and a thousand, far from it", mean=50.0, fill="one and many", vector=True),
+    Case("unequal", 1, 40, 0, "counts from 1 to 5000", mean=2.0, fill="unequal", vector=True),
+    Case("far apart", 1, 12, 0, "means thousands apart, little spread on either side", mean=5000.0, std=0.1, fill="unequal", vector=True),
+    Case("mean 10000", 1, 12, 0, "means near 10000 and near each other", mean=1e4, fill="common", vector=True),
+    Case("a empty", 1, 7, 0, "n_a = 0", mean=3.0, fill="a empty", vector=True),
+    Case("b empty", 1, 7, 0, "n_b = 0", mean=3.0, fill="b empty", vector=True),
+    Case("both empty", 1, 4, 0, "n_a = n_b = 0", fill="both empty", vector=True),
+    Case("a million", 1, 5, 0, "counts near 2^20: their product does not fit fp32's 24 bits", mean=1.0, fill="millions", vector=True),
+    Case("a NaN", 1, 6, 0, "element 1 holds a NaN, which must stay there", mean=1.0, fill="nan", vector=True),
+)
+_COUNTS = {
+    "normal": (64, 64), "one and one": (1, 1), "many and one": (1000, 1), "one and many": (1, 1000), "common": (300, 500),
+    "a empty": (0, 20), "b empty": (20, 0), "both empty": (0, 0), "millions": (2**20 + 1, 2**20 - 3), "nan": (8, 8),
+}  # fmt: skip
+
+
+def _merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    K = case.N
+    counts = rng.integers(1, 5000, size=(2, K)) if case.fill == "unequal" else np.repeat(np.array(_COUNTS[case.fill])[:, None], K, axis=1)
+    middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
+    means = np.where(counts > 0, middle + rng.normal(size=(2, K)), 0.0)
+    squares = np.where(counts > 1, case.std**2 * counts * rng.uniform(0.5, 2.0, size=(2, K)), 0.0)
+    if case.fill == "nan":
+        means[1, 1] = np.nan
+    given = dict(zip(_SIX, (counts[0], means[0], squares[0], counts[1], means[1], squares[1]), strict=True))
+    given = {name: rounded(values, "fp32") for name, values in given.items()}
+    inputs = {name: values.astype(np.float64) for name, values in given.items()}
+    n_a, mean_a, M2_a, n_b, mean_b, M2_b = (inputs[name] for name in _SIX)
+    n, mean, M2 = _merged(*inputs.values()).values()
+    share, difference = n_b / np.maximum(n, 1), np.abs(mean_b - mean_a)
+    expected = {
+        "n": Expected(n, half_ulp(n, "fp32")),
+        "mean": expect(mean, np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share, "fp32"),
+        "M2": expect(M2, M2_a + M2_b + 3 * n_a * share * difference**2, "fp32"),
+    }
+    tensors = (
+        *(Tensor(name, "fp32", (K,), (1,), values) for name, values in given.items()),
+        *(Tensor(o, "fp32", (K,), (1,)) for o in expected),
+    )
+    return Plan(case, entry_point, (), tensors, tuple(("tensor", name) for name in _SIX), {}, expected, inputs=inputs)
+
+
+def _merge_models() -> Iterator[tuple[str, Model]]:
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: 0 * d)
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d * a * b / n)
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b)
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 / n)
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2)
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: -(d**2) * a * b / n)
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b / n**2)
+    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n)
+    yield "merge_weights", lambda p: _merged(*p.inputs.values(), share=lambda a, b, n: a / n)
+    yield "merge_weights", lambda p: _merged(*p.inputs.values(), share=lambda a, b, n: 0.5)
+    yield "merge_weights", lambda p: _merged(*p.inputs.values(), share=lambda a, b, n: -b / n)
+    yield "wrong_return", lambda p: dict(zip(("n", "M2", "mean"), _merged(*p.inputs.values()).values(), strict=True))
+
+
+def _merged(n_a, mean_a, M2_a, n_b, mean_b, M2_b, *, share=lambda a, b, n: b / n, between=lambda d, a, b, n: d**2 * a * b / n) -> Outputs:
+    n, difference = n_a + n_b, mean_b - mean_a
+    some = np.maximum(n, 1)
+    return {"n": n, "mean": mean_a + difference * share(n_a, n_b, some), "M2": M2_a + M2_b + between(difference, n_a, n_b, some)}
+
+
+EXERCISES = {
+    "03a": (
+        Part(ONE_PASS, _one_pass, _one_pass_models, traits=(("negative_variance", _below_zero),)),
+        Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),
+    ),
+    "03b": (
+        Part(UPDATE, _update, _update_models),
+        Part(WELFORD, _welford, _welford_models, traits=(("cancellation", _far_from_zero),)),
+    ),
+    "03c": (
+        Part(
+            MERGE, _merge, _merge_models,
+            traits=(
+                ("empty_partial", lambda case: case.fill.endswith("empty")),
+                ("cancellation", lambda case: case.fill == "common" or case.mean >= 50),
+            ),
+        ),
+    ),
+}  # fmt: skip

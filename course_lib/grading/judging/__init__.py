@@ -1,0 +1,1 @@
+"""Decides whether what came back is right, and if it is not, what is wrong: oracle, tolerance, causes, words."""

@@ -1,0 +1,117 @@
+"""Compares what came back with what float64 says, byte by byte and element by element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from course_lib.grading.cases.plan import Plan
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One output of one case that is wrong.
+
+    ``kind`` is "value", "nan" (a NaN or Inf where a number belongs, or the other way round), or "unwritten". ``where`` has the
+    first indices, ``count`` how many elements are wrong; ``ratio`` is the largest error over the allowed one. ``got``,
+    ``want`` and ``first_ratio`` are those of the first.
+    """
+
+    output: str
+    kind: str
+    count: int
+    size: int
+    where: tuple[tuple[int, ...], ...]
+    ratio: float | None
+    got: float
+    want: float
+    first_ratio: float | None
+
+
+@dataclass
+class Judged:
+    """One case after the run. ``outputs`` are float64, for the diagnosis; ``ratio`` is the largest error over the allowed one."""
+
+    plan: Plan
+    ran: bool = True
+    ratio: float = 0.0
+    deviations: list[Deviation] = field(default_factory=list)
+    outside: dict[str, np.ndarray] = field(default_factory=dict)  # tensor -> positions outside it that changed
+    changed: dict[str, int] = field(default_factory=dict)  # input -> elements that changed
+    outputs: dict[str, np.ndarray] = field(default_factory=dict)
+    raised: dict | None = None
+    fault: dict | None = None  # what a kernel did to memory: kind, tensor, row, line, and the words for it
+
+    @property
+    def passed(self) -> bool:
+        return self.right and not self.fault
+
+    @property
+    def right(self) -> bool:
+        """Passed, or nothing is wrong but how often memory was read."""
+        return self.ran and not (self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.read_too_much))
+
+    @property
+    def read_too_much(self) -> bool:
+        return self.fault is not None and self.fault["kind"] == "reads"
+
+
+def judge(plan: Plan, data: bytes) -> Judged:
+    """Judge one finished case from the bytes of its buffers."""
+    result = Judged(plan)
+    start = 0
+    for tensor in plan.tensors:
+        piece = data[start : start + tensor.nbytes]
+        start += tensor.nbytes
+        outside = tensor.changed_outside(piece)
+        if outside.size:
+            result.outside[tensor.name] = outside
+        if tensor.scratch:
+            continue
+        if not tensor.is_output:
+            if piece != tensor.initial_bytes() and not outside.size:
+                result.changed[tensor.name] = int(np.sum(_bits(tensor.read(piece)) != _bits(tensor.read(tensor.initial_bytes()))))
+            continue
+        with np.errstate(invalid="ignore"):  # NumPy warns of a NaN that it widens
+            actual = tensor.read(piece).astype(np.float64)
+        result.outputs[tensor.name] = actual
+        _compare(result, tensor.name, actual, tensor.unwritten(piece))
+    return result
+
+
+def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray) -> None:
+    expected = result.plan.expected[name]
+    free = np.isnan(expected.allowed)
+    if unwritten.any():
+        result.deviations.append(_deviation(name, "unwritten", unwritten, None, actual, expected.values))
+    finite = np.isfinite(expected.values)
+    same = (
+        (actual == expected.values)
+        | (np.isnan(actual) & np.isnan(expected.values))
+        | (np.isposinf(expected.allowed) & ~np.isfinite(actual))
+    )
+    same_kind = np.where(finite, np.isfinite(actual), same)
+    if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
+        result.deviations.append(_deviation(name, "nan", wrong_kind, None, actual, expected.values))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.abs(actual - expected.values) / expected.allowed
+    ratio = np.where(finite & np.isfinite(actual) & ~free, ratio, 0.0)
+    worst = float(ratio.max(initial=0.0))
+    result.ratio = max(result.ratio, worst)
+    if worst > 1.0:
+        result.deviations.append(_deviation(name, "value", ratio > 1.0, ratio, actual, expected.values))
+
+
+def _deviation(name: str, kind: str, wrong: np.ndarray, ratio: np.ndarray | None, actual: np.ndarray, expected: np.ndarray) -> Deviation:
+    indices = np.argwhere(wrong)
+    first = tuple(indices[0])
+    where = tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN])
+    worst, of_first = (None, None) if ratio is None else (float(ratio.max()), float(ratio[first]))
+    return Deviation(name, kind, len(indices), wrong.size, where, worst, float(actual[first]), float(expected[first]), of_first)
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).view({2: np.uint16, 4: np.uint32}[array.itemsize])

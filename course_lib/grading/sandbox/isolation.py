@@ -1,0 +1,191 @@
+"""What keeps a learner's code inside its folder: namespaces, Landlock, a system-call filter and resource limits.
+
+Three tiers, named in every verdict, by what this machine permits:
+
+- "namespaces and Landlock": user, PID, network and IPC namespaces (nobody to signal, no network, everything ends with its
+  first process); Landlock: libraries may be read, its own folder written, nothing else opened; and the filter;
+- "Landlock": the same without namespaces;
+- "limits only": CPU time, memory, file size, output, wall clock. That ends a runaway; it stops nobody who means harm.
+
+Everything here acts on the calling process and cannot be undone. The callers are ``server.py`` and tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import glob
+import os
+import resource
+import site
+import struct
+import sys
+import sysconfig
+from pathlib import Path
+
+from course_lib.base import paths
+from course_lib.grading.sandbox import syscalls
+
+NAMESPACES, LANDLOCK, LIMITS = "namespaces and Landlock", "Landlock", "limits only"
+TIERS = (NAMESPACES, LANDLOCK, LIMITS)
+
+_CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_CAPABILITY_VERSION_3 = 0x20080522
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name: str, *arguments) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+
+
+def die_with_parent() -> None:
+    """SIGKILL for this process as soon as the one that started it is gone."""
+    _call("prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Whatever a descendant leaves behind becomes a child of this process, which can then end it."""
+    _call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def enter_namespaces() -> None:
+    """New user, network and IPC namespaces for this process, and a new PID namespace for the next process it starts.
+
+    It keeps its user and group: files belong to whom they belonged to, and no privilege reaches outside.
+
+    Raises: OSError where unprivileged namespaces are not permitted.
+    """
+    user, group = os.geteuid(), os.getegid()
+    _call("unshare", _CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        Path("/proc/self", name).write_text(text)
+
+
+def confine_files(folder: Path, gpu: bool) -> None:
+    """Landlock, through landlockpy: read libraries, write ``folder``, connect to nothing by TCP, send no signal outside.
+
+    A kernel whose Landlock is older applies the rights that it knows (files since Linux 5.13, truncation 6.2, TCP 6.7,
+    ioctl on devices 6.10, signals and abstract sockets 6.12). What it lacks, the system-call filter refuses on a CPU.
+
+    Raises: OSError if landlockpy is not installed, or the kernel has no Landlock or does not permit it.
+    """
+    try:
+        import landlockpy
+    except ImportError as missing:
+        raise OSError(f"the package landlockpy cannot be loaded ({missing})") from None
+    rights = landlockpy.AccessFS
+    read = rights.READ_FILE | rights.READ_DIR | rights.EXECUTE
+    try:
+        with _ruleset(landlockpy) as ruleset:
+            if gpu and rights.REFER not in ruleset.handled_fs:
+                raise OSError("Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does on a GPU")
+            # the kernel takes no rule for a file that names a right which only folders have
+            of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
+            writable = [str(folder), "/dev/null", *(_device_files() if gpu else ())]
+            for paths, access in ((_readable(gpu), read), (writable, ruleset.handled_fs)):
+                for path in paths:
+                    ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
+            ruleset.restrict()
+    except landlockpy.LandlockError as refused:
+        said = {errno.ENOSYS: "this kernel has no Landlock, or a container hides it", errno.EOPNOTSUPP: "Landlock is switched off"}
+        raise OSError(said.get(refused.errno, f"Landlock: {refused.strerror}")) from None
+
+
+def _ruleset(landlockpy):
+    """All that this kernel's Landlock can refuse. Rocky Linux 9.7 reports an ABI of which it lacks a part: hence the loop."""
+    abi = landlockpy.abi_version()
+    while True:
+        try:
+            return landlockpy.Ruleset(
+                handled_fs=landlockpy.fs_for_abi(abi), handled_net=landlockpy.net_for_abi(abi), scoped=landlockpy.scope_for_abi(abi)
+            )
+        except landlockpy.LandlockError as refused:
+            if abi <= 1 or refused.errno not in (errno.EINVAL, errno.E2BIG):
+                raise
+            abi -= 1
+
+
+def _readable(gpu: bool) -> list[str]:
+    """Python, its packages and the system's libraries; never the course, whose solutions and oracle lie there."""
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
+    wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
+    wanted |= {*sysconfig.get_paths().values(), *site.getsitepackages()}
+    wanted |= {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/dev/urandom", "/dev/random", "/dev/zero"}
+    wanted |= {"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"}  # NumPy and PyTorch choose their code by these
+    if gpu:  # the driver and the C compiler read these
+        wanted |= {"/usr", "/bin", "/opt", "/etc", "/proc", "/sys", "/dev", *(str(Path(prefix, "bin")) for prefix in prefixes)}
+    return sorted(path for path in wanted if os.path.exists(path) and not paths.ROOT.is_relative_to(Path(path).resolve()))
+
+
+def _device_files() -> list[str]:
+    return [*glob.glob("/dev/nvidia*"), *(path for path in ("/dev/dxg", "/dev/shm") if os.path.exists(path))]
+
+
+def drop_privileges() -> None:
+    """No capability is left, also where the grader runs as root or is root of its own namespace."""
+    header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
+    _call("capset", header, ctypes.create_string_buffer(24))
+
+
+def limit(limits: dict) -> None:
+    """Resource limits; a value of 0 leaves that one out."""
+    seconds = int(limits["total"]) + 5
+    for which, value in (
+        (resource.RLIMIT_CORE, -1),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, limits["file_bytes"]),
+        (resource.RLIMIT_NOFILE, limits["open_files"]),
+        (resource.RLIMIT_AS, limits["address_bytes"]),  # never on a GPU: CUDA reserves more than any machine has memory
+        (resource.RLIMIT_DATA, limits["memory_bytes"] and limits["memory_bytes"] + _data_bytes()),
+    ):
+        if value:
+            hard = resource.getrlimit(which)[1]
+            value = max(value, 0)
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(which, (value, value))
+
+
+def limit_processes(extra: int) -> None:
+    """At most ``extra`` processes and threads more than the user has now. Root's are not counted by the kernel."""
+    resource.setrlimit(resource.RLIMIT_NPROC, (_tasks_of_user() + extra,) * 2)
+
+
+def _tasks_of_user() -> int:
+    tasks = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if process.stat().st_uid == os.geteuid():
+                tasks += len(os.listdir(process / "task"))
+        except OSError:
+            continue  # it ended meanwhile
+    return tasks
+
+
+def _data_bytes() -> int:
+    """Private memory that this process has already."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def enter(tier: str, folder: Path, limits: dict, gpu: bool) -> None:
+    """Everything of ``tier`` that is done in the process itself; :func:`enter_namespaces` comes before the fork.
+
+    Raises: OSError if this machine does not permit it.
+    """
+    limit(limits)
+    drop_privileges()
+    if tier == LIMITS:
+        try:
+            syscalls.refuse(compiler=gpu)  # no promise here, and no reason to go without it
+        except OSError:
+            limit_processes(1024 if gpu else 64)
+        return
+    if gpu:
+        limit_processes(4096)
+    confine_files(folder, gpu)
+    syscalls.refuse(compiler=gpu)

@@ -1,0 +1,28 @@
+"""Whether a file was worked on, and the code that is taken out of it: one answer for the grader, the panels and the pictures."""
+
+from __future__ import annotations
+
+from course_lib.catalog import Exercise
+from course_lib.catalog.texts import generated_text
+from course_lib.grading.submission import extract_functions, extract_kernels
+from course_lib.grading.submission.extract_kernels import Kernels
+
+
+def is_attempted(exercise: Exercise, text: str, name: str) -> bool:
+    """False while the code of ``text`` is the exercise as the course wrote it; comments, docstrings and layout are not code.
+
+    Raises: Unreadable if the text does not parse, or lacks an entry point of the exercise.
+    """
+    shape = extract_kernels.shape if exercise.kind == "kernel" else extract_functions.shape
+    unsolved = shape(generated_text(exercise), exercise.file, exercise.entry_points)
+    return shape(text, name, exercise.entry_points) != unsolved
+
+
+def extract(exercise: Exercise, text: str, name: str) -> Kernels:
+    """The code of the exercise's entry points, and what it needs, out of ``text``.
+
+    Raises: Unreadable if it is not there, or cannot be run apart from the rest.
+    """
+    if exercise.kind == "kernel":
+        return extract_kernels.extract(text, name, exercise.entry_points)
+    return extract_functions.extract(text, name, exercise.entry_points, exercise.kind)

@@ -1,0 +1,1 @@
+"""What belongs to the learner: the exercise files, the progress, and the update that leaves both alone."""

@@ -1,0 +1,82 @@
+"""``course update``: a newer course, with everything a learner changed kept.
+
+Git alone refuses to update over a changed file. So the learner's files are copied aside first (to ``.course/kept/``,
+synced), the tree is brought up to date, and exercises go back exactly as they were. A notebook that was only run again
+takes the new version; the learner's copy stays in ``.course/kept/``. A file of the course that was deleted comes back.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import datetime
+from pathlib import Path
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import keep_copy, write_atomic
+
+_MINE = ("exercises", "notebooks")
+
+
+def update(root: Path = paths.ROOT) -> list[str]:
+    """Fetch and fast-forward; one line about each thing done.
+
+    Raises: CourseError if this is no git checkout, other files were changed, or git cannot fast-forward. The learner's
+    files are then as they were.
+    """
+    if not (root / ".git").exists():
+        raise CourseError(
+            f"{root} is no git checkout, so it cannot be updated in place. Download the course anew and copy your exercises/ over."
+        )
+    changed = _names(root, "HEAD")
+    if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
+        raise CourseError(
+            f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again."
+        )
+    before = _git(root, "rev-parse", "HEAD").strip()
+    now = datetime.now()
+    mine = {name: (root / name).read_bytes() for name in changed if (root / name).exists()}
+    copies = {name: keep_copy(root / name, root / ".course" / "kept", now) for name in mine}
+    deleted = [name for name in changed if name not in mine]
+    known = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
+    said = []
+    try:
+        if restored := [name for name in changed if name in known]:  # one that was only added to the index is not HEAD's to restore
+            _git(root, "checkout", "HEAD", "--", *restored)
+        _git(root, "pull", "--ff-only")
+        moved = set(_names(root, before, "HEAD"))
+    except BaseException:  # Ctrl-C too
+        _put_back(root, mine, deleted)
+        raise
+    for name, data in mine.items():
+        renewed = name in moved and (root / name).exists()
+        if renewed and name.endswith(".ipynb"):
+            said.append(f"{name}: new version; yours is kept as {paths.shown(copies[name])}")
+            continue
+        write_atomic(root / name, data)
+        note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if renewed else ""
+        said.append(f"{name}: yours, as it was{note}")
+    said += [f"{name}: was deleted; it is the course's again" for name in deleted if (root / name).exists()]
+    said.append(f"{len(moved)} files of the course changed." if moved else "The course is up to date.")
+    return said
+
+
+def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:
+    for name, data in mine.items():
+        write_atomic(root / name, data)
+    for name in deleted:
+        (root / name).unlink(missing_ok=True)
+
+
+def _names(root: Path, *commits: str) -> list[str]:
+    """The tracked files that differ. A file that git takes for renamed is two: one gone, one new."""
+    return [name for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0") if name]
+
+
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise CourseError(
+            f"`git {' '.join(arguments[:2])}` failed: {done.stderr.strip() or done.stdout.strip()}. Your files are as they were."
+        )
+    return done.stdout

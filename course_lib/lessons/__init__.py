@@ -1,0 +1,50 @@
+"""Pictures that a learner can move: model -> figure -> widget, one file a topic. Importing this applies the course's style.
+
+The functions have their module's name and take its place here: reach into a module with
+``from course_lib.lessons.copy_map.widget import model``.
+"""
+
+from __future__ import annotations
+
+from course_lib.lessons import style
+from course_lib.lessons.access_map.widget import access_map
+from course_lib.lessons.accuracy.widget import accuracy
+from course_lib.lessons.block_stepper.widget import block_stepper
+from course_lib.lessons.bytes_moved.widget import bytes_moved
+from course_lib.lessons.cancellation.widget import cancellation
+from course_lib.lessons.compiled_kernel.model import learners_kernel
+from course_lib.lessons.compiled_kernel.widget import explore, kernel_explorer
+from course_lib.lessons.copy_map.widget import copy_map
+from course_lib.lessons.live import picture
+from course_lib.lessons.loss_curves.widget import loss_curves
+from course_lib.lessons.merge_tree.widget import merge_tree
+from course_lib.lessons.missing_term.widget import missing_term
+from course_lib.lessons.pass_counter.widget import pass_counter
+from course_lib.lessons.projection.widget import projection
+from course_lib.lessons.reduction_tree.widget import reduction_tree
+from course_lib.lessons.schedule.run import interleaved
+from course_lib.lessons.schedule.widget import schedule_explorer
+
+style.use()
+
+__all__ = [
+    "access_map",
+    "accuracy",
+    "block_stepper",
+    "bytes_moved",
+    "cancellation",
+    "copy_map",
+    "explore",
+    "interleaved",
+    "kernel_explorer",
+    "learners_kernel",
+    "loss_curves",
+    "merge_tree",
+    "missing_term",
+    "pass_counter",
+    "picture",
+    "projection",
+    "reduction_tree",
+    "schedule_explorer",
+    "style",
+]

@@ -1,0 +1,116 @@
+"""Runs a kernel once in Triton's interpreter, on copies of its tensors, and keeps every access: the data of the access map.
+
+In CPU mode the kernel runs in this process, else in :mod:`course_lib.lessons.second_process`. A learner's file always does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from course_lib.lessons import second_process
+from course_lib.lessons.second_process import Job, Tensor
+
+SECONDS = 60.0  # for the second process, start and kernel together
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """One memory operation of one program: ``offsets`` in elements from element 0 of ``tensor``, one a lane that takes part.
+
+    ``tensor`` is None for memory that belongs to none of the tensors.
+    """
+
+    program: int
+    kind: str  # "load", "store", or an atomic's name
+    tensor: str | None
+    offsets: np.ndarray
+    masked: int
+    itemsize: int
+    line: int | None
+
+    @property
+    def bytes(self) -> int:
+        return self.offsets.size * self.itemsize
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """What a launch asked of memory, in the order the interpreter ran it. ``fault`` is what stopped it, in words, or ""."""
+
+    kernel: str
+    grid: tuple[int, ...]
+    tensors: tuple[Tensor, ...]
+    accesses: tuple[Access, ...]
+    source: Mapping[int, str] = field(default_factory=dict)  # lines of the kernel
+    fault: str = ""
+    apart: str = ""  # why a second process interpreted it; "" if this one did
+
+    @property
+    def programs(self) -> int:
+        return int(np.prod(self.grid, dtype=np.int64))
+
+
+def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any], *, apart: bool = False) -> Recording:
+    """Run ``kernel[grid](*arguments, **named)`` in the interpreter, on copies.
+
+    Args:
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
+        apart: in a second process even if this one interprets; a KernelSource always goes there.
+
+    Raises: CourseError if the launch does not fit the kernel, is too large, or the second process fails; TypeError for
+        what is no kernel.
+    """
+    why = second_process.reason(kernel, apart)
+    job = second_process.job_of(kernel, grid, arguments, named)
+    accesses, fault = _run_apart(kernel, job) if why else run(kernel, job)
+    return Recording(job.kernel, job.grid, tuple(job.tensors), tuple(accesses), second_process.source_lines(kernel), fault, why)
+
+
+def run(kernel: Any, job: Job) -> tuple[list[Access], str]:
+    """The accesses of the launch, and what stopped it, in words. Only where Triton interprets."""
+    from course_lib.interpreter import launch
+    from course_lib.interpreter.bounds import OutOfBounds, checked
+    from course_lib.interpreter.trace import tracing
+
+    copies = second_process.copied(job)
+    fault = ""
+    with tracing(copies.regions) as trace:
+        try:
+            with checked(copies.regions):
+                launch.launch(kernel, job.grid, copies.values, job.constexprs)
+        except OutOfBounds as outside:
+            fault = f"It was stopped there: {outside}."
+        except Exception as raised:
+            fault = f"It was stopped there: {second_process.words(raised)}."
+    sizes = (*job.grid, 1, 1)
+    accesses = [
+        Access(
+            event.program[0] + sizes[0] * (event.program[1] + sizes[1] * event.program[2]),
+            event.kind, event.tensor, event.offsets, event.masked, event.itemsize, event.line,
+        )
+        for event in trace.events
+        if event.kind != "barrier"
+    ]  # fmt: skip
+    return accesses, fault
+
+
+def run_to_plain(kernel: Any, job: Job) -> dict[str, Any]:
+    """:func:`run` as plain data: a row an access, and the offsets of all of them behind one another."""
+    accesses, fault = run(kernel, job)
+    offsets = np.concatenate([np.zeros(0, np.int64), *(access.offsets for access in accesses)])
+    rows = [(a.program, a.kind, a.tensor, a.offsets.size, a.masked, a.itemsize, a.line) for a in accesses]
+    return {"accesses": rows, "offsets": offsets.tobytes(), "fault": fault}
+
+
+def _run_apart(kernel: Any, job: Job) -> tuple[list[Access], str]:
+    answer = second_process.interpreted_apart(run_to_plain, kernel, job, SECONDS)
+    offsets = np.frombuffer(answer["offsets"], np.int64)
+    accesses, at = [], 0
+    for program, kind, tensor, lanes, masked, itemsize, line in answer["accesses"]:
+        accesses.append(Access(program, kind, tensor, offsets[at : at + lanes], masked, itemsize, line))
+        at += lanes
+    return accesses, answer["fault"]

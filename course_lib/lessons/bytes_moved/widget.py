@@ -1,0 +1,300 @@
+"""Lesson 07: the bytes that a chain of kernels moves through HBM, against one fused kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons import style
+from course_lib.lessons.live import LiveFigure, Picture
+
+ITEMSIZE = {"fp16": 2, "bf16": 2, "fp32": 4}
+CASES = {"add": "add, then rms_norm", "eager": "rms_norm, op by op"}
+L2_BYTES = 50e6  # H100
+ROWS = (1, 16, 128, 1024, 4096, 16384, 65536)
+COLUMNS = (1, 16, 256, 1024, 4096, 8192, 32768)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """One tensor read or written once by a launch."""
+
+    tensor: str  # as the operation calls it
+    colour: str  # the key in style.COLOURS
+    write: bool
+    elements: int
+    itemsize: int
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self.itemsize
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch and what it moves."""
+
+    name: str
+    traffic: tuple[Traffic, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.traffic)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same result by several launches and by one."""
+
+    case: str
+    m: int
+    n: int
+    dtype: str
+    upcast: bool
+    unfused: tuple[Launch, ...]
+    fused: tuple[Launch, ...]
+
+    @property
+    def unfused_bytes(self) -> int:
+        return sum(launch.bytes for launch in self.unfused)
+
+    @property
+    def fused_bytes(self) -> int:
+        return sum(launch.bytes for launch in self.fused)
+
+    @property
+    def ratio(self) -> float:
+        return self.fused_bytes / self.unfused_bytes
+
+
+def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Comparison:
+    """Count what each launch reads and writes.
+
+    Every tensor of a launch crosses HBM once, and nothing waits in L2 for the next launch. w (N elements, shared by
+    all rows) and the saved rstd of a fused kernel (M elements) are left out on both sides; per-row intermediates
+    that an op-by-op chain writes and reads back (M elements) are counted.
+
+    Args:
+        case: "add": r + x, then rms_norm of the sum s, both results kept: 5 M N against 4 M N elements.
+            "eager": pow, mean, add eps, rsqrt, mul, mul against one kernel of 2 M N.
+        dtype: fp16, bf16 or fp32, of x, r, s and y.
+        upcast: "eager" only: x is cast to fp32 first and back before w, as model code does. Means nothing for fp32.
+
+    Raises: CourseError if the case or dtype is unknown or a size is below 1.
+    """
+    if case not in CASES or dtype not in ITEMSIZE or m < 1 or n < 1:
+        raise CourseError(
+            f"bytes_moved knows the cases {', '.join(CASES)}, the dtypes {', '.join(ITEMSIZE)} and sizes from 1; "
+            f"you asked for case={case!r}, M={m}, N={n}, dtype={dtype!r}."
+        )
+    size = ITEMSIZE[dtype]
+    if case == "add":
+        mn = _Tensors(m * n, size)
+        unfused = (
+            Launch("add", (mn.read("x"), mn.read("r"), mn.write("s"))),
+            Launch("rms_norm", (mn.read("s"), mn.write("y"))),
+        )
+        fused = (Launch("add + rms_norm", (mn.read("x"), mn.read("r"), mn.write("s"), mn.write("y"))),)
+    else:
+        unfused = _eager(m, n, size, upcast)
+        mn = _Tensors(m * n, size)
+        fused = (Launch("rms_norm", (mn.read("x"), mn.write("y"))),)
+    return Comparison(case, m, n, dtype, upcast, unfused, fused)
+
+
+def _eager(m: int, n: int, size: int, upcast: bool) -> tuple[Launch, ...]:
+    casts = upcast and size != 4
+    inner = 4 if casts else size
+    low, high, row = _Tensors(m * n, size), _Tensors(m * n, inner), _Tensors(m, inner)
+    chain = [
+        Launch("pow", (high.read("x"), high.write("x^2"))),
+        Launch("mean", (high.read("x^2"), row.write("ms"))),
+        Launch("add eps", (row.read("ms"), row.write("ms"))),
+        Launch("rsqrt", (row.read("ms"), row.write("rstd"))),
+        Launch("mul rstd", (high.read("x"), row.read("rstd"), high.write("xhat"))),
+        Launch("mul w", (low.read("xhat"), low.write("y"))),
+    ]
+    if casts:
+        chain.insert(0, Launch("cast up", (low.read("x"), high.write("x"))))
+        chain.insert(-1, Launch("cast down", (high.read("xhat"), low.write("xhat"))))
+    return tuple(chain)
+
+
+@dataclass(frozen=True)
+class _Tensors:
+    elements: int
+    itemsize: int
+
+    def read(self, tensor: str) -> Traffic:
+        return Traffic(tensor, _COLOUR_OF.get(tensor, tensor), False, self.elements, self.itemsize)
+
+    def write(self, tensor: str) -> Traffic:
+        return Traffic(tensor, _COLOUR_OF.get(tensor, tensor), True, self.elements, self.itemsize)
+
+
+# s, the new residual, continues r; xhat is y before w
+_COLOUR_OF = {"s": "r", "x^2": "mean", "ms": "mean", "xhat": "y"}
+
+
+def microseconds(moved: float, bandwidth: float) -> float:
+    """Time at the memory limit for ``moved`` bytes at ``bandwidth`` GB/s (10^9 bytes a second)."""
+    return moved / bandwidth * 1e-3
+
+
+def title(state: Comparison) -> str:
+    """The ratio, in words."""
+    if state.case == "add":
+        return f"Fusing add and rms_norm moves {state.ratio:.2f} of the bytes: 4 M N instead of 5 M N"
+    launches = len(state.unfused)
+    return f"Op by op, rms_norm moves {1 / state.ratio:.1f} times the bytes, in {launches} launches"
+
+
+def describe(state: Comparison, bandwidth: float) -> str:
+    """The caption: sizes, times and every assumption that they rest on."""
+    words = [
+        f"M = {state.m}, N = {state.n}, {state.dtype}: {_launches(state.unfused)} move {_bytes(state.unfused_bytes)}, "
+        f"{_time(microseconds(state.unfused_bytes, bandwidth))} at {bandwidth:g} GB/s; {_launches(state.fused)} moves "
+        f"{_bytes(state.fused_bytes)}, {_time(microseconds(state.fused_bytes, bandwidth))}."
+    ]
+    if state.case == "eager":
+        casts = state.upcast and ITEMSIZE[state.dtype] != 4
+        words.append("x is cast to fp32 first and back before w." if casts else f"Every intermediate is {state.dtype}.")
+    words.append("Counted: every tensor of a launch crosses HBM once. Left out on both sides: w (N elements) and the saved rstd.")
+    if state.m < 16:
+        words.append("With so few rows w is not small beside x, and launch cost, not bytes, sets the time.")
+    elif state.m * state.n * ITEMSIZE[state.dtype] < L2_BYTES:
+        size = _bytes(state.m * state.n * ITEMSIZE[state.dtype])
+        words.append(f"A tensor of {size} fits in an H100's 50 MB of L2, so a real second launch finds part of it there.")
+    return " ".join(words)
+
+
+def draw(state: Comparison, bandwidth: float) -> Picture:
+    """A bar for each launch, set where the launch before it ended, so that the length of the chain is the total."""
+    groups = [("separate", state.unfused), ("fused", state.fused)]
+    left, right, bar_h, line = 1.4, 0.85, 0.34, 0.42
+    top = 0.75
+    count = len(state.unfused) + len(state.fused)
+    height = top + 2 * 0.34 + count * line + 0.75
+    figure, axes = style.drawing(style.WIDTH, height)
+    scale = (style.WIDTH - left - right) / state.unfused_bytes
+    style.write(axes, 0.2, 0.26, title(state), font=12, bold=True)
+    y = top
+    for name, launches in groups:
+        total = sum(launch.bytes for launch in launches)
+        head = f"{name}: {_launches(launches)}, {_bytes(total)}, {_time(microseconds(total, bandwidth))} at {bandwidth:g} GB/s"
+        style.write(axes, 0.2, y, head, bold=True)
+        y += 0.2
+        x = left
+        for launch in launches:
+            style.write(axes, left - 0.12, y + bar_h / 2, launch.name, ha="right")
+            start, named = x, True
+            for part in launch.traffic:
+                named &= _segment(axes, x, y, part.bytes * scale, bar_h, part)
+                x += part.bytes * scale
+            words = _bytes(launch.bytes) + ("" if named else f": {_flow(launch)}")
+            fits = x + 0.08 + style.text_width(words) < style.WIDTH - 0.1
+            at, side = (x + 0.08, "left") if fits else (start - 0.08, "right")
+            style.write(axes, at, y + bar_h / 2, words, ha=side, colour=style.QUIET)
+            y += line
+        y += 0.14
+    _axis(axes, state, left, y, scale)
+    caption = describe(state, bandwidth)
+    alt = f"{title(state)}. Bars for each launch, reads plain and writes hatched, laid end to end. {caption}"
+    return Picture(style.png(figure, alt), alt, caption)
+
+
+def _segment(axes: Axes, x: float, y: float, width: float, height: float, part: Traffic) -> bool:
+    """One tensor's share of a bar; True if its name fits inside."""
+    colour = style.COLOURS[part.colour]
+    hatch = {"hatch": "//", "hatchcolor": style.PANEL} if part.write else {}
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, linewidth=0.8, zorder=2, **hatch))
+    for label in (_verb(part), part.tensor):
+        if style.text_width(label) + 0.06 <= width:
+            style.write(axes, x + width / 2, y + height / 2, label, on=colour, ha="center", halo=part.write)
+            return label == _verb(part)
+    return False
+
+
+def _flow(launch: Launch) -> str:
+    """What goes in and what comes out: "x, rstd → xhat"."""
+    read, written = (", ".join(part.tensor for part in launch.traffic if part.write is write) for write in (False, True))
+    return f"{read} → {written}"
+
+
+def _verb(part: Traffic) -> str:
+    return f"{'write' if part.write else 'read'} {part.tensor}"
+
+
+def _axis(axes: Axes, state: Comparison, left: float, y: float, scale: float) -> None:
+    unit, name = _unit(state.unfused_bytes)
+    step = _nice(state.unfused_bytes / unit / 5)
+    end = left + state.unfused_bytes * scale
+    axes.plot([left, end], [y, y], color=style.QUIET, linewidth=1.0, marker="")
+    at = 0
+    while at * step * unit <= state.unfused_bytes * 1.0001:
+        x = left + at * step * unit * scale
+        axes.plot([x, x], [y, y + 0.05], color=style.QUIET, linewidth=1.0, marker="")
+        style.write(axes, x, y + 0.17, f"{at * step:g}", ha="center")
+        at += 1
+    style.write(axes, left, y + 0.4, f"{name} through HBM, one launch after the other; hatched: writes", colour=style.QUIET)
+
+
+def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16") -> LiveFigure:
+    """Bytes through HBM, fused against unfused, with sliders for the sizes and the bandwidth.
+
+    The bandwidth starts at 3000 GB/s, what a copy on an H100 reaches.
+
+    Raises: CourseError if a size is below 1 or the dtype is unknown.
+    """
+    model("add", M, N, dtype)
+    controls = {
+        "case": ipywidgets.Dropdown(options=[(label, key) for key, label in CASES.items()], description="case", layout=_wide(220)),
+        "m": ipywidgets.SelectionSlider(options=sorted({*ROWS, M}), value=M, description="M rows", layout=_wide(270)),
+        "n": ipywidgets.SelectionSlider(options=sorted({*COLUMNS, N}), value=N, description="N columns", layout=_wide(280)),
+        "dtype": ipywidgets.Dropdown(options=list(ITEMSIZE), value=dtype, description="dtype", layout=_wide(130)),
+        "upcast": ipywidgets.Checkbox(True, description="op by op in fp32", indent=False, layout=_wide(150)),
+        "bandwidth": ipywidgets.IntSlider(3000, 100, 8000, 100, description="GB/s", layout=_wide(280)),
+    }
+
+    def arrange(controls: Mapping[str, Any]) -> None:
+        controls["upcast"].disabled = controls["case"].value != "eager" or controls["dtype"].value == "fp32"
+
+    def redraw(case: str, m: int, n: int, dtype: str, upcast: bool, bandwidth: int) -> Picture:
+        return draw(model(case, m, n, dtype, upcast), bandwidth)
+
+    return LiveFigure(redraw, controls, arrange=arrange)
+
+
+def _launches(launches: tuple[Launch, ...]) -> str:
+    return f"{len(launches)} {'launch' if len(launches) == 1 else 'launches'}"
+
+
+def _unit(size: float) -> tuple[float, str]:
+    return next((scale, name) for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")) if size >= scale)
+
+
+def _bytes(size: float) -> str:
+    scale, name = _unit(size)
+    return f"{size / scale:.3g} {name}" if size / scale < 100 else f"{size / scale:.0f} {name}"
+
+
+def _time(us: float) -> str:
+    if us >= 1000:
+        return f"{us / 1000:.3g} ms"
+    return f"{us:.3g} µs" if us >= 0.01 else "under 0.01 µs"
+
+
+def _nice(step: float) -> float:
+    """The next 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** len(str(int(step))) / 10 if step >= 1 else 1.0
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step)
+
+
+def _wide(pixels: int) -> ipywidgets.Layout:
+    return ipywidgets.Layout(width=f"{pixels}px")

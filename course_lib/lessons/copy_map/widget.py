@@ -1,0 +1,224 @@
+"""Lesson 00: which program, which lane and which mask bit copies which element of x to y."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons import style
+from course_lib.lessons.live import LiveFigure, Picture
+
+BLOCKS = (2, 4, 8, 16)
+MAX_N = 40
+MAX_PROGRAMS = 20
+_PER_LINE = 20  # elements of y in a line of the figure
+_SHOWN_PAST = 20  # addresses past the end that the figure draws; the rest are counted
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of the launch: ``offsets[i]`` is the address lane i asks for, ``mask[i]`` whether it may."""
+
+    pid: int
+    offsets: tuple[int, ...]
+    mask: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class CopyMap:
+    """What one launch of the copy kernel does to a y of ``n`` elements."""
+
+    n: int
+    block: int
+    masked: bool  # whether the kernel passes mask=offsets < n
+    lanes: tuple[Program, ...]
+    written: tuple[int, ...]  # elements of y that get their value
+    unwritten: tuple[int, ...]  # elements of y that keep what was there before
+    past_end: tuple[int, ...]  # addresses behind y that an unmasked lane overwrites
+    idle: tuple[int, ...]  # programs with no element of their own
+
+    @property
+    def needed(self) -> int:
+        """The grid that covers n elements: cdiv(n, BLOCK)."""
+        return -(-self.n // self.block)
+
+
+def model(n: int, block: int, programs: int | None = None, masked: bool = True) -> CopyMap:
+    """Run ``offsets = program_id * BLOCK + arange(0, BLOCK); mask = offsets < n`` for every program of the launch.
+
+    Args:
+        programs: the grid; None takes cdiv(n, block).
+        masked: False leaves the mask out of the load and the store.
+
+    Raises: CourseError if n or programs is below 1, or block is not a power of two.
+    """
+    if n < 1 or block < 1 or block & (block - 1) or (programs is not None and programs < 1):
+        raise CourseError(
+            f"copy_map needs n >= 1, programs >= 1 and a power of two as block, got n={n}, block={block}, programs={programs}."
+        )
+    grid = -(-n // block) if programs is None else programs
+    lanes = []
+    for pid in range(grid):
+        offsets = tuple(range(pid * block, (pid + 1) * block))
+        lanes.append(Program(pid, offsets, tuple(offset < n for offset in offsets)))
+    reached = grid * block
+    return CopyMap(
+        n=n,
+        block=block,
+        masked=masked,
+        lanes=tuple(lanes),
+        written=tuple(range(min(n, reached))),
+        unwritten=tuple(range(min(n, reached), n)),
+        past_end=() if masked else tuple(range(n, reached)),
+        idle=tuple(program.pid for program in lanes if not any(program.mask)),
+    )
+
+
+def title(state: CopyMap) -> str:
+    """The one message of the picture: the worst thing that happens, or that nothing does."""
+    grid = len(state.lanes)
+    if state.past_end:
+        count = len(state.past_end)
+        return f"Without the mask, {_count(count, 'lane')} {_s(count, 'writes', 'write')} past the end of y"
+    if state.unwritten:
+        count = len(state.unwritten)
+        return f"{_count(grid, 'program')} {_s(grid, 'is', 'are')} too few: {_count(count, 'element')} of y never written"
+    if state.idle:
+        count = len(state.idle)
+        return f"{_count(count, 'program')} {_s(count, 'has', 'have')} nothing to copy: all {_s(count, 'its', 'their')} lanes are past n"
+    spare = grid * state.block - state.n
+    if not spare:
+        return f"{state.n} is {grid} x {state.block}: every lane has an element, no mask is needed"
+    return f"The mask holds back {_count(spare, 'lane')} of program {grid - 1}"
+
+
+def describe(state: CopyMap) -> str:
+    """The caption: the launch, what is written, and what goes wrong, in sentences."""
+    grid, last = len(state.lanes), state.lanes[-1]
+    words = [
+        f"n = {state.n}, BLOCK = {state.block}, {_count(grid, 'program')} (cdiv(n, BLOCK) is {state.needed}), "
+        f"{'with' if state.masked else 'without'} the mask.",
+        f"The last program, {last.pid}, asks for offsets {last.offsets[0]} to {last.offsets[-1]}.",
+        f"{_s(len(state.written), 'Element', 'Elements')} {_span(state.written)} of y {_s(len(state.written), 'is', 'are')} written.",
+    ]
+    if state.unwritten:
+        words.append(
+            f"{_s(len(state.unwritten), 'Element', 'Elements')} {_span(state.unwritten)}: no program asks, so the old value stays."
+        )
+    if state.past_end:
+        one = len(state.past_end) == 1
+        words.append(
+            f"{'Offset' if one else 'Offsets'} {_span(state.past_end)} {'lies' if one else 'lie'} behind y: "
+            "the store overwrites memory that belongs to something else."
+        )
+    elif state.masked and grid * state.block > state.n:
+        spare = tuple(range(state.n, grid * state.block))
+        one = len(spare) == 1
+        words.append(
+            f"{'Offset' if one else 'Offsets'} {_span(spare)} {'fails' if one else 'fail'} offsets < n: "
+            f"{'that lane loads and stores' if one else 'those lanes load and store'} nothing."
+        )
+    elif not state.masked:
+        words.append("Nothing goes wrong here: every lane has an element. It is this n that saves you, not the kernel.")
+    return " ".join(words)
+
+
+def draw(state: CopyMap) -> Picture:
+    """A row of lanes per program, and y under it."""
+    left, lane_top = 1.25, 0.85
+    lane_w = min(0.6, (style.WIDTH - left - 0.25) / state.block)
+    row_h = 0.36 if len(state.lanes) <= 12 else 0.3
+    past = state.past_end[:_SHOWN_PAST]
+    addresses = [*range(state.n), *past]
+    lines = -(-len(addresses) // _PER_LINE)
+    y_top = lane_top + len(state.lanes) * row_h + 0.6
+    y_h, cell_w = 0.34, 0.3
+    height = y_top + lines * (y_h + 0.08) + 0.62
+    figure, axes = style.drawing(style.WIDTH, height)
+
+    style.write(axes, 0.2, 0.26, title(state), font=12, bold=True)
+    style.write(axes, 0.2, 0.6, f"lanes of each program: the offset that lane asks for, {state.block} lanes a program", colour=style.QUIET)
+    for row, program in enumerate(state.lanes):
+        top = lane_top + row * row_h
+        style.write(axes, left - 0.12, top + (row_h - 0.05) / 2, f"program {program.pid}", ha="right")
+        for lane, (offset, allowed) in enumerate(zip(program.offsets, program.mask, strict=True)):
+            kind = "active" if allowed else "masked" if state.masked else "fault"
+            style.cell(axes, (left + lane * lane_w, top), (lane_w, row_h - 0.05), str(offset), kind, heavy=kind == "fault")
+
+    y_left = left
+    style.write(
+        axes, y_left, y_top - 0.2, f"y, {_count(state.n, 'element')}" + (", and the memory behind it" if past else ""), colour=style.QUIET
+    )
+    for index, address in enumerate(addresses):
+        at = (y_left + index % _PER_LINE * cell_w, y_top + index // _PER_LINE * (y_h + 0.08))
+        kind = "fault" if address >= state.n else "done" if address < len(state.written) else "waiting"
+        style.cell(axes, at, (cell_w, y_h), str(address), kind, heavy=kind == "fault", font=style.FONT)
+    style.write(axes, left - 0.12, y_top + y_h / 2, "element", ha="right")
+    hidden = len(state.past_end) - len(past)
+    if hidden:
+        style.write(axes, 0.2, height - 0.62 + 0.1, f"and {hidden} more addresses behind these", colour=style.QUIET)
+
+    used = [("active", "may copy")]
+    if state.masked and len(state.lanes) * state.block > state.n:
+        used.append(("masked", "masked off"))
+    used.append(("done", "written"))
+    if state.unwritten:
+        used.append(("waiting", "never written"))
+    if state.past_end:
+        used.append(("fault", "past the end"))
+    x = left
+    for kind, words in used:
+        style.cell(axes, (x, height - 0.36), (0.26, 0.2), "", kind, heavy=kind == "fault")
+        style.write(axes, x + 0.34, height - 0.26, words)
+        x += 0.34 + style.text_width(words) + 0.2
+    caption = describe(state)
+    alt = f"{title(state)}. One row of lanes for each program, and the elements of y below. {caption}"
+    return Picture(style.png(figure, alt), alt, caption)
+
+
+def copy_map(n: int = 10, block: int = 4) -> LiveFigure:
+    """The map of program -> lanes -> mask of a copy kernel, with sliders.
+
+    Args:
+        n: elements to copy, 1 to 40.
+        block: lanes a program, one of 2, 4, 8, 16.
+
+    Raises: CourseError if n or block is outside those.
+    """
+    if not 1 <= n <= MAX_N or block not in BLOCKS:
+        raise CourseError(f"copy_map shows n from 1 to {MAX_N} and block from {BLOCKS}; you asked for n={n}, block={block}.")
+    wide = ipywidgets.Layout(width="290px")
+    controls = {
+        "n": ipywidgets.IntSlider(n, 1, MAX_N, description="n", layout=wide),
+        "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK", layout=ipywidgets.Layout(width="130px")),
+        "masked": ipywidgets.Checkbox(True, description="mask = offsets < n", indent=False, layout=ipywidgets.Layout(width="180px")),
+        "enough": ipywidgets.Checkbox(True, description="grid = cdiv(n, BLOCK)", indent=False, layout=ipywidgets.Layout(width="190px")),
+        "programs": ipywidgets.IntSlider(-(-n // block), 1, MAX_PROGRAMS, description="programs", layout=wide),
+    }
+
+    def arrange(controls: Mapping[str, Any]) -> None:
+        enough = controls["enough"].value
+        controls["programs"].disabled = enough
+        if enough:
+            controls["programs"].value = -(-controls["n"].value // controls["block"].value)
+
+    def redraw(n: int, block: int, masked: bool, enough: bool, programs: int) -> Picture:
+        return draw(model(n, block, programs, masked))
+
+    return LiveFigure(redraw, controls, arrange=arrange)
+
+
+def _span(numbers: tuple[int, ...]) -> str:
+    return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+
+
+def _s(count: int, one: str, many: str) -> str:
+    return one if count == 1 else many
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

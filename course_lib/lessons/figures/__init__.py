@@ -1,0 +1,1 @@
+"""The still figures of the lessons, a file a lesson."""

@@ -1,0 +1,286 @@
+"""Lesson 03: Welford within blocks, Chan's merge between them, one step a frame, with count, mean and M2 of every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ipywidgets
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons import style
+from course_lib.lessons.live import LiveStepper, Picture
+from course_lib.norms import statistics
+from course_lib.norms.statistics import Partial
+
+MAX_COLUMNS = 8
+BLOCKS = (1, 2, 4, 8)
+DTYPES = {"fp32": np.float32, "fp16": np.float16}
+DATA = {
+    "worked example": (2.0, -1.0, 3.0, 0.5, -0.5, 1.5, -2.0, 1.0),
+    "two levels": (1.0, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0),
+    "mean 10000": (10002.0, 9999.0, 10003.0, 10000.5, 9999.5, 10001.5, 9998.0, 10001.0),
+}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A partial: the statistics of elements ``first`` to ``last``. ``count`` is 0 for lanes past the end of the row."""
+
+    first: int
+    last: int
+    count: int
+    mean: float
+    M2: float
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The tree after one step. ``levels[0]`` are the blocks; None is not known yet."""
+
+    x: tuple[float, ...]
+    dtype: str
+    block: int
+    levels: tuple[tuple[Node | None, ...], ...]
+    step: str  # "update" or "merge"
+    level: int  # of the nodes that this step made
+    made: tuple[int, ...]  # their places in it
+    column: int  # the element of each block that was taken in, for "update"
+    direct: float  # E[x^2] - E[x]^2 in the same dtype, for comparison
+    true: float
+
+    @property
+    def root(self) -> Node | None:
+        return self.levels[-1][0]
+
+
+def steps(x: ArrayLike, block: int = 1, dtype: str = "fp32") -> list[Frame]:
+    """Every step: first one element of each block at a time, all blocks side by side; then merge by merge, level by level.
+
+    Args:
+        x: shape (N,) with 1 to 8 numbers; rounded to dtype.
+        block: numbers a block, a power of two. A last short block and missing blocks are lanes past the end of the row.
+
+    Raises: CourseError if x, block or dtype does not fit.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    if x.ndim != 1 or not 1 <= len(x) <= MAX_COLUMNS:
+        raise CourseError(f"the merge tree shows one row of 1 to {MAX_COLUMNS} numbers; this x has shape {x.shape}.")
+    if block not in BLOCKS or dtype not in DTYPES:
+        raise CourseError(f"the merge tree knows blocks of {BLOCKS} and the dtypes {', '.join(DTYPES)}; you asked for {block}, {dtype!r}.")
+    x = x.astype(DTYPES[dtype])
+    with np.errstate(over="ignore", invalid="ignore"):  # one-pass leaves fp16's range, and that is to be seen
+        return _Tree(x, block, dtype).frames()
+
+
+class _Tree:
+    """The nodes while the frames are made."""
+
+    def __init__(self, x: np.ndarray, block: int, dtype: str) -> None:
+        self.x, self.block, self.dtype = x, block, dtype
+        blocks = 1 << (-(-len(x) // block) - 1).bit_length()  # a power of two, as lanes are
+        sizes = [blocks >> level for level in range(blocks.bit_length())]
+        self.levels: list[list[Node | None]] = [[None] * size for size in sizes]
+        self.direct = float(statistics.one_pass(x, x.dtype, "pairwise").var)
+        self.true = float(x.astype(np.float64).var())
+
+    def frames(self) -> list[Frame]:
+        frames = []
+        states = [statistics.empty((), self.x.dtype) for _ in self.levels[0]]
+        for column in range(min(self.block, len(self.x))):
+            taken = []
+            for place in range(len(states)):
+                at = place * self.block + column
+                if at < len(self.x):
+                    states[place] = statistics.welford_update(states[place], self.x[at])
+                    taken.append(place)
+                self.levels[0][place] = self._node(0, place, states[place])
+            frames.append(self._frame("update", 0, taken, column))
+        parts = states
+        for level in range(1, len(self.levels)):
+            parts = [self._merge(parts, level, place, frames) for place in range(len(self.levels[level]))]
+        return frames
+
+    def _merge(self, parts: list[Partial], level: int, place: int, frames: list[Frame]) -> Partial:
+        merged = statistics.merge(parts[2 * place], parts[2 * place + 1])
+        self.levels[level][place] = self._node(level, place, merged)
+        frames.append(self._frame("merge", level, [place], 0))
+        return merged
+
+    def _node(self, level: int, place: int, part: Partial) -> Node:
+        size = self.block << level
+        return Node(place * size, (place + 1) * size - 1, int(part.count), float(part.mean), float(part.M2))
+
+    def _frame(self, step: str, level: int, made: list[int], column: int) -> Frame:
+        levels = tuple(tuple(nodes) for nodes in self.levels)
+        return Frame(
+            tuple(map(float, self.x)), self.dtype, self.block, levels, step, level, tuple(made), column, self.direct, self.true
+        )  # fmt: skip
+
+
+def title(frame: Frame) -> str:
+    """The message of one frame."""
+    if frame.root is not None and frame.level == len(frame.levels) - 1 and frame.root.count == len(frame.x):
+        return (
+            f"The root knows all {frame.root.count}: variance {_number(frame.root.M2)} / {frame.root.count} = {_number(_variance(frame))}"
+        )
+    if frame.step == "update":
+        return (
+            "Each block takes in its first number" if frame.column == 0 else f"Welford: each block takes in its number {frame.column + 1}"
+        )
+    _, a, b = _merged(frame)
+    if 0 in (a.count, b.count):
+        return "Merging with an empty side changes nothing"
+    return f"Merge: {_range(a)} with {_range(b)}"
+
+
+def describe(frame: Frame) -> str:
+    """The caption: the step's arithmetic in numbers."""
+    words = [f"{len(frame.x)} numbers in blocks of {frame.block}, {frame.dtype}."]
+    if frame.step == "update":
+        for place in frame.made:
+            node = frame.levels[0][place]
+            taken = frame.x[place * frame.block + frame.column]
+            words.append(f"Block {place} takes {_number(taken)}: n = {node.count}, mean = {_number(node.mean)}, M2 = {_number(node.M2)}.")
+    else:
+        node, a, b = _merged(frame)
+        if b.count == 0:
+            words.append("The right side has no number: n = 0, mean = 0, M2 = 0.")
+        else:
+            gap = _number(b.mean - a.mean)
+            words.append(f"The means are {_number(a.mean)} and {_number(b.mean)}, d = {gap}, n = {a.count} + {b.count} = {node.count}.")
+            words.append(f"mean = {_number(a.mean)} + d * {b.count} / {node.count} = {_number(node.mean)}.")
+            words.append(f"M2 = {_number(a.M2)} + {_number(b.M2)} + d^2 * {a.count} * {b.count} / {node.count} = {_number(node.M2)}.")
+    if frame.root is not None and frame.root.count == len(frame.x):
+        words.append(
+            f"Variance {_number(_variance(frame))}, true {_number(frame.true)}; E[x^2] - E[x]^2 in {frame.dtype}: {_number(frame.direct)}."
+        )
+    return " ".join(words)
+
+
+def draw(frames: Sequence[Frame], index: int) -> Picture:
+    """The numbers on top, the blocks below them, and the tree of merges down to the root."""
+    frame = frames[index]
+    top, box_h, gap = 1.35, 0.62, 0.32
+    height = top + len(frame.levels) * (box_h + gap) + 0.05
+    figure, axes = style.drawing(style.WIDTH, height)
+    style.write(axes, 0.2, 0.26, title(frame), font=12, bold=True)
+    slots = len(frame.levels[0]) * frame.block
+    left, slot = 0.6, (style.WIDTH - 0.75) / max(slots, 1)
+    style.write(axes, 0.12, 0.86, "x", bold=True)
+    for column in range(slots):
+        _draw_element(axes, frame, column, (left + column * slot, 0.66), slot)
+    for level, nodes in enumerate(frame.levels):
+        y = top + level * (box_h + gap)
+        width = slot * (frame.block << level)
+        for place, node in enumerate(nodes):
+            centre = left + (place + 0.5) * width
+            made = level == frame.level and place in frame.made
+            _draw_node(axes, node, (centre, y), min(width - 0.08, 1.75), box_h, made)
+            if level:
+                for side in (-0.25, 0.25):
+                    child = (centre + side * width, y - gap)
+                    shown = {
+                        "color": style.INK if made else style.GRID,
+                        "linewidth": 2.2 if made else 1.2,
+                        "marker": "",
+                        "linestyle": "-",
+                        "zorder": 1,
+                    }
+                    axes.plot([child[0], centre], [child[1], y], **shown)
+    for level in range(len(frame.levels)):
+        style.write(axes, 0.12, top + level * (box_h + gap) + box_h / 2, "block" if level == 0 else f"+{level}", colour=style.QUIET)
+    caption = f"Frame {index + 1} of {len(frames)}. {describe(frame)}"
+    alt = f"{title(frame)}. A tree: numbers on top, blocks below them, merges down to the root, each with n, mean and M2. {caption}"
+    return Picture(style.png(figure, alt), alt, caption)
+
+
+def _draw_element(axes: Axes, frame: Frame, column: int, at: tuple[float, float], slot: float) -> None:
+    size = (slot - 0.06, 0.4)
+    if column >= len(frame.x):
+        style.cell(axes, at, size, "", "masked")
+        return
+    place, within = divmod(column, frame.block)
+    active = frame.step == "update" and place in frame.made and within == frame.column
+    known = frame.step == "merge" or within < frame.column
+    style.cell(axes, at, size, _number(frame.x[column], 1), "active" if active else "done" if known else "waiting", heavy=active)
+
+
+def _draw_node(axes: Axes, node: Node | None, at: tuple[float, float], width: float, height: float, made: bool) -> None:
+    corner = (at[0] - width / 2, at[1])
+    if node is None:
+        style.cell(axes, corner, (width, height), "", "waiting")
+        return
+    state = "masked" if node.count == 0 else "active" if made else "done"
+    style.cell(axes, corner, (width, height), "", state, heavy=made)
+    on, halo = style.COLOURS[state], state == "masked"
+    if node.count == 0:
+        style.write(axes, at[0], at[1] + height / 2, "n 0", on=on, ha="center", halo=halo)
+        return
+    mean = f"mean {_number(node.mean, _fits(node.mean, width - 0.42))}"
+    lines = (
+        f"n {node.count}",
+        mean if style.text_width(mean) <= width else mean.removeprefix("mean "),
+        f"M2 {_number(node.M2, _fits(node.M2, width - 0.25))}",
+    )
+    for line, text in enumerate(lines):
+        style.write(axes, at[0], at[1] + 0.12 + 0.19 * line, text, on=on, ha="center", bold=made)
+
+
+def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: str = "fp32") -> LiveStepper:
+    """Step through Welford's blocks and Chan's merges of one row.
+
+    Args:
+        data: one of DATA.
+        block: numbers a block, 1, 2, 4 or 8.
+        N: how many of the eight numbers there are.
+
+    Raises: CourseError if an argument is outside those.
+    """
+    if data not in DATA or not 1 <= N <= MAX_COLUMNS:
+        raise CourseError(f"the merge tree has the rows {', '.join(DATA)} and N from 1 to {MAX_COLUMNS}; you asked for {data!r}, N = {N}.")
+    steps(DATA[data][:N], block, dtype)
+    controls = {
+        "data": ipywidgets.Dropdown(options=list(DATA), value=data, description="x", layout=_wide(170)),
+        "n": ipywidgets.IntSlider(N, 1, MAX_COLUMNS, description="columns N", layout=_wide(250)),
+        "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="block", layout=_wide(120)),
+        "dtype": ipywidgets.Dropdown(options=list(DTYPES), value=dtype, description="dtype", layout=_wide(130)),
+    }
+
+    def frames(data: str, n: int, block: int, dtype: str) -> list[Frame]:
+        return steps(DATA[data][:n], block, dtype)
+
+    return LiveStepper(frames, draw, controls, still=lambda frames: len(frames) - 1)
+
+
+def _merged(frame: Frame) -> tuple[Node, Node, Node]:
+    """The node that a merge made, and the two it was made of."""
+    place = frame.made[0]
+    below = frame.levels[frame.level - 1]
+    return frame.levels[frame.level][place], below[2 * place], below[2 * place + 1]
+
+
+def _variance(frame: Frame) -> float:
+    return frame.root.M2 / frame.root.count
+
+
+def _range(node: Node) -> str:
+    return f"x[{node.first}]" if node.first == node.last else f"x[{node.first}..{node.last}]"
+
+
+def _number(value: float, places: int = 3) -> str:
+    """``value`` with at most ``places`` decimals and no trailing zeros."""
+    text = f"{value:.{places}f}".rstrip("0").rstrip(".") if places else f"{value:.0f}"
+    return "0" if text in ("-0", "") else text
+
+
+def _fits(value: float, width: float) -> int:
+    """How many decimals of ``value``, three at most, fit into ``width`` inches."""
+    return next((p for p in (3, 2, 1) if style.text_width(_number(value, p)) <= width - 0.06), 0)
+
+
+def _wide(pixels: int) -> ipywidgets.Layout:
+    return ipywidgets.Layout(width=f"{pixels}px")

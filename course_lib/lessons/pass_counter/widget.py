@@ -1,0 +1,465 @@
+"""Lesson 04: how often each way to normalise a row sweeps over the matrix, counted from a trace of real kernels.
+
+The kernels here are the algorithms and nothing else: packed rows, one row a program, no w and b. They run in Triton's
+interpreter, whose accesses can be traced. Where this process compiles its kernels, a second process interprets them.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import ipywidgets
+import torch
+import triton
+import triton.language as tl
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
+from torch import Tensor
+
+from course_lib.base import paths, runtime
+from course_lib.base.errors import CourseError
+from course_lib.interpreter.bounds import Region
+from course_lib.interpreter.trace import Trace, tracing
+from course_lib.lessons import style
+from course_lib.lessons.live import LiveFigure, Picture
+
+ALGORITHMS = {
+    "copy": "copy",
+    "naive": "op by op",
+    "one_pass": "one-pass",
+    "two_pass": "two-pass, blocked",
+    "welford": "Welford, blocked",
+    "resident": "two-pass, resident",
+}
+ITEMSIZE = {"fp16": 2, "fp32": 4}
+ROWS = (1, 16, 256, 4096, 65536)
+COLUMNS = (100, 1024, 4096, 8192)
+BLOCK = 1024
+RESIDENT_LIMIT = 32768  # columns; a longer row does not fit the registers of one program
+_TRACED_ROWS = 2  # all rows are alike
+_EPS = 1e-5
+_SECONDS = 120.0
+
+
+# ---- the kernels
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N)
+        tl.store(y_ptr + row * N + cols, x, mask=cols < N)
+
+
+@triton.jit
+def mean_kernel(x_ptr, mean_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+    tl.store(mean_ptr + row, tl.sum(total, axis=0) / N)
+
+
+@triton.jit
+def centre_kernel(x_ptr, mean_ptr, d_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    mean = tl.load(mean_ptr + row)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(d_ptr + row * N + cols, (x - mean).to(d_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def square_kernel(d_ptr, s_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        d = tl.load(d_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(s_ptr + row * N + cols, (d * d).to(s_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def scale_kernel(d_ptr, var_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    rstd = tl.rsqrt(tl.load(var_ptr + row) + eps)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        d = tl.load(d_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, (d * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def one_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+        total += x
+        squares += x * x
+    mean = tl.sum(total, axis=0) / N
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N - mean * mean + eps)  # cancels: lesson 03
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def two_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+    mean = tl.sum(total, axis=0) / N
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+        deviation = tl.where(cols < N, x - mean, 0.0)
+        squares += deviation * deviation
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def welford_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    count, mean, M2 = 0.0, 0.0, 0.0
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+        n = tl.minimum(BLOCK, N - start).to(tl.float32)
+        block_mean = tl.sum(x, axis=0) / n
+        deviation = tl.where(cols < N, x - block_mean, 0.0)
+        apart = block_mean - mean
+        M2 += tl.sum(deviation * deviation, axis=0) + apart * apart * count * n / (count + n)
+        mean += apart * n / (count + n)
+        count += n
+    rstd = tl.rsqrt(M2 / N + eps)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
+        tl.store(y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+@triton.jit
+def resident_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / N
+    deviation = tl.where(cols < N, x - mean, 0.0)
+    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=0) / N + eps)
+    tl.store(y_ptr + row * N + cols, (deviation * rstd).to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+# ---- counting
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One sweep over a matrix of M x N elements: ``kind`` is "load" or "store"; ``amount`` is 1.0 for every element once."""
+
+    launch: int  # which kernel launch it belongs to, from 0
+    tensor: str
+    kind: str
+    amount: float
+
+
+@dataclass(frozen=True)
+class Count:
+    """What an algorithm asks of memory. ``a_row`` are bytes of single numbers a row (mean, variance), loads and stores."""
+
+    algorithm: str
+    N: int
+    launches: int
+    sweeps: tuple[Pass, ...]
+    a_row: int
+
+    def passes(self, kind: str | None = None) -> float:
+        """Passes over a matrix of M x N elements: the loads, the stores, or both."""
+        return sum(sweep.amount for sweep in self.sweeps if kind in (None, sweep.kind))
+
+    def bytes(self, M: int, itemsize: int) -> float:
+        """All bytes asked for by M rows."""
+        return self.passes() * M * self.N * itemsize + self.a_row * M
+
+
+def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
+    """``x`` normalised row by row (or copied) by the kernels of this module; shape and dtype of x, shape (M, N), packed.
+
+    Raises: CourseError for an unknown algorithm, or a row that cannot stay resident.
+    """
+    return _launches(algorithm, x, BLOCK)[1]()
+
+
+def _launches(algorithm: str, x: Tensor, block: int) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
+    """The matrices of an algorithm by name, and the function that launches its kernels."""
+    if algorithm not in ALGORITHMS:
+        raise CourseError(f"the pass counter knows {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
+    M, N = x.shape
+    if algorithm == "resident" and N > RESIDENT_LIMIT:
+        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
+    y = torch.full_like(x, float("nan"))
+    grid, matrices = (M,), {"x": x, "y": y}
+    whole = {"copy": copy_kernel, "one_pass": one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
+    if algorithm == "naive":
+        matrices |= {"d": torch.empty_like(x), "s": torch.empty_like(x)}
+
+    def launch() -> Tensor:
+        if algorithm == "naive":
+            mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
+            mean_kernel[grid](x, mean, N, BLOCK=block)
+            centre_kernel[grid](x, mean, matrices["d"], N, BLOCK=block)
+            square_kernel[grid](matrices["d"], matrices["s"], N, BLOCK=block)
+            mean_kernel[grid](matrices["s"], var, N, BLOCK=block)
+            scale_kernel[grid](matrices["d"], var, y, N, _EPS, BLOCK=block)
+        elif algorithm == "resident":
+            resident_kernel[grid](x, y, N, _EPS, BLOCK=triton.next_power_of_2(N))
+        else:
+            whole[algorithm][grid](x, y, N, *([] if algorithm == "copy" else [_EPS]), BLOCK=block)
+        return y
+
+    return matrices, launch
+
+
+def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
+    """Trace the algorithm on two fp32 rows of N columns, and count its sweeps.
+
+    Every row is alike, and so is every dtype: passes are bytes asked for over the bytes of the matrix.
+
+    Raises: CourseError for an unknown algorithm, N below 1, a BLOCK that is no power of two, or a second process that fails.
+    """
+    if algorithm not in ALGORITHMS or N < 1 or BLOCK < 1 or BLOCK & (BLOCK - 1):
+        raise CourseError(
+            f"the pass counter knows {', '.join(ALGORITHMS)}, N >= 1 and a BLOCK that is a power of two; "
+            f"you asked for {algorithm!r}, N={N}, BLOCK={BLOCK}."
+        )
+    if algorithm == "resident" and N > RESIDENT_LIMIT:
+        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
+    return _counted(N, BLOCK)[algorithm]
+
+
+def _fitting(N: int) -> list[str]:
+    return [name for name in ALGORITHMS if name != "resident" or N <= RESIDENT_LIMIT]
+
+
+@functools.lru_cache(maxsize=256)
+def _counted(N: int, block: int) -> dict[str, Count]:
+    """Every algorithm that takes rows of N columns."""
+    if runtime.current().interpreted:
+        return {name: _traced(name, N, block) for name in _fitting(N)}
+    if (N, block) not in _from_elsewhere:
+        _from_elsewhere.update(_elsewhere({N, *COLUMNS}, block))  # a process takes seconds, a size hundredths of one
+    return _from_elsewhere[N, block]
+
+
+_from_elsewhere: dict[tuple[int, int], dict[str, Count]] = {}
+
+
+def _traced(algorithm: str, N: int, block: int) -> Count:
+    matrices, launch = _launches(algorithm, torch.randn(_TRACED_ROWS, N), block)
+    with tracing([Region.of(name, tensor) for name, tensor in matrices.items()]) as trace:
+        launch()
+    return _summed(algorithm, N, trace)
+
+
+def _summed(algorithm: str, N: int, trace: Trace) -> Count:
+    """One Pass for each line of a kernel that loads or stores a matrix, in the order of program 0."""
+    size = {region.name: region.nbytes for region in trace.regions}
+    sweeps: dict[tuple[int, str, str, int | None], int] = {}
+    numbers, launch, before = 0, 0, (0, 0, 0)
+    for event in trace.events:
+        if event.program < before:  # the next kernel's program 0
+            launch += 1
+        before = event.program
+        if event.tensor is None:
+            numbers += event.bytes
+            continue
+        key = (launch, event.tensor, event.kind, event.line)
+        sweeps[key] = sweeps.get(key, 0) + event.bytes
+    passes = tuple(Pass(launch, tensor, kind, moved / size[tensor]) for (launch, tensor, kind, _), moved in sweeps.items())
+    return Count(algorithm, N, launch + 1, passes, numbers // _TRACED_ROWS)
+
+
+def _elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int], dict[str, Count]]:
+    """The counts for rows of each size, made by a process whose Triton interprets."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"COURSE_DEVICE": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, "-c", f"from course_lib.lessons.pass_counter.widget import main; main({sorted(sizes)}, {block})"]
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise CourseError(f"the process that traces kernels took longer than {_SECONDS:g} s. Run the cell again.") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        raise CourseError(f"the process that traces kernels failed ({last}). `course doctor` tries the interpreter.")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    return {(int(N), block): {fields["algorithm"]: _read(fields) for fields in made} for N, made in answer.items()}
+
+
+def _read(fields: dict[str, Any]) -> Count:
+    return Count(**fields | {"sweeps": tuple(Pass(**sweep) for sweep in fields["sweeps"])})
+
+
+def main(sizes: Sequence[int], block: int) -> None:
+    """Print every count as one line of JSON, for the process that cannot trace."""
+    print(json.dumps({N: [asdict(made) for made in _counted(N, block).values()] for N in sizes}))
+
+
+# ---- the picture
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the picture compares: every algorithm at one size."""
+
+    chosen: str
+    M: int
+    N: int
+    dtype: str
+    counts: tuple[Count, ...]
+
+    @property
+    def count(self) -> Count:
+        return next(made for made in self.counts if made.algorithm == self.chosen)
+
+    @property
+    def copy(self) -> Count:
+        return self.counts[0]
+
+    def bytes(self, made: Count) -> float:
+        return made.bytes(self.M, ITEMSIZE[self.dtype])
+
+
+def model(algorithm: str, M: int, N: int, dtype: str) -> Shown:
+    """The counts of every algorithm for M x N, one of them chosen.
+
+    Raises: CourseError if an argument is not one that :func:`count` takes, or M or the dtype is not one of the widget's.
+    """
+    if M < 1 or dtype not in ITEMSIZE:
+        raise CourseError(f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}.")
+    count(algorithm, N)
+    return Shown(algorithm, M, N, dtype, tuple(_counted(N, BLOCK)[name] for name in _fitting(N)))
+
+
+def title(state: Shown) -> str:
+    """Passes of the chosen algorithm, and what they are against a copy."""
+    passes, copied = state.count.passes(), state.copy.passes()
+    if state.chosen == "copy":
+        return f"A copy makes {copied:g} passes: nothing that reads x and writes y can do with less"
+    if passes == copied:
+        return f"{ALGORITHMS[state.chosen]}: {passes:g} passes, as many as a copy"
+    return f"{ALGORITHMS[state.chosen]}: {passes:g} passes, {passes / copied:g} times a copy"
+
+
+def describe(state: Shown, bandwidth: float) -> str:
+    """The caption: the sweeps in words, the bytes, the time at the memory limit, and how it was counted."""
+    made = state.count
+    loads, stores = made.passes("load"), made.passes("store")
+    us = state.bytes(made) / bandwidth * 1e-3
+    launches = "1 launch" if made.launches == 1 else f"{made.launches} launches"
+    return (
+        f"M = {state.M}, N = {state.N}, {state.dtype}, {launches}: {loads:g} {'pass' if loads == 1 else 'passes'} of reading, "
+        f"{stores:g} of writing. That asks for {_bytes(state.bytes(made))}, a copy for {_bytes(state.bytes(state.copy))}; "
+        f"at {bandwidth:g} GB/s {_time(us)}. Counted from a trace of {_TRACED_ROWS} rows in the interpreter, w and b left out. "
+        "A GPU moves less where a cache answers."
+    )
+
+
+_PASS_COLOUR = {"d": "mean", "s": "mean"}  # what an op-by-op chain writes and reads back
+
+
+def draw(state: Shown, bandwidth: float) -> Picture:
+    """A bar for each algorithm, made of its passes; a line where the copy ends."""
+    left, right, top, line, bar = 1.85, 0.95, 0.78, 0.5, 0.34
+    height = top + len(state.counts) * line + 0.55
+    figure, axes = style.drawing(style.WIDTH, height)
+    most = max(made.passes() for made in state.counts)
+    unit = (style.WIDTH - left - right) / most
+    style.write(axes, 0.2, 0.26, title(state), font=12, bold=True)
+    for number, made in enumerate(state.counts):
+        y, chosen = top + number * line, made.algorithm == state.chosen
+        label = ("> " if chosen else "") + ALGORITHMS[made.algorithm]
+        style.write(axes, left - 0.12, y + bar / 2, label, ha="right", bold=chosen)
+        x = left
+        for sweep in made.sweeps:
+            _segment(axes, x, y, sweep.amount * unit, bar, sweep, chosen)
+            x += sweep.amount * unit
+        style.write(axes, x + 0.08, y + bar / 2, _bytes(state.bytes(made)), bold=chosen, colour=None if chosen else style.QUIET)
+    limit, bottom = left + state.copy.passes() * unit, top + len(state.counts) * line
+    axes.plot([limit, limit], [top - 0.12, bottom - 0.05], color=style.COLOURS["floor"], linestyle="--", linewidth=1.4, marker="", zorder=5)
+    style.write(axes, limit, top - 0.24, "a copy", ha="center")
+    words = f"passes over M x N elements; hatched: writes; {state.M} x {state.N}, {state.dtype}"
+    style.write(axes, left, bottom + 0.16, words, colour=style.QUIET)
+    caption = describe(state, bandwidth)
+    passes = ", ".join(f"{ALGORITHMS[made.algorithm]} {made.passes():g}" for made in state.counts)
+    alt = f"{title(state)}. A bar for each algorithm, one piece a pass: {passes}. {caption}"
+    return Picture(style.png(figure, alt), alt, caption)
+
+
+def _segment(axes: Axes, x: float, y: float, width: float, height: float, sweep: Pass, chosen: bool) -> None:
+    colour = style.COLOURS[_PASS_COLOUR.get(sweep.tensor, sweep.tensor)]
+    hatch = {"hatch": "//", "hatchcolor": style.PANEL} if sweep.kind == "store" else {}
+    edge = {"linewidth": 2.0, "zorder": 3} if chosen else {"linewidth": 0.8, "zorder": 2}
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, **edge, **hatch))
+    verb = "write" if sweep.kind == "store" else "read"
+    style.write(axes, x + width / 2, y + height / 2, f"{verb} {sweep.tensor}", on=colour, ha="center", halo=bool(hatch))
+
+
+def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtype: str = "fp16") -> LiveFigure:
+    """Choose an algorithm and a size, and see its passes over memory beside the copy's.
+
+    Args:
+        algorithm: copy, naive (op by op), one_pass, two_pass, welford or resident.
+        dtype: fp16 or fp32.
+
+    Raises: CourseError if an argument is none of those, or the kernels cannot be traced.
+    """
+    model(algorithm, M, N, dtype)
+    columns: Sequence[int] = sorted({*COLUMNS, N})
+    controls: Mapping[str, Any] = {
+        "algorithm": ipywidgets.Dropdown(
+            options=[(label, key) for key, label in ALGORITHMS.items() if key in _fitting(max(columns))],
+            value=algorithm, description="algorithm", layout=_wide(250),
+        ),
+        "M": ipywidgets.SelectionSlider(options=sorted({*ROWS, M}), value=M, description="M rows", layout=_wide(260)),
+        "N": ipywidgets.SelectionSlider(options=columns, value=N, description="N columns", layout=_wide(270)),
+        "dtype": ipywidgets.Dropdown(options=list(ITEMSIZE), value=dtype, description="dtype", layout=_wide(130)),
+        "bandwidth": ipywidgets.IntSlider(2800, 100, 8000, 100, description="GB/s", layout=_wide(280)),
+    }  # fmt: skip
+
+    def redraw(algorithm: str, M: int, N: int, dtype: str, bandwidth: int) -> Picture:
+        return draw(model(algorithm, M, N, dtype), bandwidth)
+
+    return LiveFigure(redraw, controls)
+
+
+def _bytes(size: float) -> str:
+    scale, name = next((scale, name) for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")) if size >= scale)
+    return f"{size / scale:.3g} {name}" if size / scale < 100 else f"{size / scale:.0f} {name}"
+
+
+def _time(us: float) -> str:
+    return f"{us / 1000:.3g} ms" if us >= 1000 else f"{us:.3g} µs"
+
+
+def _wide(pixels: int) -> ipywidgets.Layout:
+    return ipywidgets.Layout(width=f"{pixels}px")

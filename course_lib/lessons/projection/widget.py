@@ -1,0 +1,356 @@
+"""Lesson 02: the VJP of a norm as a projection, for rows of three numbers, which are points in space."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
+from mpl_toolkits.mplot3d import Axes3D
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from numpy.typing import ArrayLike
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons import style
+from course_lib.lessons.live import LiveFigure, Picture
+
+KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
+N = 3
+ONE = np.ones(N) / math.sqrt(N)  # of length 1
+# the drawing's own axes: two in the plane at right angles to 1, then 1 itself, drawn upwards
+_FRAME = np.array([np.array([1, -1, 0]) / math.sqrt(2), np.array([1, 1, -2]) / math.sqrt(6), ONE])
+EPS = (0.0, 1e-5, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
+STDS = (0.1, 0.3, 1.0, 3.0)
+_IN_PLANE = 1.8  # length of wdy's part in the plane
+_REACH = 2.9  # the drawing's half width, in the units of wdy
+_BELOW = np.array([0, 0, -0.32])
+_ZERO = 5e-4  # below it a length is drawn as a point and written as 0
+
+# what each vector is drawn with: colour, line style and marker differ, and every one carries its name
+LOOKS: dict[str, dict[str, Any]] = {
+    "xhat": {"color": style.COLOURS["x"], "linestyle": "-", "marker": "s"},
+    "wdy": {"color": "#B85A00", "linestyle": "-", "marker": "D"},
+    "along_one": {"color": style.COLOURS["mean"], "linestyle": "--", "marker": "v"},
+    "along_xhat": {"color": style.INK, "linestyle": ":", "marker": "."},
+    "left": {"color": style.COLOURS["w"], "linestyle": "-", "marker": "o"},
+}
+
+
+@dataclass(frozen=True)
+class State:
+    """One row's gradient, taken apart. Vectors have shape (3,).
+
+    ``wdy = along_one + along_xhat + left``: the c2 term, the c1 term, and what is left, which is dx / rstd. RMSNorm
+    has no c2 term, so its ``along_one`` is 0.
+    """
+
+    kind: str
+    eps: float
+    x: np.ndarray
+    wdy: np.ndarray
+    rstd: float
+    xhat: np.ndarray
+    c1: float
+    c2: float | None
+
+    @property
+    def along_one(self) -> np.ndarray:
+        return np.full(N, self.c2 or 0.0)
+
+    @property
+    def along_xhat(self) -> np.ndarray:
+        return self.c1 * self.xhat
+
+    @property
+    def left(self) -> np.ndarray:
+        return self.wdy - self.along_one - self.along_xhat
+
+    @property
+    def dx(self) -> np.ndarray:
+        return self.left * self.rstd
+
+    @property
+    def kept(self) -> float:
+        """The share of a push along xhat that comes through: eps * rstd^2, which is 0 only for eps = 0."""
+        return self.eps * self.rstd**2
+
+    @property
+    def again(self) -> np.ndarray:
+        """The same matrix applied to ``left``; a projector would change nothing."""
+        return left_of(self.kind, self.left, self.xhat)
+
+
+def left_of(kind: str, wdy: np.ndarray, xhat: np.ndarray) -> np.ndarray:
+    """``wdy - xhat c1 - c2`` (without c2 for RMSNorm): the matrix ``I - 11'/N - xhat xhat'/N`` times wdy."""
+    c2 = wdy.mean() if kind == "layer_norm" else 0.0
+    return wdy - (xhat * wdy).mean() * xhat - c2
+
+
+def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> State:
+    """The parts of the gradient of one row.
+
+    Args:
+        kind: "layer_norm" or "rms_norm".
+        x, wdy: three numbers each; wdy is w * dy.
+        eps: 0 or more.
+
+    Raises: CourseError if an argument does not fit, or if the row has no rstd: eps = 0 and nothing to divide by.
+    """
+    x, wdy = (np.asarray(values, dtype=np.float64) for values in (x, wdy))
+    if kind not in KINDS:
+        raise CourseError(f"the projection shows {' and '.join(KINDS)}; you asked for {kind!r}.")
+    if x.shape != (N,) or wdy.shape != (N,):
+        raise CourseError(
+            f"the projection is drawn in space, so x and wdy are three numbers each; their shapes are {x.shape} and {wdy.shape}."
+        )
+    if not eps >= 0.0:
+        raise CourseError(f"eps is added inside the root and cannot be negative; you passed {eps}.")
+    centred = x - x.mean() if kind == "layer_norm" else x
+    spread = float((centred**2).mean()) + eps
+    if spread <= 0.0:
+        what = "is constant" if kind == "layer_norm" else "is zero"
+        raise CourseError(f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value.")
+    rstd = spread**-0.5
+    xhat = centred * rstd
+    return State(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)
+
+
+def row(turn: float, mean: float, std: float) -> np.ndarray:
+    """A row of three numbers with this mean and (biased) standard deviation; ``turn``, in degrees, turns it about 1."""
+    return mean + std * math.sqrt(N) * _in_plane(turn)
+
+
+def push(turn: float, mean: float) -> np.ndarray:
+    """A wdy with this mean; its part at right angles to 1 has length 1.8 and points where ``turn`` says."""
+    return mean + _IN_PLANE * _in_plane(turn)
+
+
+def _in_plane(turn: float) -> np.ndarray:
+    angle = math.radians(turn)
+    return math.cos(angle) * _FRAME[0] + math.sin(angle) * _FRAME[1]
+
+
+def title(state: State) -> str:
+    """The message of the picture."""
+    if state.kept >= 0.005:
+        return f"{KINDS[state.kind]}: eps lets {state.kept:.0%} of the push along xhat through. No projector"
+    if state.kind == "rms_norm":
+        return "RMSNorm: only the push along xhat is taken out. The mean may change"
+    return "LayerNorm: what is left changes neither the mean nor the scale of the row"
+
+
+def describe(state: State) -> str:
+    """The caption: every vector in numbers, and what a step along dx can and cannot do to the row."""
+    words = [
+        f"{KINDS[state.kind]}, N = 3, eps = {state.eps:g}: x = {_vector(state.x)}, rstd = {_number(state.rstd)}, "
+        f"xhat = {_vector(state.xhat)}. wdy = {_vector(state.wdy)}."
+    ]
+    if state.c2 is not None:
+        words.append(f"c2 = {_number(state.c2)} takes the part along 1 out, {_vector(state.along_one)}.")
+    words.append(f"c1 = {_number(state.c1)} takes {_vector(state.along_xhat)} along xhat out.")
+    words.append(f"Left is {_vector(state.left)}, which is dx / rstd.")
+    drift, stretch = _cleaned(state.left.mean()), _cleaned(float((state.left * state.xhat).mean()))
+    words.append(f"Its mean is {_number(drift)}, so a step along it {_moves(drift)} the mean of the row.")
+    if state.kept < _ZERO:
+        words.append(f"Along xhat nothing is left{_nearly(state)}: to first order the step does not change the row's scale.")
+        words.append("Applied once more, the matrix changes nothing: it is a projector." if state.eps == 0 else _once_more(state))
+    else:
+        share = f"the share eps * rstd^2 = {state.kept:.2g}"
+        words.append(f"Along xhat {_number(stretch)} of the {_number(state.c1)} is left, {share}. {_once_more(state)}")
+    return " ".join(words)
+
+
+def _nearly(state: State) -> str:
+    return "" if state.eps == 0 else f" but the share eps * rstd^2 = {state.kept:.1g}"
+
+
+def _once_more(state: State) -> str:
+    moved = float(np.linalg.norm(state.again - state.left))
+    if moved < _ZERO:
+        return "Applied once more, the matrix moves it by less than the drawing shows; only at eps = 0 is it a projector."
+    return f"Applied once more, the matrix would leave {_vector(state.again)}: it is no projector."
+
+
+def _moves(drift: float) -> str:
+    return "cannot change" if drift == 0 else "changes"
+
+
+def draw(state: State, view: float = 285.0) -> Picture:
+    """wdy taken apart, seen from ``view`` degrees around the vertical axis, which is the direction 1."""
+    figure = Figure(figsize=(style.WIDTH, 4.5), dpi=style.DPI, facecolor=style.PANEL, layout="none")
+    FigureCanvasAgg(figure)
+    axes: Any = figure.add_axes((-0.06, -0.02, 0.72, 0.98), projection="3d")
+    _draw_space(axes, state, view)
+    _draw_vectors(axes, state)
+    figure.text(0.02, 0.955, title(state), fontsize=12, weight="bold", color=style.INK)
+    _draw_key(figure, state)
+    caption = describe(state)
+    alt = (
+        f"{title(state)}. A drawing in space: up is the direction 1, in which all three numbers of a row rise together; the disc is the "
+        f"plane at right angles to it. wdy is taken apart into its removed parts and what is left. {caption}"
+    )
+    return Picture(style.png(figure, alt), alt, caption)
+
+
+def _draw_space(axes: Axes3D, state: State, view: float) -> None:
+    axes.set_axis_off()
+    axes.set(xlim=(-_REACH, _REACH), ylim=(-_REACH, _REACH), zlim=(-_REACH, _REACH))
+    axes.set_box_aspect((1, 1, 1), zoom=1.7)
+    axes.set_proj_type("ortho")
+    axes.view_init(elev=24, azim=view)
+    axes.computed_zorder = False
+    around = np.linspace(0, 2 * math.pi, 73)
+    disc = 2.4 * np.stack([np.cos(around), np.sin(around)])
+    corners = np.column_stack([disc[0], disc[1], np.zeros_like(around)])
+    axes.add_collection3d(Poly3DCollection([corners], facecolor=style.COLOURS["masked"], alpha=0.22, edgecolor=style.QUIET, zorder=1))
+    axes.plot([0, 0], [0, 0], [-2.1, 2.2], color=style.QUIET, linewidth=1.0, linestyle=(0, (9, 2)), marker="", zorder=2)
+    _label(axes, np.array([0, 0, 2.45]), "1", style.QUIET)
+    for number, axis in enumerate(np.eye(N)):
+        end = 1.7 * _seen(axis)
+        axes.plot(*zip(np.zeros(N), end, strict=True), color=style.QUIET, linewidth=0.7, linestyle="-", marker="", zorder=2)
+        _label(axes, 1.12 * end, f"x[{number}]", style.QUIET, bold=False)
+    if state.kind == "layer_norm" and state.eps == 0:
+        only = np.cross(ONE, state.xhat)
+        only = 2.4 * _seen(only / np.linalg.norm(only))
+        axes.plot(*zip(-only, only, strict=True), color=LOOKS["left"]["color"], linewidth=0.9, linestyle="-.", marker="", zorder=2)
+
+
+def _draw_vectors(axes: Axes3D, state: State) -> None:
+    corner = state.left + state.along_xhat
+    _arrow(axes, "wdy", np.zeros(N), state.wdy)
+    if state.c2 is not None:
+        _arrow(axes, "along_one", state.wdy, corner)
+    _arrow(axes, "along_xhat", corner, state.left)
+    _arrow(axes, "xhat", np.zeros(N), state.xhat)
+    _arrow(axes, "left", np.zeros(N), state.left, width=3.2)
+    again = _seen(state.again)
+    if np.linalg.norm(state.again - state.left) > 0.05:
+        axes.plot(*again[:, None], linestyle="", marker="X", color=style.PANEL, markersize=9, markeredgecolor=style.INK, zorder=9)
+        _label(axes, again + 2 * _BELOW, "once more", style.INK)
+
+
+def _arrow(axes: Axes3D, name: str, start: np.ndarray, end: np.ndarray, width: float = 2.2) -> None:
+    """A line with its look, and a marker and the name at the end that it points to."""
+    look = LOOKS[name]
+    first, last = _seen(start), _seen(end)
+    if np.linalg.norm(last - first) >= _ZERO:
+        line = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": width, "marker": "", "zorder": 5}
+        axes.plot(*zip(first, last, strict=True), **line)
+    point = {
+        "linestyle": "",
+        "marker": look["marker"],
+        "color": look["color"],
+        "markersize": 8,
+        "markeredgecolor": style.PANEL,
+        "zorder": 7,
+    }
+    axes.plot(*last[:, None], **point)
+    removed = {"along_one": "c2 term", "along_xhat": "c1 term"}
+    if name in removed:
+        if np.linalg.norm(last - first) > 0.4:
+            middle = (first + last) / 2
+            outwards = middle * [1, 1, 0] if name == "along_one" else middle  # past the line, away from the other arrows
+            _label(axes, middle + 1.7 * _aside(outwards), removed[name], look["color"])
+    else:
+        _label(axes, last + (_BELOW if name == "left" else _aside(last)), name, look["color"])
+
+
+def _aside(end: np.ndarray) -> np.ndarray:
+    """A little past the tip, so that the name does not lie on the line."""
+    length = float(np.linalg.norm(end))
+    return 0.32 * end / length if length > 0.1 else _BELOW
+
+
+def _seen(vector: np.ndarray) -> np.ndarray:
+    """``vector`` in the drawing's axes: the direction 1 upwards."""
+    return _FRAME @ vector
+
+
+def _label(axes: Axes3D, at: np.ndarray, text: str, colour: str, bold: bool = True) -> None:
+    axes.text(
+        *at, text, color=colour, fontsize=style.FONT, weight="bold" if bold else "normal", ha="center", va="center", zorder=10,
+        path_effects=[withStroke(linewidth=3.0, foreground=style.PANEL)],
+    )  # fmt: skip
+
+
+def _draw_key(figure: Figure, state: State) -> None:
+    """What the line styles mean, with the numbers: readable without colour and without the drawing."""
+    axes = figure.add_axes((0.63, 0.0, 0.37, 0.93))
+    axes.set(xlim=(0, 1), ylim=(1, 0))
+    axes.axis("off")
+    lines = [
+        ("xhat", "xhat", state.xhat),
+        ("wdy", "wdy = w * dy", state.wdy),
+        ("along_one", "c2 term, taken out", state.along_one if state.c2 is not None else None),
+        ("along_xhat", "c1 term, taken out", state.along_xhat),
+        ("left", "left = dx / rstd", state.left),
+    ]
+    for number, (name, words, vector) in enumerate(lines):
+        y = 0.06 + 0.138 * number
+        look = LOOKS[name]
+        axes.plot([0.0, 0.13], [y, y], color=look["color"], linestyle=look["linestyle"], linewidth=2.6, marker="")
+        axes.plot([0.13], [y], color=look["color"], marker=look["marker"], markersize=8, markeredgecolor=style.PANEL)
+        style.write(axes, 0.19, y, words, bold=True, colour=look["color"])
+        style.write(axes, 0.19, y + 0.058, "none: no mean was subtracted" if vector is None else _vector(vector))
+    along = _cleaned(float((state.left * state.xhat).mean()))
+    style.write(axes, 0.0, 0.78, f"mean: {_number(state.wdy.mean())} in wdy, {_number(_cleaned(state.left.mean()))} left", bold=True)
+    style.write(axes, 0.0, 0.838, f"along xhat: {_number(state.c1)} in wdy, {_number(along)} left", bold=True)
+    style.write(axes, 0.0, 0.896, f"eps lets through eps * rstd^2 = {state.kept:.2g}", colour=style.QUIET)
+    only = state.kind == "layer_norm" and state.eps == 0
+    style.write(axes, 0.0, 0.952, "dash-dotted: the only line left for dx" if only else "", colour=style.QUIET)
+
+
+def projection(kind: str = "layer_norm", eps: float = 0.0) -> LiveFigure:
+    """Turn x and wdy, and watch what the VJP takes out of wdy and what is left for dx.
+
+    Args:
+        kind: "layer_norm" or "rms_norm".
+        eps: one of 0, 1e-5, 0.01, 0.1, 0.3, 1, 3 and 10.
+
+    Raises: CourseError if an argument is none of those.
+    """
+    if kind not in KINDS:
+        raise CourseError(f"the projection shows {' and '.join(KINDS)}; you asked for {kind!r}.")
+    if eps not in EPS:
+        raise CourseError(f"the projection shows eps from {', '.join(f'{e:g}' for e in EPS)}; you asked for {eps!r}.")
+    controls = {
+        "kind": ipywidgets.Dropdown(
+            options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=_wide(170)
+        ),
+        "eps": ipywidgets.SelectionSlider(options=[(f"{e:g}", e) for e in EPS], value=eps, description="eps", layout=_wide(230)),
+        "x_turn": ipywidgets.IntSlider(60, 0, 345, 15, description="turn x", layout=_wide(250)),
+        "x_mean": ipywidgets.FloatSlider(0.5, min=-2.0, max=2.0, step=0.5, description="mean of x", layout=_wide(260)),
+        "x_std": ipywidgets.SelectionSlider(options=[(f"{s:g}", s) for s in STDS], value=1.0, description="std of x", layout=_wide(230)),
+        "push_turn": ipywidgets.IntSlider(15, 0, 345, 15, description="turn wdy", layout=_wide(260)),
+        "push_mean": ipywidgets.FloatSlider(0.75, min=-1.0, max=1.0, step=0.25, description="mean of wdy", layout=_wide(280)),
+        "view": ipywidgets.IntSlider(285, 0, 345, 15, description="walk around", layout=_wide(270)),
+    }
+
+    def redraw(
+        kind: str, eps: float, x_turn: float, x_mean: float, x_std: float, push_turn: float, push_mean: float, view: float
+    ) -> Picture:
+        return draw(model(kind, row(x_turn, x_mean, x_std), push(push_turn, push_mean), eps), view)
+
+    return LiveFigure(redraw, controls)
+
+
+def _cleaned(value: float) -> float:
+    return 0.0 if abs(value) < _ZERO else float(value)
+
+
+def _number(value: float) -> str:
+    text = f"{value:.2f}" if abs(value) >= 0.095 or abs(value) < _ZERO else f"{value:.3f}"
+    return text if float(text) else "0"
+
+
+def _vector(values: np.ndarray) -> str:
+    return f"[{', '.join(_number(_cleaned(value)) for value in values)}]"
+
+
+def _wide(pixels: int) -> ipywidgets.Layout:
+    return ipywidgets.Layout(width=f"{pixels}px")

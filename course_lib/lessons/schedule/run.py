@@ -1,0 +1,257 @@
+"""Runs a kernel with its programs interleaved, on copies of its tensors, and keeps what every operation found and left.
+
+The schedule, its races and its deadlock are those of :mod:`course_lib.interpreter.schedule`. In CPU mode the kernel runs
+in this process, else in :mod:`course_lib.lessons.second_process`. A learner's file always does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons import second_process
+from course_lib.lessons.second_process import Job, Tensor
+
+SECONDS = 90.0  # for the second process, start and all seeds together
+MOST_STEPS = 20_000  # of one seed; a kernel of the lessons takes a few hundred
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One memory operation, in the order of the schedule.
+
+    ``elements`` are those of ``tensor``, flat, that its lanes touch; ``found`` what stood there before, ``left`` what stands
+    there after it. ``changed`` as in :class:`course_lib.interpreter.schedule.Step`. A barrier has no tensor.
+    """
+
+    program: int
+    kind: str  # "load", "store", "barrier", "cas", "xchg", "add", ...
+    line: int
+    tensor: str
+    elements: tuple[int, ...]
+    found: tuple[float, ...]
+    left: tuple[float, ...]
+    changed: bool
+
+    @property
+    def is_atomic(self) -> bool:
+        return self.kind not in ("load", "store", "barrier")
+
+
+@dataclass(frozen=True)
+class Clash:
+    """A race: the numbers of its two operations in the schedule, where they meet, and the finding in words."""
+
+    first: int
+    second: int
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Interleaving:
+    """One seed's run. ``deadlock`` and ``limit`` are findings in words, or ""; ``finished`` is in the order of finishing.
+
+    ``waits`` says of each program that waits forever for whom it does: program, place, and the program that changed that
+    place last (None if nobody did).
+    """
+
+    kernel: str
+    seed: int
+    programs: int
+    tensors: tuple[Tensor, ...]
+    operations: tuple[Operation, ...]
+    races: tuple[Clash, ...]
+    deadlock: str
+    waits: tuple[tuple[int, str, int | None], ...]
+    limit: str
+    finished: tuple[int, ...]
+    memory: tuple[bytes, ...]  # the buffers after the run
+    before: tuple[bytes, ...]
+    source: Mapping[int, str] = field(default_factory=dict)
+    apart: str = ""  # why a second process interpreted it; "" if this one did
+
+    @property
+    def complete(self) -> bool:
+        """Every program finished."""
+        return len(self.finished) == self.programs
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Everything that was found, in words."""
+        return (*(race.message for race in self.races), *(words for words in (self.deadlock, self.limit) if words))
+
+    def result(self, name: str) -> np.ndarray:
+        """What the run left in the tensor of parameter ``name``, with or without its ``_ptr``.
+
+        Raises: CourseError if the kernel has no such tensor.
+        """
+        return _view(self.tensor(name), self.memory)
+
+    def first(self, name: str) -> np.ndarray:
+        """What stood in that tensor before the run."""
+        return _view(self.tensor(name), self.before)
+
+    def tensor(self, name: str) -> Tensor:
+        wanted = name.removesuffix("_ptr")
+        for tensor in self.tensors:
+            if tensor.name == wanted:
+                return tensor
+        raise CourseError(f"`{self.kernel}` was given no tensor `{name}`; it has {', '.join(tensor.name for tensor in self.tensors)}.")
+
+
+def interleaved(
+    kernel: Any, grid: Any, *arguments: Any, seeds: Iterable[int] = range(10), resident: int = 8, apart: bool = False, **named: Any
+) -> list[Interleaving]:
+    """Run ``kernel[grid](*arguments, **named)`` once for each seed, its programs interleaved as the seed draws it.
+
+    Args:
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
+        seeds: each draws the order in which programs start, and which one makes the next step.
+        resident: how many unfinished programs there may be at once.
+        apart: in a second process even if this one interprets; a KernelSource always goes there.
+
+    The tensors stay as they are: every run gets copies. Results are in :meth:`Interleaving.result`.
+
+    Raises: CourseError if the launch does not fit the kernel, is too large, stops with an error, or the second process
+        fails; TypeError for what is no kernel.
+    """
+    why = second_process.reason(kernel, apart)
+    job = second_process.job_of(kernel, grid, arguments, named)
+    of_all = {"seeds": [int(seed) for seed in seeds], "resident": resident}
+    answers = second_process.interpreted_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
+    source = second_process.source_lines(kernel)
+    before = tuple(job.buffers)
+    return [
+        Interleaving(
+            job.kernel, answer["seed"], answer["programs"], tuple(job.tensors),
+            tuple(Operation(**operation) for operation in answer["operations"]), tuple(Clash(**race) for race in answer["races"]),
+            answer["deadlock"], tuple(answer["waits"]), answer["limit"], tuple(answer["finished"]), tuple(answer["memory"]), before,
+            source, why,
+        )
+        for answer in answers
+    ]  # fmt: skip
+
+
+def run_all(kernel: Any, job: Job, seeds: Sequence[int], resident: int) -> list[dict[str, Any]]:
+    """Every seed, as :func:`run` gives it."""
+    return [run(kernel, job, seed, resident) for seed in seeds]
+
+
+def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
+    """One seed as plain data. Only where Triton interprets.
+
+    Raises: CourseError with what stopped the kernel.
+    """
+    from course_lib.interpreter import hooks, schedule
+    from course_lib.interpreter.bounds import checked
+    from course_lib.interpreter.lock import LOCK
+
+    copies = second_process.copied(job)
+    before = [array.copy() for array in copies.memory]
+    seen: dict[tuple[int, int, int], list[hooks.Access]] = {}
+
+    def keep(access: hooks.Access) -> None:
+        # asked before the scheduler may put the program aside: in a program's own order, which is all that is used
+        seen.setdefault(access.program, []).append(access)
+
+    try:
+        with LOCK, hooks.observing(keep), checked(copies.regions):
+            outcome = schedule.run(kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=MOST_STEPS, **job.constexprs)
+    except CourseError:
+        raise
+    except Exception as raised:
+        raise CourseError(f"`{job.kernel}` was stopped: {second_process.words(raised)}.") from raised
+    replay = _Replay(job, before, copies.places)
+    queues = {number: iter(seen.get(index, ())) for number, index in enumerate(outcome.programs)}
+    operations = [replay.apply(step, next(queues[step.program])) for step in outcome.steps]
+    numbers = {id(step): number for number, step in enumerate(outcome.steps)}
+    return {
+        "seed": seed,
+        "programs": len(outcome.programs),
+        "operations": operations,
+        "races": [
+            asdict(Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message))
+            for race in outcome.races
+        ],
+        "deadlock": outcome.deadlock.message if outcome.deadlock else "",
+        "waits": [
+            (wait.step.program, wait.where.replace("_ptr[", "["), wait.holder.program if wait.holder else None)
+            for wait in (outcome.deadlock.waits if outcome.deadlock else ())
+        ],
+        "limit": outcome.limit or "",
+        "finished": list(outcome.finished),
+        "memory": [array[: len(data)].tobytes() for array, data in zip(copies.memory, job.buffers, strict=True)],
+    }
+
+
+class _Replay:
+    """The operations once more, in the order of the schedule, on the memory as it was: what each found, and what it left."""
+
+    def __init__(self, job: Job, memory: list[np.ndarray], places: Mapping[str, int]):
+        self.job, self.memory, self.places = job, memory, places
+
+    def apply(self, step: Any, access: Any) -> dict[str, Any]:
+        plain: dict[str, Any] = {"program": step.program, "kind": step.kind, "line": step.line, "changed": step.changed}
+        nothing = {"tensor": "", "elements": (), "found": (), "left": ()}
+        if not step.lanes:
+            return plain | nothing
+        live = access.addresses[access.mask].astype(np.int64)
+        tensor = self._tensor(int(live.min()))
+        if tensor is None:
+            return plain | nothing
+        width, flat = access.itemsize, self.memory[tensor.buffer]
+        offsets = live - self.places[tensor.name] + tensor.start
+        lanes = offsets[:, None] + np.arange(width)
+        raw = np.ascontiguousarray(flat[lanes])
+        found = _decoded(raw, tensor)
+        if access.writes:
+            flat[lanes] = self._after(access, raw)
+        left = _decoded(np.ascontiguousarray(flat[lanes]), tensor)
+        elements = ((offsets - tensor.start) // tensor.itemsize).tolist()
+        return plain | {"tensor": tensor.name, "elements": elements, "found": found.tolist(), "left": left.tolist()}
+
+    def _after(self, access: Any, raw: np.ndarray) -> np.ndarray:
+        """The bytes that the operation leaves in its live lanes, (lanes, itemsize)."""
+        brought = np.ascontiguousarray(np.broadcast_to(access.values, access.addresses.shape)[access.mask])
+        old = raw.view(brought.dtype)[:, 0]
+        if access.kind in ("store", "xchg"):
+            new = brought
+        elif access.kind == "cas":
+            new = np.where(old == np.broadcast_to(access.expected, access.addresses.shape)[access.mask], brought, old)
+        else:
+            with np.errstate(over="ignore"):
+                new = _ARITHMETIC[access.kind](old, brought)
+        return np.ascontiguousarray(new.astype(brought.dtype)).view(np.uint8).reshape(raw.shape)
+
+    def _tensor(self, address: int) -> Tensor | None:
+        below = [tensor for tensor in self.job.tensors if self.places[tensor.name] <= address]
+        return max(below, key=lambda tensor: self.places[tensor.name]) if below else None
+
+
+_ARITHMETIC = {
+    "add": np.add, "fadd": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "max": np.maximum, "umax": np.maximum, "min": np.minimum, "umin": np.minimum,
+}  # fmt: skip
+
+
+def _decoded(raw: np.ndarray, tensor: Tensor) -> np.ndarray:
+    values = raw.view(_dtype(tensor))[:, 0]
+    return values.astype(np.float64) if values.dtype.kind not in "iub" else values
+
+
+def _dtype(tensor: Tensor) -> np.dtype:
+    import ml_dtypes
+
+    names = {"fp64": np.float64, "fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16, "int1": np.bool_}
+    return np.dtype(names.get(tensor.dtype, tensor.dtype))
+
+
+def _view(tensor: Tensor, memory: Sequence[bytes]) -> np.ndarray:
+    dtype = _dtype(tensor)
+    strides = tuple(stride * tensor.itemsize for stride in tensor.strides)
+    return np.ndarray(tensor.shape, dtype, memory[tensor.buffer], tensor.start, strides).copy()

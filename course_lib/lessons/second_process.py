@@ -1,0 +1,410 @@
+"""A launch as plain data, and the process that interprets it where this one cannot, or should not.
+
+On a GPU this process compiles, and a process is one or the other: so a second one interprets. A learner's file always runs
+there, where it can be ended. That process is started by the first job and kept for the next.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import base64
+import contextlib
+import inspect
+import json
+import os
+import pkgutil
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from course_lib.base import paths, runtime
+from course_lib.base.errors import CourseError
+
+MOST_BYTES = 64 << 20  # of all tensors: they are copied
+MOST_PROGRAMS = 1024
+_LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # nothing to the interpreter
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor of the launch: its name in the map, and where its elements lie in buffer number ``buffer``."""
+
+    name: str
+    dtype: str  # Triton's name: "fp16", "i64"
+    itemsize: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    buffer: int
+    start: int  # bytes from the buffer's beginning to element 0
+
+    @property
+    def elements(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        return self.elements * self.itemsize
+
+
+@dataclass
+class Job:
+    """A launch as plain data: the buffers' bytes, the tensors in them, and the other arguments, in the kernel's order.
+
+    ``arguments`` are ("tensor", name) or ("value", value); ``constexprs`` by name.
+    """
+
+    kernel: str
+    grid: tuple[int, ...]
+    tensors: list[Tensor]
+    buffers: list[bytes]
+    arguments: list[tuple[str, Any]]
+    constexprs: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """A job's buffers in memory of their own, and its arguments as the interpreter's launch takes them."""
+
+    memory: list[np.ndarray]  # bytes
+    places: dict[str, int]  # the address of element 0, by tensor
+    regions: list[Any]  # course_lib.interpreter.bounds.Region, one a tensor
+    values: list[Any]
+
+
+# ---- where a launch is interpreted
+
+
+def reason(kernel: Any, apart: bool) -> str:
+    """Why a second process has to interpret the kernel, as a sentence; "" if this one does. ``apart`` asks for it."""
+    from course_lib.compiler import KernelSource
+
+    if not runtime.current().interpreted:
+        return "This process compiles its kernels, so a second one interpreted this launch."
+    return "A second process interpreted this launch." if apart or isinstance(kernel, KernelSource) else ""
+
+
+def source_lines(kernel: Any) -> dict[int, str]:
+    """The kernel's own lines, by their number in its file."""
+    from course_lib.compiler import source_text
+
+    text = source_text(kernel)
+    return dict(enumerate(text.text.split("\n"), text.first_line))
+
+
+def copied(job: Job) -> Copies:
+    """The job's buffers, copied. Only where Triton interprets."""
+    from course_lib.interpreter import launch
+    from course_lib.interpreter.bounds import Region
+
+    memory = [np.frombuffer(bytearray(data) + bytes(64), dtype=np.uint8) for data in job.buffers]
+    places = {tensor.name: memory[tensor.buffer].ctypes.data + tensor.start for tensor in job.tensors}
+    pointers = {tensor.name: launch.pointer(places[tensor.name], tensor.dtype) for tensor in job.tensors}
+    regions = [Region(t.name, places[t.name], t.itemsize, t.shape, t.strides) for t in job.tensors]
+    values = [
+        pointers[value] if kind == "tensor" else launch.integer(value) if type(value) is int else value for kind, value in job.arguments
+    ]
+    return Copies(memory, places, regions, values)
+
+
+def words(raised: BaseException) -> str:
+    """The kernel's own exception, under Triton's wrappers."""
+    chain = [raised]
+    while chain[-1].__cause__ is not None and len(chain) < 50:
+        chain.append(chain[-1].__cause__)
+    return f"{type(chain[-1]).__name__}: {' '.join(str(chain[-1]).split())[:300]}"
+
+
+# ---- from arguments to a job
+
+
+def job_of(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Job:
+    """``kernel[grid](*arguments, **named)`` as plain data; the tensors' storages are copied.
+
+    Raises: CourseError if the launch does not fit the kernel, or is too large; TypeError for what is no kernel.
+    """
+    name, parameters = _parameters(kernel)
+    unknown = [key for key in named if key not in parameters and key not in _LAUNCH_OPTIONS]
+    if unknown:
+        raise CourseError(f"`{name}` has no parameter `{unknown[0]}`; it has {', '.join(parameters)}.")
+    if len(arguments) > len(parameters):
+        raise CourseError(f"`{name}` has {len(parameters)} parameters, and {len(arguments)} arguments were given.")
+    given = dict(zip(parameters, arguments, strict=False)) | {key: value for key, value in named.items() if key in parameters}
+    missing = [key for key, parameter in parameters.items() if key not in given and parameter.needed]
+    if missing:
+        raise CourseError(f"`{name}` lacks an argument for `{missing[0]}`.")
+    grid = _grid(grid, given)
+    tensors, buffers, of_storage, ordered, constants = [], [], {}, [], {}
+    in_order = True
+    for key, parameter in parameters.items():
+        if key not in given or parameter.constant:
+            in_order = False
+            if key in given:
+                constants[key] = given[key]
+            continue
+        value = given[key]
+        if hasattr(value, "untyped_storage"):
+            tensors.append(_tensor(key, value, buffers, of_storage))
+        if in_order:
+            ordered.append(("tensor", tensors[-1].name) if hasattr(value, "untyped_storage") else ("value", value))
+        elif hasattr(value, "untyped_storage"):
+            raise CourseError(f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first.")
+        else:
+            constants[key] = value
+    if not tensors:
+        raise CourseError(f"`{name}` was given no tensor, so there is no memory to map.")
+    if len({tensor.name for tensor in tensors}) < len(tensors):
+        raise CourseError(f"two parameters of `{name}` have one name but for the ending `_ptr`; rename one.")
+    return Job(name, grid, tensors, buffers, ordered, constants)
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    needed: bool  # has no default
+    constant: bool  # tl.constexpr
+
+
+def _parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
+    """The kernel's name and its parameters, in order."""
+    from course_lib.compiler import KernelSource
+
+    if isinstance(kernel, KernelSource):
+        try:
+            tree = ast.parse(kernel.text)
+        except SyntaxError as bad:
+            raise CourseError(f"{kernel.file}, line {bad.lineno}: this is not valid Python ({bad.msg}).") from None
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
+                names = (*node.args.posonlyargs, *node.args.args)
+                without = len(names) - len(node.args.defaults)
+                annotated = [ast.unparse(argument.annotation) if argument.annotation else "" for argument in names]
+                return kernel.name, {argument.arg: _Parameter(i < without, "constexpr" in annotated[i]) for i, argument in enumerate(names)}
+        raise CourseError(f"{kernel.file} has no function `{kernel.name}`.")
+    function = kernel
+    while not inspect.isfunction(function):
+        if not hasattr(function, "fn"):
+            raise TypeError(f"{kernel!r} is no kernel; pass a @triton.jit function or a KernelSource")
+        function = function.fn
+    empty = inspect.Parameter.empty
+    return function.__name__, {
+        name: _Parameter(parameter.default is empty, "constexpr" in str(parameter.annotation))
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
+
+
+def _grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
+    grid = grid(dict(given)) if callable(grid) else grid
+    grid = tuple(int(size) for size in (grid if isinstance(grid, (tuple, list)) else (grid,)))
+    programs = int(np.prod(grid, dtype=np.int64))
+    if not 1 <= len(grid) <= 3 or min(grid) < 1 or programs > MOST_PROGRAMS:
+        raise CourseError(f"the map takes a grid of 1 to 3 sizes and 1 to {MOST_PROGRAMS} programs; this one is {grid}. Use fewer rows.")
+    return grid
+
+
+def _tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[tuple[str, int], int]) -> Tensor:
+    """The tensor's place in a copy of its storage; tensors that share memory share the copy."""
+    import torch
+
+    storage = value.untyped_storage()
+    key = (str(value.device), storage.data_ptr())
+    if key not in of_storage:
+        if storage.nbytes() + sum(map(len, buffers)) > MOST_BYTES:
+            raise CourseError(f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map. Use fewer rows.")
+        of_storage[key] = len(buffers)
+        flat = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)
+        buffers.append(flat.cpu().numpy().tobytes())
+    return Tensor(
+        parameter.removesuffix("_ptr"), _triton_name(value.dtype), value.element_size(), tuple(value.shape), tuple(value.stride()),
+        of_storage[key], value.storage_offset() * value.element_size(),
+    )  # fmt: skip
+
+
+def _triton_name(dtype: Any) -> str:
+    name = str(dtype).removeprefix("torch.")
+    known = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "bool": "int1"}
+    if name in known or name.startswith(("int", "uint")):
+        return known.get(name, name)
+    raise CourseError(f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer or bool.")
+
+
+# ---- the second process, from the side that asks
+
+
+def interpreted_apart(function: Callable[..., Any], kernel: Any, job: Job, seconds: float, **options: Any) -> Any:
+    """``function(kernel, job, **options)`` in the second process.
+
+    Args:
+        function: of the top level of a module of the course. What it returns, and what it takes, survives JSON; bytes do too.
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
+        seconds: for everything, a start of the process too.
+
+    Raises: CourseError if the kernel's file cannot run, the time is up, the process ends, or ``function`` raises one.
+    """
+    from course_lib.compiler import described, units_of
+
+    plain = {
+        "function": f"{function.__module__}:{function.__qualname__}", "options": options, "units": units_of(kernel),
+        "kernel": job.kernel, "grid": job.grid, "tensors": [vars(tensor) for tensor in job.tensors], "buffers": job.buffers,
+        "arguments": [(kind, value if kind == "tensor" else described(value)) for kind, value in job.arguments],
+        "constexprs": {name: described(value) for name, value in job.constexprs.items()},
+    }  # fmt: skip
+    folder = Path(tempfile.mkdtemp(prefix="course-launch-"))
+    try:
+        (folder / "job.json").write_text(_to_json(plain))
+        answer = _second.ask(folder, seconds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if answer["refused"]:
+        raise CourseError(answer["refused"])
+    return answer["answer"]
+
+
+class _Second:
+    """The process: started by the first job, kept for the next, started anew after a job that ended it."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.lock = threading.Lock()
+        atexit.register(self.end)
+
+    def ask(self, folder: Path, seconds: float) -> dict[str, Any]:
+        with self.lock:
+            if self.process is None or self.process.poll() is not None:
+                self.start(folder)
+            try:
+                return self._answer(folder, seconds)
+            except BaseException:  # an interrupt too: the next job is not to find this one's answer
+                self.end()
+                raise
+
+    def start(self, folder: Path) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))}
+        with (folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _START, str(paths.ROOT), *filter(None, sys.path)],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment | {"COURSE_DEVICE": "cpu"},
+                start_new_session=True,
+            )  # fmt: skip
+
+    def end(self) -> int | None:
+        """Ends the process and whatever a kernel's file has started; its exit code."""
+        process, self.process = self.process, None
+        if process is None:
+            return None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdout.close()
+        return process.wait()
+
+    def _answer(self, folder: Path, seconds: float) -> dict[str, Any]:
+        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer below
+            self.process.stdin.write(f"{folder}\n".encode())
+            self.process.stdin.flush()
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
+        if not ready:
+            raise CourseError(f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?")
+        self.process.stdout.readline()
+        if (folder / "answer.json").exists():
+            return _from_json((folder / "answer.json").read_text())
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(0.2)  # its own exit code, if it is about to have one
+        code = self.end()
+        said = (
+            (folder / "log").read_bytes()[-1000:].decode("utf-8", "replace").strip().splitlines()[-1:] if (folder / "log").exists() else []
+        )
+        raise CourseError(f"the process that interprets the kernel ended with code {code}: {(said or ['it printed nothing'])[0]}")
+
+
+# the course first, then wherever else the process that asks finds its packages
+_START = """
+import sys
+sys.path[:0] = sys.argv[1:2]
+sys.path += sys.argv[2:]
+from course_lib.lessons.second_process import serve
+serve()
+"""
+_second = _Second()
+
+
+def _to_json(plain: Any) -> str:
+    def of_bytes(value: Any) -> dict[str, str]:
+        if not isinstance(value, bytes):
+            raise TypeError(f"{value!r} cannot be sent to another process")
+        return {"base64": base64.b64encode(value).decode()}
+
+    return json.dumps(plain, default=of_bytes)
+
+
+def _from_json(text: str) -> Any:
+    def to_bytes(found: dict[str, Any]) -> Any:
+        return base64.b64decode(found["base64"]) if len(found) == 1 and isinstance(found.get("base64"), str) else found
+
+    return json.loads(text, object_hook=to_bytes)
+
+
+# ---- and from its own side
+
+
+def serve() -> None:
+    """The second process: a folder a line on stdin, a line on what was stdout when its job is done."""
+    from course_lib.interpreter import hooks
+
+    hooks.patch()
+    answers = os.fdopen(os.dup(1), "w")
+    for line in sys.stdin:
+        folder = Path(line.rstrip("\n"))
+        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        try:
+            done = {"answer": _done(folder, _from_json((folder / "job.json").read_text())), "refused": ""}
+        except CourseError as refused:
+            done = {"answer": None, "refused": str(refused)}
+        part = folder / "answer.part"
+        part.write_text(_to_json(done))
+        part.rename(folder / "answer.json")
+        sys.stdout.flush()
+        answers.write("done\n")
+        answers.flush()
+
+
+def _done(folder: Path, plain: dict[str, Any]) -> Any:
+    import triton.language
+    from triton.runtime.jit import KernelInterface
+
+    from course_lib.compiler import server as compile_server
+
+    units = compile_server.Units({"units": plain["units"], "name": plain["kernel"]}, folder)
+    units.kind = KernelInterface
+    for space in units.spaces:  # the interpreter looks for it among a function's globals, and a helper may not name it
+        space["_triton_language"] = triton.language
+    file = plain["units"][0]["file"]
+    try:
+        kernel = units.load()
+    except compile_server.NoKernel:
+        raise CourseError(f"{file} has no @triton.jit function named `{plain['kernel']}`.") from None
+    except BaseException as raised:  # whatever the learner's file does while it is imported
+        lines = [frame.lineno for frame in traceback.extract_tb(raised.__traceback__) if frame.filename == str(units.files[0])]
+        line = lines[-1] if lines else getattr(raised, "lineno", None)
+        raise CourseError(f"{file}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}.") from raised
+    tensors = [
+        Tensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])}) for described in plain["tensors"]
+    ]
+    arguments = [(kind, value if kind == "tensor" else units.decode(value)) for kind, value in plain["arguments"]]
+    constexprs = {name: units.decode(value) for name, value in plain["constexprs"].items()}
+    job = Job(plain["kernel"], tuple(plain["grid"]), tensors, plain["buffers"], arguments, constexprs)
+    return pkgutil.resolve_name(plain["function"])(kernel, job, **plain["options"])

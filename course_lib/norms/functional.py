@@ -1,0 +1,460 @@
+"""The course's kernels behind PyTorch's signatures: layer_norm, rms_norm, and both with the residual added first.
+
+What :mod:`torch.nn.functional` takes, these take: any leading dimensions, a normalized shape of several dimensions, weight
+or bias None or of another dtype, any strides, empty batches, autocast, torch.compile and CUDA graphs. What it refuses,
+these refuse, in its words or clearer ones. Gradients of gradients are not there: the backward kernels have none.
+
+Each function is a registered operator (``course::...``), so that torch.compile sees one node with known shapes and an
+autograd formula instead of a graph break. A call outside torch.compile goes round the operator, to the kernels or to an
+autograd function: PyTorch's machinery for operators written in Python takes 42 us of the host's time a call on the machine of
+``bench/results``, more than all the rest. The kernels need matrices; everything about shapes happens here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+from course_lib.kernels.launch.tables import statistics_dtype
+from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
+from course_lib.kernels.layer_norm_backward import layer_norm_backward
+from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
+from course_lib.kernels.rms_norm_backward import rms_norm_backward
+
+_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Layer normalisation over the last ``len(normalized_shape)`` dimensions.
+
+    Signature and errors follow :func:`torch.nn.functional.layer_norm`.
+
+    Args:
+        input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides.
+        weight, bias: shape normalized_shape, any of those dtypes; None leaves scale or shift out.
+        eps: added to the variance inside the root.
+
+    Returns: shape and dtype of input, contiguous. Statistics are fp32 (fp64 for fp64); the result is rounded once. Under
+    autocast on a GPU the result is fp32, as PyTorch's is.
+
+    Raises: RuntimeError if shapes or devices do not match, NotImplementedError for another dtype, TypeError for arguments of
+    another type.
+
+    Source: Ba, Kiros and Hinton 2016, "Layer Normalization".
+    """
+    _check("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    input, weight, bias = _autocast(input, weight, bias)
+    N = prod(normalized_shape)
+    if input.numel() == 0:
+        return _empty(input, weight, bias)
+    run = _eager(_LayerNorm, layer_norm_forward, input, weight, bias) or _layer_norm
+    y, *_ = run(_matrix(input, N), _flat(weight), _flat(bias), float(eps))
+    return y.view(input.shape)
+
+
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """Root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
+
+    Signature and errors follow :func:`torch.nn.functional.rms_norm`.
+
+    Args:
+        input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides.
+        weight: shape normalized_shape, any of those dtypes; None leaves the scale out.
+        eps: added to the mean square inside the root; None takes the machine epsilon of the dtype that PyTorch computes in,
+            1.2e-7 for fp16, bf16 and fp32.
+
+    Returns: as :func:`layer_norm`, but autocast changes nothing, as it does not for PyTorch's.
+
+    Raises: as :func:`layer_norm`.
+
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
+    """
+    _check("rms_norm", input, normalized_shape, weight=weight)
+    N = prod(normalized_shape)
+    if input.numel() == 0:
+        return _empty(input, weight)
+    run = _eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
+    y, *_ = run(_matrix(input, N), _flat(weight), _eps(eps, input))
+    return y.view(input.shape)
+
+
+def add_rms_norm(
+    input: Tensor, residual: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
+
+    Args:
+        input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`rms_norm`.
+
+    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total; up to 32768
+    columns the bits are those of ``rms_norm(input + residual)``.
+
+    Raises: as :func:`rms_norm`; RuntimeError if input and residual differ in shape, dtype or device.
+    """
+    _check("add_rms_norm", input, normalized_shape, weight=weight)
+    _check_alike(input, residual)
+    N = prod(normalized_shape)
+    if input.numel() == 0:
+        return _empty(input, weight), input + residual
+    run = _eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
+    y, total, *_ = run(_matrix(input, N), _matrix(residual, N), _flat(weight), _eps(eps, input))
+    return y.view(input.shape), total.view(input.shape)
+
+
+def add_layer_norm(
+    input: Tensor,
+    residual: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> tuple[Tensor, Tensor]:
+    """``total = input + residual`` and its LayerNorm, with ``total`` read and written once.
+
+    Args:
+        input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`layer_norm`.
+
+    Returns: the norm and ``total``, each of input's shape and dtype, under autocast too: the residual stream keeps its
+    dtype. The norm is that of the rounded total; up to 32768 columns the bits are those of ``layer_norm(input + residual)``.
+
+    Raises: as :func:`layer_norm`; RuntimeError if input and residual differ in shape, dtype or device.
+    """
+    _check("add_layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    _check_alike(input, residual)
+    N = prod(normalized_shape)
+    if input.numel() == 0:
+        return _empty(input, weight, bias), input + residual
+    run = _eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias) or _add_layer_norm
+    y, total, *_ = run(_matrix(input, N), _matrix(residual, N), _flat(weight), _flat(bias), float(eps))
+    return y.view(input.shape), total.view(input.shape)
+
+
+# ---- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **parameters: Tensor | None) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
+    if isinstance(normalized_shape, int) or not all(isinstance(size, int) for size in normalized_shape):
+        raise TypeError(f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}")
+    shape = list(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            f"Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = {shape}"
+        )
+    if list(input.shape[-len(shape) :]) != shape:
+        wanted = ", ".join(map(str, ["*", *shape]))
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [{wanted}], but got input of size{list(input.shape)}"
+        )
+    if input.dtype not in _DTYPES:
+        raise NotImplementedError(f'"{name}" not implemented for {input.dtype}: it takes fp16, bf16, fp32 and fp64')
+    for which, tensor in parameters.items():
+        if tensor is None:
+            continue
+        if list(tensor.shape) != shape:
+            raise RuntimeError(
+                f"Expected {which} to be of same shape as normalized_shape, but got {which} of shape {list(tensor.shape)} "
+                f"and normalized_shape = {shape}"
+            )
+        if tensor.dtype not in _DTYPES:
+            raise NotImplementedError(f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64')
+        if tensor.device != input.device:
+            raise RuntimeError(f"Expected all tensors on one device, but {which} is on {tensor.device} and input on {input.device}")
+
+
+def _check_alike(input: Tensor, residual: Tensor) -> None:
+    if (residual.shape, residual.dtype, residual.device) != (input.shape, input.dtype, input.device):
+        raise RuntimeError(f"Expected residual to be as input, but got {_described(residual)} and input {_described(input)}")
+
+
+def _described(tensor: Tensor) -> str:
+    return f"{tensor.dtype} of shape {list(tensor.shape)} on {tensor.device}"
+
+
+def _autocast(input: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+    """On a GPU autocast runs layer_norm in fp32; rms_norm it leaves alone, and on a CPU both."""
+    if input.device.type != "cuda" or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
+        return input, *others
+    return tuple(tensor if tensor is None else tensor.float() for tensor in (input, *others))
+
+
+def _matrix(tensor: Tensor, N: int) -> Tensor:
+    """(M, N), a view where the strides allow one."""
+    return tensor if tensor.ndim == 2 and tensor.shape[1] == N else tensor.reshape(-1, N)
+
+
+def _flat(parameter: Tensor | None) -> Tensor | None:
+    return parameter if parameter is None or parameter.ndim == 1 else parameter.reshape(-1)
+
+
+def _eps(eps: float | None, input: Tensor) -> float:
+    return torch.finfo(statistics_dtype(input.dtype)).eps if eps is None else float(eps)
+
+
+def _empty(input: Tensor, *parameters: Tensor | None) -> Tensor:
+    """No rows or no columns: nothing to launch, and every gradient that is asked for is there and 0."""
+    y = torch.empty_like(input, memory_format=torch.contiguous_format) if not input.requires_grad else input * 1
+    for parameter in parameters:
+        if parameter is not None and parameter.requires_grad:
+            y = y + parameter.sum() * 0  # broadcasts over no elements
+    return y
+
+
+def _on(tensor: Tensor) -> contextlib.AbstractContextManager:
+    """Triton launches on the current device, which need not be the tensor's."""
+    if tensor.device.type == "cuda" and tensor.device.index != torch.cuda.current_device():
+        return torch.cuda.device(tensor.device)
+    return contextlib.nullcontext()
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+def _eager(function: type[torch.autograd.Function], forward: Callable, *tensors: Tensor | None) -> Callable | None:
+    """What to call for plain tensors outside torch.compile and functorch; None where the operator is needed."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
+        return None
+    needs_gradient = False
+    for tensor in tensors:
+        if tensor is not None:
+            if type(tensor) not in _PLAIN:
+                return None
+            needs_gradient |= tensor.requires_grad
+    first = tensors[0]
+    if first.device.type == "cuda" and first.device.index != torch.cuda.current_device():
+        return None  # the operators change the device
+    return function.apply if needs_gradient and torch.is_grad_enabled() else forward
+
+
+def _add_rms_norm_outputs(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    total, y, rstd = add_rms_norm_forward(x, residual, weight, eps)
+    return y, total, rstd
+
+
+def _add_layer_norm_outputs(
+    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps)
+    return y, total, mean, rstd
+
+
+# ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's launcher ----------------
+
+
+def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
+    x, weight, mean, rstd = ctx.saved_tensors
+    dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
+    return _wanted(ctx, *_dx_of_inputs(dx, dtotal), dw, db)
+
+
+def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
+    x, weight, rstd = ctx.saved_tensors
+    dx, dw = backward(dy, x, weight, rstd)
+    return _wanted(ctx, *_dx_of_inputs(dx, dtotal), dw)
+
+
+def _dx_of_inputs(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
+    """x's gradient; with a residual x's and the residual's, over both of total's uses: the norm, and the next layer's addition."""
+    return (dx,) if dtotal is None else (dx + dtotal,) * 2
+
+
+def _wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+    """None for what nobody asked for, and for eps, the last argument."""
+    return *(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)), None
+
+
+# ---- operators ---------------------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("course::layer_norm", mutates_args=())
+def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    with _on(x):
+        return layer_norm_forward(x, weight, bias, eps)
+
+
+@_layer_norm.register_fake
+def _(x, weight, bias, eps):
+    row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+    return x.new_empty(x.shape), row, torch.empty_like(row)
+
+
+@torch.library.custom_op("course::layer_norm_backward", mutates_args=())
+def _layer_norm_backward(
+    dy: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, bias_dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    with _on(x):
+        return layer_norm_backward(dy, x, weight, mean, rstd, bias_dtype=bias_dtype)
+
+
+@_layer_norm_backward.register_fake
+def _(dy, x, weight, mean, rstd, bias_dtype):
+    N = x.shape[1]
+    return x.new_empty(x.shape), x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype), x.new_empty(N, dtype=bias_dtype)
+
+
+def _layer_norm_setup(ctx, inputs, output):
+    x, weight, bias, _ = inputs
+    _, mean, rstd = output
+    ctx.save_for_backward(x, weight, mean, rstd)
+    ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+    ctx.mark_non_differentiable(mean, rstd)
+
+
+def _layer_norm_vjp(ctx, dy, _mean, _rstd):
+    return _layer_norm_gradients(ctx, _layer_norm_backward, dy)
+
+
+_layer_norm.register_autograd(_layer_norm_vjp, setup_context=_layer_norm_setup)
+
+
+@torch.library.custom_op("course::rms_norm", mutates_args=())
+def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+    with _on(x):
+        return rms_norm_forward(x, weight, eps)
+
+
+@_rms_norm.register_fake
+def _(x, weight, eps):
+    return x.new_empty(x.shape), x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+
+
+@torch.library.custom_op("course::rms_norm_backward", mutates_args=())
+def _rms_norm_backward(dy: Tensor, x: Tensor, weight: Tensor | None, rstd: Tensor) -> tuple[Tensor, Tensor]:
+    with _on(x):
+        return rms_norm_backward(dy, x, weight, rstd)
+
+
+@_rms_norm_backward.register_fake
+def _(dy, x, weight, rstd):
+    return x.new_empty(x.shape), x.new_empty(x.shape[1], dtype=x.dtype if weight is None else weight.dtype)
+
+
+def _rms_norm_setup(ctx, inputs, output):
+    x, weight, _ = inputs
+    ctx.save_for_backward(x, weight, output[1])
+    ctx.mark_non_differentiable(output[1])
+
+
+def _rms_norm_vjp(ctx, dy, _rstd):
+    return _rms_norm_gradients(ctx, _rms_norm_backward, dy)
+
+
+_rms_norm.register_autograd(_rms_norm_vjp, setup_context=_rms_norm_setup)
+
+
+@torch.library.custom_op("course::add_rms_norm", mutates_args=())
+def _add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    with _on(x):
+        return _add_rms_norm_outputs(x, residual, weight, eps)
+
+
+@_add_rms_norm.register_fake
+def _(x, residual, weight, eps):
+    return x.new_empty(x.shape), x.new_empty(x.shape), x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+
+
+def _add_rms_norm_setup(ctx, inputs, output):
+    _, total, rstd = output
+    ctx.save_for_backward(total, inputs[2], rstd)
+    ctx.mark_non_differentiable(rstd)
+
+
+def _add_rms_norm_vjp(ctx, dy, dtotal, _rstd):
+    return _rms_norm_gradients(ctx, _rms_norm_backward, dy, dtotal)
+
+
+_add_rms_norm.register_autograd(_add_rms_norm_vjp, setup_context=_add_rms_norm_setup)
+
+
+@torch.library.custom_op("course::add_layer_norm", mutates_args=())
+def _add_layer_norm(
+    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    with _on(x):
+        return _add_layer_norm_outputs(x, residual, weight, bias, eps)
+
+
+@_add_layer_norm.register_fake
+def _(x, residual, weight, bias, eps):
+    row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+    return x.new_empty(x.shape), x.new_empty(x.shape), row, torch.empty_like(row)
+
+
+def _add_layer_norm_setup(ctx, inputs, output):
+    x, _, weight, bias, _ = inputs
+    _, total, mean, rstd = output
+    ctx.save_for_backward(total, weight, mean, rstd)
+    ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+    ctx.mark_non_differentiable(mean, rstd)
+
+
+def _add_layer_norm_vjp(ctx, dy, dtotal, _mean, _rstd):
+    return _layer_norm_gradients(ctx, _layer_norm_backward, dy, dtotal)
+
+
+_add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_norm_setup)
+
+
+# ---- the same for eager calls ------------------------------------------------------------------------------------------
+# statistics stay on ctx and are no outputs: an output costs the host several microseconds
+
+
+class _LayerNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, eps):
+        y, mean, rstd = layer_norm_forward(x, weight, bias, eps)
+        ctx.save_for_backward(x, weight, mean, rstd)
+        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+        return (y,)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        return _layer_norm_gradients(ctx, layer_norm_backward, dy)
+
+
+class _RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, eps):
+        y, rstd = rms_norm_forward(x, weight, eps)
+        ctx.save_for_backward(x, weight, rstd)
+        return (y,)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        return _rms_norm_gradients(ctx, rms_norm_backward, dy)
+
+
+class _AddRMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, residual, weight, eps):
+        y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps)
+        ctx.save_for_backward(total, weight, rstd)
+        return y, total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy, dtotal):
+        return _rms_norm_gradients(ctx, rms_norm_backward, dy, dtotal)
+
+
+class _AddLayerNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, residual, weight, bias, eps):
+        y, total, mean, rstd = _add_layer_norm_outputs(x, residual, weight, bias, eps)
+        ctx.save_for_backward(total, weight, mean, rstd)
+        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
+        return y, total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy, dtotal):
+        return _layer_norm_gradients(ctx, layer_norm_backward, dy, dtotal)

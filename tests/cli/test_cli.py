@@ -1,0 +1,529 @@
+"""The course command: what it prints, where it exits, and what it never does to a person's files."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import texts
+from course_lib.cli import app as cli
+from course_lib.cli import status
+from course_lib.grading.cases.hidden import Secret
+from course_lib.grading.sandbox import runner
+from course_lib.grading.verdict import FAIL, PASS, CaseResult, Verdict
+from course_lib.learner import progress, workspace
+
+EX = catalog.get("00a")
+
+
+@pytest.fixture(autouse=True)
+def learner(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
+    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "200")
+    for exercise in catalog.exercises().values():
+        workspace.reset(exercise)
+    return texts.file_of(EX)
+
+
+@pytest.fixture
+def command(capsys):
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(list(arguments))
+        printed, said = capsys.readouterr()
+        assert "Traceback" not in printed + said
+        return code, printed, said
+
+    return run
+
+
+def solve(exercise=EX) -> None:
+    texts.file_of(exercise).write_text(texts.solution_text(exercise))
+
+
+def wrong() -> str:
+    text = texts.solution_text(EX)
+    assert text.count("tl.store(") == 1
+    return text.replace("tl.store(y_ptr", "tl.store(1 + y_ptr")
+
+
+# ---- check -------------------------------------------------------------------------------------------------------------
+
+
+def test_exit_codes_of_the_five_verdicts(command, learner, monkeypatch):
+    assert command("check", "00a")[0] == 2
+    solve()
+    assert command("check", "00a")[0] == 0
+    learner.write_text(wrong())
+    assert command("check", "00a")[0] == 1
+    learner.write_text("def (")
+    assert command("check", "00a")[0] == 3
+    solve()
+
+    def bug(*arguments):
+        raise ZeroDivisionError("a bug of the grader's")
+
+    monkeypatch.setattr(runner, "run", bug)
+    code, printed, _ = command("check", "00a")
+    assert code == 4 and "not your kernel" in printed
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("solution",),
+        ("reset",),
+        ("chekc", "00a"),
+        ("check", "00a", "--nonsense"),
+        ("check", "00a", "00b"),
+        ("check", "--file", "mine.py"),
+        ("--nonsense",),
+    ],
+)
+def test_a_usage_error_is_64_and_one_line(command, arguments):
+    code, printed, said = command(*arguments)
+    assert "--help` shows how it is used" in said
+    assert code == 64 and not printed and said.startswith("course: ") and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["check", "hint", "solution", "reset", "watch"])
+def test_an_unknown_exercise_names_those_there_are(command, name):
+    code, _, said = command(name, "99z")
+    assert code == 3 and "99z" in said and "00a" in said and said.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_lists_the_commands_in_groups(command, option):
+    code, printed, _ = command(option)
+    assert code == 0 and all(
+        f"\n  {name} " in printed for name in ("check", "watch", "hint", "solution", "reset", "status", "bench", "doctor", "update")
+    )
+    assert (
+        printed.index("Work through")
+        < printed.index("  check ")
+        < printed.index("Measure:")
+        < printed.index("  bench ")
+        < printed.index("  doctor ")
+    )
+    assert command("check", option)[1].count("Exit codes: 0 pass, 1 fail, 2 not attempted, 3") == 1
+
+
+def test_json_has_every_field(command, learner):
+    learner.write_text(wrong())
+    code, printed, said = command("check", "00a", "--json")
+    verdict = json.loads(printed)
+    assert code == 1 and not said
+    assert verdict.keys() >= {"exercise", "status", "cause", "message", "cases", "mode", "isolation", "seconds"}
+    assert (verdict["exercise"], verdict["status"], verdict["mode"] in ("cpu", "gpu")) == ("00a", "fail", True)
+    assert verdict["cause"] and verdict["message"] and verdict["isolation"] != "none" and verdict["seconds"] > 0
+    assert all(case.keys() >= {"name", "status", "error"} for case in verdict["cases"])
+    assert {case["status"] for case in verdict["cases"]} >= {"fail"}
+
+
+def test_a_pass_is_shown_with_what_was_avoided(command):
+    solve()
+    _, printed, _ = command("check", "00a")
+    assert "What you avoided." in printed and "00a A masked copy: pass" in printed
+    assert progress.record("00a").passed and progress.record("00a").checks == 1
+
+
+def test_a_failure_says_what_and_points_to_the_hint(command, learner):
+    learner.write_text(wrong())
+    _, printed, _ = command("check", "00a")
+    assert "fail" in printed and "course hint 00a" in printed and "What you avoided." not in printed
+
+
+def test_another_file_leaves_progress_alone(command, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(texts.solution_text(EX))
+    assert command("check", "00a", "--file", str(other))[0] == 0
+    assert progress.read() == {}
+    assert command("check", "00a", "--file", str(tmp_path / "none.py"))[0] == 3
+
+
+def test_a_secret_file_grades_with_hidden_cases_and_leaves_progress_alone(command, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789abcdef\n")
+    solve()
+    code, printed, said = command("check", "00a", "--secret-file", str(secret), "--json")
+    verdict = json.loads(printed)
+    assert (code, said, verdict["status"], len(verdict["hidden"])) == (0, "", "pass", 12)
+    assert verdict["hidden"] == Secret(b"0123456789abcdef").fingerprint
+    assert progress.read() == {}, "also of one's own file"
+    assert verdict == {**json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]), "seconds": verdict["seconds"]}
+    texts.file_of(EX).write_text(wrong())
+    code, printed, _ = command("check", "00a", "--secret-file", str(secret))
+    assert code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
+    assert json.loads(command("check", "00a", "--json")[1])["hidden"] == "" and progress.record("00a").checks == 1
+
+
+@pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")])
+def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, words):
+    secret = tmp_path / "secret"
+    if content is not None:
+        secret.write_text(content)
+    solve()
+    code, printed, said = command("check", "00a", "--secret-file", str(secret))
+    assert code == 3 and not printed and words in said and said.startswith("course: ") and said.count("\n") == 1
+    assert progress.read() == {}
+
+
+@pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel leaves its assertions out")
+def test_a_message_with_half_a_character_is_printed(command, learner):
+    learner.write_text(texts.solution_text(EX).replace("    tl.store(", '    assert n < 0, "half \\ud800"\n    tl.store('))
+    code, printed, _ = command("check", "00a", "--json")
+    assert (code, json.loads(printed)["cause"]) == (3, "kernel_raised")
+    assert command("check", "00a")[0] == 3
+
+
+# ---- hint, solution, reset, status -------------------------------------------------------------------------------------
+
+
+def test_hints_come_one_at_a_time_and_stop_at_the_last(command):
+    shown = [command("hint", "00a")[1].count("Hint ") for _ in range(4)]
+    assert shown == [1, 2, 3, 3]
+
+
+def test_a_hint_is_shown_as_it_is_written(command):
+    for _ in range(3):
+        _, printed, _ = command("hint", "06b")  # it holds [:, None], which rich would take for markup
+    assert all(hint in " ".join(printed.split()) for hint in catalog.get("06b").hints)
+
+
+def test_the_solution_waits_for_a_pass_or_a_yes(command):
+    code, printed, said = command("solution", "00a")
+    assert code == 1 and "--yes" in said and "tl.store" not in printed and not progress.record("00a").solution_seen
+    code, printed, _ = command("solution", "00a", "--yes")
+    assert code == 0 and "tl.store" in printed and progress.record("00a").solution_seen
+
+
+def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, b"y\n")
+    with (tmp_path / "solution.py").open("w") as file:
+        command = [sys.executable, str(paths.ROOT / "course_command.py"), "solution", "00a"]
+        done = subprocess.run(command, stdin=terminal, stdout=file, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(terminal)
+    os.close(keyboard)
+    assert done.returncode == 0 and "Show the solution all the same?" in done.stderr
+    assert (tmp_path / "solution.py").read_text() == texts.solution_text(EX)
+
+
+@pytest.mark.parametrize(
+    "name", ["0a", "00A", "ex00a", "ex00a_masked_copy.py", "exercises/ex00a_masked_copy.py", "./exercises/ex00a_masked_copy"]
+)
+def test_an_exercise_goes_by_its_id_or_its_file(name):
+    assert catalog.get(name) == EX
+
+
+def test_after_a_pass_the_solution_is_shown_unasked(command):
+    progress.note_verdict(Verdict("06a", PASS, "none", ""))
+    code, printed, said = command("solution", "6a")
+    assert code == 0 and "tl.store" in printed and not said
+
+
+def test_reset_says_where_the_work_went(command, learner, tmp_path):
+    learner.write_text("my work")
+    progress.note_verdict(Verdict("00a", FAIL, "cause", "text"))
+    code, printed, _ = command("reset", "00a")
+    (copy,) = (tmp_path / "state" / "kept").iterdir()
+    assert code == 0 and f".course/kept/{copy.name}" in printed and copy.read_text() == "my work"
+    assert learner.read_text() == texts.generated_text(EX) and progress.record("00a").last == {}
+    assert "no work of yours" in command("reset", "00a")[1]
+
+
+def test_status_shows_every_exercise(command):
+    progress.note_verdict(Verdict("00a", PASS, "none", ""))
+    progress.note_reset("00a")
+    progress.note_verdict(Verdict("06a", FAIL, "cause", "", (CaseResult("one", "fail", None, ""),)))
+    progress.note_hint("06a", 3)
+    code, printed, _ = command("status")
+    rows = {name: line for line in printed.splitlines() for name in catalog.exercises() if f" {name} " in line}
+    assert code == 0 and rows.keys() == catalog.exercises().keys()
+    assert "pass" in rows["00a"] and "fail" in rows["06a"] and "not attempted" in rows["07b"]
+    assert f"1 of {len(catalog.exercises())} passed" in printed
+    listed = json.loads(command("status", "--json")[1])
+    assert listed["00a"] == {"status": "pass", "hints": 0} and listed["06a"] == {"status": "fail", "hints": 1}
+    assert listed.keys() == catalog.exercises().keys()
+
+
+def test_a_broken_progress_file_is_one_line(command, tmp_path):
+    progress.note_hint("00a", 3)
+    progress.file().write_text("{ torn")
+    code, printed, said = command("status")
+    assert code == 0 and f"0 of {len(catalog.exercises())}" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
+
+
+# ---- a folder that cannot be written -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unwritable(tmp_path, monkeypatch):
+    """A state folder that cannot be made, for root as well."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "file" / "state"))
+
+
+@pytest.mark.parametrize("arguments", [("hint", "00a"), ("solution", "00a", "--yes"), ("status",)])
+def test_an_unwritable_state_folder_is_one_line(command, unwritable, arguments):
+    code, _, said = command(*arguments)
+    assert code == 3 and said.startswith("course: Not a directory") and said.count("\n") == 1
+
+
+def test_a_verdict_is_shown_even_where_it_cannot_be_saved(command, unwritable):
+    solve()
+    code, printed, said = command("check", "00a")
+    assert code == 0 and "00a A masked copy: pass" in printed
+    assert said.count("\n") == 1 and "could not be saved" in said and "Not a directory" in said
+
+
+def test_reset_without_a_place_for_the_copy_changes_nothing(command, learner, unwritable):
+    learner.write_text("my work")
+    code, _, said = command("reset", "00a")
+    assert code == 3 and said.count("\n") == 1 and learner.read_text() == "my work"
+
+
+def test_reset_without_a_solution_is_one_line(command, learner, tmp_path, monkeypatch):
+    learner.write_text("my work")
+    monkeypatch.setattr(paths, "SOLUTIONS", tmp_path / "none")
+    code, _, said = command("reset", "00a")
+    assert code == 3 and "No such file" in said and said.count("\n") == 1 and learner.read_text() == "my work"
+
+
+@pytest.mark.parametrize(("raised", "code"), [(CourseError("what to do."), 3), (OSError(28, "No space left"), 3)])
+def test_what_a_command_raises_is_one_line(command, monkeypatch, raised, code):
+    def fails(name):
+        raise raised
+
+    monkeypatch.setattr(workspace, "reset", fails)
+    got, _, said = command("reset", "00a")
+    assert got == code and said.startswith("course: ") and said.count("\n") == 1
+
+
+def test_ctrl_c_ends_without_a_traceback(command, monkeypatch):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workspace, "reset", interrupted)
+    code, _, said = command("reset", "00a")
+    assert (code, said) == (130, "course: stopped.\n")
+
+
+# ---- where you are -----------------------------------------------------------------------------------------------------
+
+
+def passed(*names: str) -> None:
+    for name in names:
+        progress.note_verdict(Verdict(name, PASS, "none", ""))
+
+
+def test_the_next_exercise_is_the_first_not_passed():
+    order = list(catalog.exercises())
+    assert status.next_exercise(progress.read()).id == order[0]
+    passed(order[0], order[2])
+    progress.note_verdict(Verdict(order[1], FAIL, "cause", "text"))
+    assert status.next_exercise(progress.read()).id == order[1]
+    assert status.next_exercise(progress.read(), catalog.get(order[1])).id == order[3]
+    passed(*order[1:-1])
+    assert status.next_exercise(progress.read(), catalog.get(order[-1])).id == order[-1], "it goes round"
+    passed(order[-1])
+    assert status.next_exercise(progress.read()) is None
+
+
+def test_course_alone_says_where_you_are_and_how_to_go_on(command):
+    passed("00a")
+    code, printed, said = command()
+    assert code == 0 and not said
+    assert f"1 of {len(catalog.exercises())} passed" in printed and "Next: 01a" in printed
+    assert catalog.get("01a").title in printed and f"{catalog.get('01a').minutes} minutes" in printed
+    assert "exercises/ex01a" in printed and "notebooks/01_" in printed
+    assert all(way in printed for way in ("course check", "course watch", "course hint", "course --help"))
+
+
+def test_course_alone_says_which_prerequisites_are_passed(command):
+    before = {name for name in catalog.exercises() if name < "06b"} - {"06a"}
+    passed(*before)
+    exercise = catalog.get("06a")
+    _, printed, _ = command()
+    assert all(need in printed for need in exercise.prerequisites) and "00a A masked copy (✓ passed)" in printed
+    passed("06a")
+    progress.file().write_text(progress.file().read_text().replace('"00a"', '"xxx"'))  # 00a is not passed any more
+    assert "Next: 00a" in command()[1]
+
+
+def test_after_the_last_pass_there_is_no_next(command):
+    passed(*catalog.exercises())
+    assert "every exercise" in command()[1] and "every exercise" in command("status")[1]
+    code, _, said = command("check")
+    assert code == 3 and "course status" in said
+
+
+def test_check_without_an_id_takes_the_next_one(command):
+    assert json.loads(command("check", "--json")[1])["exercise"] == "00a"
+    solve()
+    code, printed, _ = command("check")
+    assert code == 0 and "Next: 01a" in printed
+    assert json.loads(command("check", "--json")[1])["exercise"] == "01a"
+
+
+def test_hint_without_an_id_is_about_the_next_one(command):
+    passed("00a")
+    code, printed, _ = command("hint")
+    assert code == 0 and "01a" in printed and "Hint 1 of 3" in printed and progress.record("01a").hints == 1
+
+
+# ---- the command as a process, in a terminal of 80 columns and into a pipe ---------------------------------------------
+
+
+def process(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT), "COLUMNS": ""} | environment,
+        timeout=60,
+    )
+
+
+COURSE = str(paths.ROOT / "course_command.py")
+
+
+def in_terminal(*arguments: str, columns: int = 80) -> tuple[int, str]:
+    """The exit code and what a terminal of that width received, without its colours and links."""
+    controller, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "TERM": "xterm-256color"}
+    environment.pop("COLUMNS")
+    running = subprocess.Popen([sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    os.close(terminal)
+    received = b""
+    with contextlib.suppress(OSError):  # EIO: nobody holds the terminal any more
+        while data := os.read(controller, 4096):
+            received += data
+    os.close(controller)
+    text = received.decode().replace("\r\n", "\n")
+    return running.wait(60), re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\]8;.*?\x1b\\", "", text)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "06a"), ("bench", "--stored")]
+)
+def test_what_is_printed_fits_80_columns(arguments):
+    code, text = in_terminal(*arguments)
+    piped = process(COURSE, *arguments)
+    assert code == piped.returncode == 0 and not piped.stderr and "\x1b" not in piped.stdout
+    assert max(map(len, text.splitlines())) <= 80 and max(map(len, piped.stdout.splitlines())) <= 80
+
+
+def test_the_version_names_what_matters_and_imports_none_of_it():
+    done = process("-X", "importtime", COURSE, "--version")
+    assert done.stdout.startswith(f"course {course_lib.__version__}, Python 3.") and "torch " in done.stdout and "triton " in done.stdout
+    assert not re.search(r"\| +(torch|triton|numpy|rich)$", done.stderr, re.MULTILINE)
+
+
+def test_help_loads_neither_the_grader_nor_what_draws():
+    done = process("-X", "importtime", COURSE, "--help")
+    assert not re.search(r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE)
+
+
+def test_ids_are_completed():
+    asked = {"_COURSE_COMPLETE": "complete_bash", "COMP_WORDS": "course check 06", "COMP_CWORD": "2"}
+    assert process(COURSE, **asked).stdout.split() == [name for name in catalog.exercises() if name.startswith("06")]
+    assert "_COURSE_COMPLETE=complete_bash" in process(COURSE, "--show-completion", "bash").stdout
+
+
+def test_the_solution_loses_nothing():
+    source = (paths.SOLUTIONS / f"{catalog.get('06a').file}.py").read_bytes()
+    done = subprocess.run(
+        [sys.executable, COURSE, "solution", "06a", "--yes"],
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
+        timeout=60,
+    )
+    assert done.stdout == source, "into a pipe it is the file, byte for byte"
+    code, text = in_terminal("solution", "06a", "--yes")
+    shown = "".join(re.sub(r"^ *\d* ", "", line.removesuffix("\n")) for line in text.splitlines())
+    assert code == 0 and "".join(shown.split()) == "".join(source.decode().split())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_message_is_one_line_in_a_pipe_and_wrapped_at_words_in_a_terminal():
+    done = process(COURSE, "check", "99z")
+    assert done.returncode == 3 and done.stderr.count("\n") == 1 and len(done.stderr) > 80
+    code, text = in_terminal("check", "99z")
+    assert code == 3 and max(map(len, text.splitlines())) <= 80 and text.split() == done.stderr.split()
+
+
+def test_a_full_device_is_blamed_and_not_the_work():
+    solve()
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, COURSE, "check", "00a", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == cli.OUTPUT_ERROR and done.stderr.count("\n") == 1
+    assert "the output could not be written (No space left on device)" in done.stderr and "saved" in done.stderr
+    assert progress.record("00a").passed
+
+
+@pytest.mark.parametrize("arguments", ["", "--help", "status", "status --json", "solution 06a --yes", "bench forward --stored"])
+def test_a_reader_that_leaves_is_no_error(arguments):
+    line = f"{sys.executable} {COURSE} {arguments} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60
+    )
+    assert done.stdout.strip() in ("0", "141") and not done.stderr
+
+
+def test_the_command_checks_a_file_as_a_process(tmp_path):
+    solve()
+    done = process(COURSE, "check", "00a", "--json")
+    assert (done.returncode, json.loads(done.stdout)["status"], done.stderr) == (0, "pass", "")
+
+
+def test_status_imports_neither_torch_nor_triton():
+    script = "import sys, course_command\nsys.argv = ['course', 'status']\ntry:\n    course_command.main()\nexcept SystemExit as end:\n"
+    script += "    print(end.code, sorted({'torch', 'triton', 'numpy.testing', 'matplotlib'} & sys.modules.keys()))"
+    # a terminal that knows no "●" is no reason to fail either
+    done = process("-c", script, PYTHONIOENCODING="ascii")
+    assert done.stdout.splitlines()[-1] == "0 []" and not done.stderr
+
+
+def test_the_entry_point_is_the_one_that_pyproject_installs():
+    text = (Path(paths.ROOT) / "pyproject.toml").read_text()
+    assert 'course = "course_command:main"' in text
+
+
+# ---- bench -------------------------------------------------------------------------------------------------------------
+
+
+def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
+    code, printed, _ = command("bench", "backward", "--stored", "--plot", str(tmp_path / "out" / "b.png"))
+    assert code == 0 and "layer_norm_backward persistent" in printed and "time over floor" in printed
+    assert (tmp_path / "out" / "b.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_bench_refuses_in_words(command):
+    code, _, said = command("bench", "sideways")
+    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, statistics, host, training, counters, all." in said
+
+
+@pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is a GPU to measure on")
+def test_bench_without_a_gpu_measures_nothing(command):
+    code, printed, said = command("bench", "forward")
+    assert code == cli.BAD_REQUEST and not printed and "measuring needs a GPU" in said

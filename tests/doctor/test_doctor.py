@@ -1,0 +1,462 @@
+"""The doctor: each finding from made-up facts, and the real processes for crashes, hangs and the canary."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from course_lib.base import runtime
+from course_lib.cli.doctor import findings_view
+from course_lib.doctor import examine as doctor
+from course_lib.doctor.examine import NOTE, OK, PROBLEM, Card, Finding
+
+ROOT = Path(__file__).resolve().parents[2]
+H100 = {"torch": "2.13.0+cu130", "cuda": "13.0", "hip": None, "triton": "3.7.1", "available": True}
+CPU_BUILD = {"torch": "2.13.0+cpu", "cuda": None, "hip": None, "triton": "3.7.1", "available": False}
+
+
+def levels(findings) -> list[tuple[str, str]]:
+    return [(finding.name, finding.level) for finding in findings]
+
+
+def one(findings) -> Finding:
+    (finding,) = findings
+    return finding
+
+
+# ---- the whole examination ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def examined() -> tuple[list[Finding], float]:
+    started = time.monotonic()
+    old = os.environ.pop("COURSE_DEVICE", None)
+    try:
+        return doctor.examine(), time.monotonic() - started
+    finally:
+        if old is not None:
+            os.environ["COURSE_DEVICE"] = old
+
+
+def test_this_machine_can_run_the_course(examined) -> None:
+    findings, _ = examined
+    assert doctor.can_run(findings), doctor.as_text(findings)
+    names = {finding.name for finding in findings}
+    assert {"system", "Python", "packages", "torch and triton", "GPU", "kernels", "isolation", "import order", "memory", "disk"} <= names
+    assert "right values" in next(finding.what for finding in findings if finding.name == "kernels")
+
+
+def test_whatever_is_wrong_has_a_remedy(examined) -> None:
+    findings, _ = examined
+    assert [finding for finding in findings if finding.level != OK and not finding.remedy] == []
+
+
+def test_text_marks_problems_in_words_and_keeps_remedies_beneath() -> None:
+    text = doctor.as_text([Finding("disk", OK, "80 GB"), Finding("kernels", PROBLEM, "wrong", "Do this.")])
+    assert text.splitlines() == ["ok       disk: 80 GB", "PROBLEM  kernels: wrong", "         -> Do this."]
+
+
+@pytest.mark.parametrize(
+    ("torch", "says"),
+    [
+        ("raise ImportError('libcudart.so.13: cannot open shared object file')", "libcudart.so.13"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "SIGSEGV"),
+        ("import sys; sys.exit(7)", "exit code 7"),
+    ],
+)
+def test_a_broken_torch_is_a_finding(monkeypatch, tmp_path: Path, torch: str, says: str) -> None:
+    (tmp_path / "torch.py").write_text(torch)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    findings = doctor.examine()
+    assert not doctor.can_run(findings)
+    assert says in next(finding.what for finding in findings if finding.name == "torch")
+    kernels = next(finding for finding in findings if finding.name == "kernels")
+    assert kernels.level == PROBLEM and kernels.remedy
+
+
+def test_a_missing_torch_is_named_once_as_missing(monkeypatch) -> None:
+    real = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "torch":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert ("torch", PROBLEM) in levels(doctor.packages())
+    assert doctor.pair() == []
+
+
+def test_a_refused_choice_is_a_finding_in_its_own_words(monkeypatch) -> None:
+    monkeypatch.setenv("COURSE_DEVICE", "tpu")
+    findings = doctor.examine()
+    assert not doctor.can_run(findings)
+    assert "tpu" in next(finding.what for finding in findings if finding.name == "kernels")
+    assert ("settings", PROBLEM) in levels(findings)
+
+
+def test_triton_imported_too_early_is_found(monkeypatch, tmp_path: Path) -> None:
+    # what a .pth file or IPython's startup folder does: Triton comes up for compiling, and the course wants CPU mode
+    (tmp_path / "sitecustomize.py").write_text("import os\nos.environ.pop('TRITON_INTERPRET', None)\nimport triton\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("COURSE_DEVICE", "cpu")
+    child = doctor._Child(doctor._CANARY, 120)
+    try:
+        finding = one(doctor.kernels(child))
+    finally:
+        child.stop()
+    assert finding.level == PROBLEM and "imported before" in finding.what and "sitecustomize" in finding.remedy
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_the_command_wraps_at_words_and_never_sends_the_doctor_to_the_doctor(columns) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COURSE_DEVICE": "gpu", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": str(columns)}
+    done = subprocess.run([sys.executable, str(ROOT / "course_command.py"), "doctor"], capture_output=True, text=True, env=environment)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1 and not done.stderr and max(map(len, lines)) <= columns
+    assert "✗ kernels: " in done.stdout and "`course doctor`" not in done.stdout
+    assert "→ `unset COURSE_DEVICE`" in done.stdout and "Follow the arrows below ✗" in " ".join(done.stdout.split())
+    # a line begins with a mark or is indented under one; the last words are no finding
+    assert all(
+        line[:2] in ("✓ ", "! ", "✗ ", "  ") for line in lines[: next(n for n, line in enumerate(lines) if line.startswith("The course"))]
+    )
+
+
+def test_arrows_are_spoken_of_only_where_there_are_some() -> None:
+    def text(*findings: Finding) -> str:
+        console = Console(width=200)
+        with console.capture() as captured:
+            console.print(findings_view(list(findings)))
+        return captured.get()
+
+    note = Finding("disk", NOTE, "little room", "Free some.")
+    assert "arrows" in text(note, Finding("system", PROBLEM, "this is macOS", "Use WSL."))
+    assert "arrows" not in text(note, Finding("system", PROBLEM, "this is macOS")) and "can run here" in text(note)
+
+
+def test_a_check_that_breaks_does_not_take_the_others_along(monkeypatch) -> None:
+    monkeypatch.setattr(doctor, "disk", lambda: 1 / 0)
+    monkeypatch.setattr(doctor, "_CANARY", 'print(\'{"refused": "not here"}\')')
+    monkeypatch.setattr(doctor, "_PROBE", "")
+    findings = doctor.examine()
+    broken = next(finding for finding in findings if finding.name == "disk")
+    assert broken.level == NOTE and "ZeroDivisionError" in broken.what
+    assert "Chromium" in {finding.name for finding in findings}
+
+
+def test_module_runs_without_typer_and_rich() -> None:
+    code = "import sys; sys.modules['typer'] = sys.modules['rich'] = None; from course_lib.doctor import examine as doctor; sys.exit(doctor.main(['--line']))"
+    env = {**os.environ, "COURSE_DEFER_CHOICE": "1", "COURSE_DEVICE": "cpu", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.startswith("course: CPU mode")) == (0, True), done.stderr
+
+
+# ---- processes of its own ----------------------------------------------------------------------------------------------
+
+
+def test_a_hang_ends_at_its_limit_with_all_its_children() -> None:
+    child = doctor._Child("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", 0.7)
+    started = time.monotonic()
+    assert "no answer within" in child.report()["crash"]
+    assert time.monotonic() - started < 10
+    group = child._process.pid
+    child.stop()
+    deadline = time.monotonic() + 10
+    while _alive(group):
+        assert time.monotonic() < deadline, "a grandchild is still there"
+        time.sleep(0.05)
+
+
+def _alive(group: int) -> bool:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(pgrp) == group and state not in "ZX":
+            return True
+    return False
+
+
+def test_facts_before_a_crash_are_kept() -> None:
+    child = doctor._Child('import os; print(\'{"torch": "2.13.0"}\', flush=True); os.abort()', 30)
+    report = child.report()
+    child.stop()
+    assert report == {"torch": "2.13.0", "crash": "its process was ended by SIGABRT"}
+
+
+@pytest.mark.parametrize(
+    ("errors", "says"),
+    [
+        ("RuntimeError: Failed to find C compiler. Please specify via CC", "apt install gcc"),
+        ("main.c:3:10: fatal error: Python.h: No such file or directory", "-dev"),
+        ("torch.OutOfMemoryError: CUDA out of memory.", "nvidia-smi"),
+        ("OSError: [Errno 28] No space left on device", "TRITON_CACHE_DIR"),
+        ("anything else", "COURSE_DEVICE=cpu"),
+    ],
+)
+def test_remedies_for_a_kernel_that_does_not_run(errors: str, says: str) -> None:
+    assert says in doctor._kernel_remedy(errors)
+
+
+# ---- packages ----------------------------------------------------------------------------------------------------------
+
+
+def installed(monkeypatch, torch: str, triton: str, asks: list[str] | None = None) -> None:
+    versions = {"torch": torch, "triton": triton}
+    monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name, "1.0"))
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: asks or [])
+
+
+@pytest.mark.parametrize(
+    ("torch", "triton", "asks", "level"),
+    [
+        ("2.13.0+cpu", "3.7.1", [], OK),
+        ("2.13.0", "3.7.1", ["filelock", 'triton==3.7.1; platform_system == "Linux"'], OK),
+        ("2.11.0", "3.6.0", ["triton==3.6.0"], OK),
+        ("2.13.0+cpu", "3.6.0", [], NOTE),
+        ("2.14.0", "3.8.0", ["triton==3.8.0"], NOTE),
+        ("2.13.0", "3.9.0", ['triton==3.7.1; platform_system == "Linux"'], PROBLEM),
+    ],
+)
+def test_torch_and_triton_belong_together(monkeypatch, torch: str, triton: str, asks: list[str], level: str) -> None:
+    installed(monkeypatch, torch, triton, asks)
+    finding = one(doctor.pair())
+    assert finding.level == level and torch in finding.what and triton in finding.what
+    assert (finding.remedy == "") == (level == OK)
+
+
+def test_tested_versions_are_those_of_the_constraints_file() -> None:
+    tested = doctor.tested_versions()
+    assert tested["torch"] == "2.13.0" and tested["triton"] == "3.7.1"
+    assert {doctor._normal(name) for name in doctor.NEEDED} <= set(tested)
+    assert doctor.tested_versions("# a==1\nml_dtypes==0.5.4\nJinja2==3.1.6\n") == {"ml-dtypes": "0.5.4", "jinja2": "3.1.6"}
+
+
+def test_another_version_is_a_note(monkeypatch) -> None:
+    tested = doctor.tested_versions()
+    monkeypatch.setattr(doctor, "_version", lambda name: "0.1" if name == "numpy" else tested[doctor._normal(name)])
+    assert [pair for pair in levels(doctor.packages()) if pair[1] != OK] == [("numpy", NOTE)]
+
+
+@pytest.mark.parametrize(("version", "level"), [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 14, 0), NOTE)])
+def test_python_versions(monkeypatch, version: tuple, level: str) -> None:
+    monkeypatch.setattr(sys, "version_info", version)
+    assert one(doctor.python()).level == level
+
+
+def test_macos_is_sent_to_the_readme(monkeypatch) -> None:
+    monkeypatch.setattr(doctor.platform, "system", lambda: "Darwin")
+    finding = one(doctor.system())
+    assert finding.level == PROBLEM and "macOS" in finding.what and "Other systems" in finding.remedy
+
+
+# ---- settings and GPU --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({}, []),
+        ({"COURSE_DEVICE": "cpu"}, [NOTE]),
+        ({"COURSE_DEVICE": "cuda"}, [PROBLEM]),
+        ({"TRITON_INTERPRET": "1"}, [NOTE]),
+        ({"COURSE_DEVICE": "gpu", "TRITON_INTERPRET": "1"}, [NOTE, NOTE]),
+        ({"CUDA_VISIBLE_DEVICES": ""}, [NOTE]),
+        ({"CUDA_VISIBLE_DEVICES": "0"}, []),
+    ],
+)
+def test_settings_that_force_a_mode(monkeypatch, variables: dict, found: list[str]) -> None:
+    for name in ("COURSE_DEVICE", "TRITON_INTERPRET", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(runtime, "_set_here", False)
+    assert [finding.level for finding in doctor.settings()] == found
+
+
+def test_what_the_course_set_itself_is_no_finding(monkeypatch) -> None:
+    monkeypatch.delenv("COURSE_DEVICE", raising=False)
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr(runtime, "_set_here", True)
+    assert not [finding for finding in doctor.settings() if "TRITON_INTERPRET" in finding.what]
+
+
+@pytest.mark.parametrize(
+    ("probe", "cards", "level", "says"),
+    [
+        (CPU_BUILD, [], OK, "none here"),
+        ({**H100, "name": "NVIDIA H100", "capability": [9, 0]}, [Card("NVIDIA H100", "580.1")], OK, "9.0"),
+        ({**H100, "name": "Tesla T4", "capability": [7, 5]}, [], NOTE, "8.0 and newer"),
+        ({**H100, "name": "Tesla P100", "capability": [6, 0]}, [], NOTE, "older than"),
+        (CPU_BUILD, [Card("NVIDIA L4", "580.65.06")], NOTE, "build without CUDA"),
+        ({**H100, "available": False}, [Card("NVIDIA L4", "535.183.01")], NOTE, "too old for torch"),
+        ({**H100, "available": False, "warning": "Error 803"}, [Card("NVIDIA L4", "580.65")], NOTE, "Error 803"),
+        (CPU_BUILD, "NVIDIA-SMI has failed", NOTE, "driver does not work"),
+        ({**H100, "hip": "7.1", "cuda": None, "name": "MI300X", "capability": [9, 4]}, [], NOTE, "ROCm"),
+        ({"torch": "2.13.0", "crash": "ImportError: libtriton.so"}, [], PROBLEM, "libtriton.so"),
+    ],
+)
+def test_gpu_and_driver(probe: dict, cards, level: str, says: str) -> None:
+    finding = one(doctor.gpu(probe, cards))
+    assert finding.level == level and says in finding.what
+    assert (finding.remedy == "") == (level == OK)
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("echo 'NVIDIA H100 80GB HBM3, 580.65.06, 9.0'", [Card("NVIDIA H100 80GB HBM3", "580.65.06", "9.0")]),
+        (
+            "echo 'NVIDIA-SMI has failed because it could not talk to the driver.'; exit 9",
+            "NVIDIA-SMI has failed because it could not talk to the driver.",
+        ),
+        ("exit 6", "nvidia-smi ended with exit code 6"),
+        ("echo 'No devices were found'", []),
+    ],
+)
+def test_what_nvidia_smi_says(monkeypatch, tmp_path: Path, script: str, found) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f"#!/bin/sh\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert doctor.nvidia_smi() == found
+
+
+# ---- memory, disk, files -----------------------------------------------------------------------------------------------
+
+
+def test_little_memory_is_a_note_for_machine_container_and_gpu(monkeypatch, tmp_path: Path) -> None:
+    import psutil
+
+    plenty = namedtuple("vm", "available")(64 * doctor.GB)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: plenty)
+    monkeypatch.setattr(doctor, "_container_limit", lambda: None)
+    assert levels(doctor.memory({"gpu_free": 70e9, "gpu_total": 80e9})) == [("memory", OK), ("GPU memory", OK)]
+    assert levels(doctor.memory({"gpu_free": 1e9, "gpu_total": 80e9})) == [("memory", OK), ("GPU memory", NOTE)]
+    monkeypatch.setattr(doctor, "_container_limit", lambda: 10**9)
+    assert one(doctor.memory({})).what.startswith("1.0 GB available")
+    assert one(doctor.memory({})).level == NOTE
+
+
+def test_container_limit_is_what_is_left_of_it(tmp_path: Path) -> None:
+    assert doctor._container_limit(tmp_path) is None
+    (tmp_path / "memory.current").write_text("300\n")
+    (tmp_path / "memory.max").write_text("1000\n")
+    assert doctor._container_limit(tmp_path) == 700
+    (tmp_path / "memory.max").write_text("max\n")
+    assert doctor._container_limit(tmp_path) is None
+
+
+@pytest.mark.parametrize(("free", "level"), [(10**7, PROBLEM), (5 * 10**8, NOTE), (10**10, OK)])
+def test_disk(monkeypatch, free: int, level: str) -> None:
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: namedtuple("usage", "free")(free))
+    assert one(doctor.disk()).level == level
+
+
+def test_files_that_cannot_be_written(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "none"))
+    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "not" / "yet"))
+    assert levels(doctor.your_files()) == [("your exercises", PROBLEM), ("your progress", OK)]
+    assert not (tmp_path / "not").exists(), "looking makes nothing"
+    (tmp_path / "none").mkdir()
+    assert levels(doctor.your_files()) == [("your exercises", OK), ("your progress", OK)]
+
+    def refused(**kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", refused)
+    findings = doctor.your_files()
+    assert [finding.level for finding in findings] == [PROBLEM, PROBLEM] and "Permission denied" in findings[0].what
+
+
+# ---- the canary --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["copy", "variance"])
+def test_a_canary_with_wrong_values_is_noticed(tmp_path: Path, wrong: str) -> None:
+    """The canary's own kernels, broken on purpose, must be reported."""
+    source = (ROOT / "course_lib" / "doctor" / "canary.py").read_text()
+    healthy, broken = {
+        "copy": ("tl.load(x_ptr + cols, mask=mask, other=0.0), mask=mask)", "tl.load(x_ptr + cols, mask=mask, other=0.0))"),
+        "variance": ("tl.where(mask, x - mean, 0.0)", "x - mean"),
+    }[wrong]
+    assert source.count(healthy) == 1
+    (tmp_path / "broken_canary.py").write_text(source.replace(healthy, broken))
+    child = doctor._Child(
+        doctor._CANARY.replace(
+            "from course_lib.doctor import canary", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import broken_canary as canary"
+        ),
+        120,
+    )
+    try:
+        findings = doctor.kernels(child)
+    finally:
+        child.stop()
+    assert levels(findings) == [("import order", OK), ("kernels", PROBLEM)]
+    assert wrong in findings[1].what
+
+
+class _Reported:
+    """A canary's child that has already answered."""
+
+    errors = ""
+
+    def __init__(self, **facts) -> None:
+        self.facts = {"mode": "cpu", "triton": "cpu", "wrong": [], "losses": [], "seconds": 0.1} | facts
+
+    def report(self) -> dict:
+        return self.facts
+
+
+def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
+    assert {finding.level for finding in doctor.kernels(_Reported())} == {OK}
+    notes = [finding for finding in doctor.kernels(_Reported(losses=["fp32 to bf16 is truncated"])) if finding.level == NOTE]
+    assert [note.what for note in notes] == ["not corrected in this Triton: fp32 to bf16 is truncated"] and notes[0].remedy
+    assert doctor.can_run(doctor.kernels(_Reported(losses=["anything"])))
+
+
+# ---- isolation -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "says"),
+    [
+        ({"tier": "namespaces and Landlock", "why": {}}, OK, "namespaces"),
+        (
+            {"tier": "Landlock", "why": {"namespaces and Landlock": "unshare: Operation not permitted"}},
+            NOTE,
+            "unshare: Operation not permitted",
+        ),
+        (
+            {"tier": "limits only", "why": {"namespaces and Landlock": "unshare: no", "Landlock": "this kernel has no Landlock"}},
+            NOTE,
+            "confine nobody",
+        ),
+        ({"crash": "its process was ended by SIGSEGV"}, NOTE, "SIGSEGV"),
+    ],
+)
+def test_the_isolation_is_named_with_what_would_raise_it(facts, level, says) -> None:
+    finding = one(doctor.isolation(facts))
+    assert finding.level == level and says in finding.what and bool(finding.remedy) == (level != OK)
+    assert "secure" not in finding.what
+
+
+def test_a_package_in_front_of_the_installed_one_is_named(monkeypatch, tmp_path):
+    (tmp_path / "torch.py").write_text("raise RuntimeError")
+    monkeypatch.setenv("PYTHONPATH", f"/nowhere{os.pathsep}{tmp_path}")
+    (finding, *_) = doctor.gpu({"crash": "RuntimeError"}, [])
+    assert (
+        finding.level == doctor.PROBLEM and f"move {tmp_path / 'torch.py'} away" in finding.remedy and "unset PYTHONPATH" in finding.remedy
+    )
+    monkeypatch.setenv("PYTHONPATH", "/nowhere")
+    (finding, *_) = doctor.gpu({"crash": "RuntimeError"}, [])
+    assert "PYTHONPATH" not in finding.remedy

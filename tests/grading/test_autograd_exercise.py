@@ -1,0 +1,137 @@
+"""Exercise 10a's own machinery: what its functions may use, what its launchers read, and what reaches a learner in words.
+
+The errata of lesson 10 are held here, too: each shipped bug, as a wrong solution, fails with its cause.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import torch
+
+import course_lib
+from course_lib import catalog
+from course_lib.authoring import mutants
+from course_lib.base import paths
+from course_lib.grading.check import check
+from course_lib.grading.families import autograd
+from course_lib.grading.families.plans import plans
+from course_lib.grading.submission.extract_functions import extract
+from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.norms.launchers import launch_backward, launch_forward
+
+DEVICE = course_lib.DEVICE
+EXERCISE = catalog.get("10a")
+
+
+def taken(forward: str, backward: str = "return dy, None, None, None"):
+    body = "import torch\n\n\ndef forward(ctx, x, w, b, eps):\n{}\n    return x\n\n\ndef backward(ctx, dy):\n{}\n"
+    return extract(
+        body.format(textwrap.indent(forward, "    "), textwrap.indent(backward, "    ")), "ex.py", ("forward", "backward"), "autograd"
+    )
+
+
+ALLOWED = [
+    "ctx.save_for_backward(x, w)", "ctx.eps = eps", "ctx.shape = x.shape", "ctx.N = x.shape[-1]", "ctx.rows = x.numel() // x.size(-1)",
+    "ctx.has_w = w is not None", "ctx.b_dtype = b.dtype if b is not None else None", "ctx.leading = (x.size(0), x.size(1))",
+    "ctx.set_materialize_grads(False)", "y, mean, rstd = launch_forward(x, w, b, eps)", "y = x.contiguous()", "ctx.five = 5",
+]  # fmt: skip
+REFUSED = [
+    "ctx.x = x", "ctx.kept = (x, w)", "ctx.y = x * 2", "ctx.x, ctx.w = x, w", "ctx.mean = launch_forward(x, w, b, eps)[1]",
+    "ctx.__class__ = eps",
+    "ctx.saved_tensors = eps", "ctx.eps += x", "x.grad_fn", "torch.autograd.grad(x, w)", "torch.nn.functional.layer_norm(x, (3,))",
+    "ctx.maybe_clear_saved_tensors()", "ctx.other", "x.data = w", "import os",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ALLOWED)
+def test_what_may_stand_in_forward(line):
+    assert line in taken(line).source
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_may_not(line):
+    with pytest.raises(Unreadable) as refused:
+        taken(line)
+    assert refused.value.cause == "not_allowed" and "line 5" in str(refused.value)
+
+
+def test_a_tensor_on_ctx_is_refused_with_the_way_out():
+    with pytest.raises(Unreadable, match="save_for_backward"):
+        taken("ctx.x = x")
+    assert taken("ctx.scale = eps", "return dy * ctx.scale, None, None, None")
+    with pytest.raises(Unreadable, match=r"\.scale"):
+        taken("y = x", "return dy * ctx.scale, None, None, None")
+    with pytest.raises(Unreadable, match="name that the course gives"):
+        taken("launch_forward = 3")
+
+
+def test_ctx_is_an_ordinary_name_in_other_exercises():
+    with pytest.raises(Unreadable):
+        extract("import torch\n\n\ndef f(ctx, x):\n    ctx.eps = 3\n    return x\n", "ex.py", ("f",), "torch")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+def test_the_launchers_are_layer_norm_on_rows(dtype):
+    generator = torch.Generator().manual_seed(0)
+    x, dy = ((torch.randn(5, 9, generator=generator) + 1).to(dtype).to(DEVICE) for _ in range(2))
+    w, b = (torch.randn(9, generator=generator).to(DEVICE) for _ in range(2))
+    leaves = [t.double().requires_grad_() for t in (x, w, b)]
+    want = torch.nn.functional.layer_norm(leaves[0], (9,), *leaves[1:], 1e-3)
+    gradients = torch.autograd.grad(want, leaves, dy.double())
+    y, mean, rstd = launch_forward(x, w, b, 1e-3)
+    dx, dw, db = launch_backward(dy, x, w, mean, rstd)
+    limit = 5e-3 if dtype == torch.float16 else 1e-4
+    for got, expected in zip((y, dx, dw, db), (want, *gradients), strict=True):
+        assert torch.allclose(got.double(), expected, rtol=limit, atol=limit)
+    assert y.dtype == dx.dtype == dtype and dw.dtype == db.dtype == mean.dtype == (
+        torch.float64 if dtype == torch.float64 else torch.float32
+    )
+
+
+def test_the_launchers_read_rows_from_their_start_and_take_no_other_shape():
+    x = torch.arange(12.0, device=DEVICE).view(4, 3)
+    packed, transposed = launch_forward(x, None, None, 1e-5)[1], launch_forward(x.t(), None, None, 1e-5)[1]
+    assert packed.tolist() == [1, 4, 7, 10]
+    assert transposed.tolist() == [1.5, 2.5, 3.5]  # rows of four from 0, 1 and 2 on: what such a kernel would read
+    sliced = launch_forward(x[:, :2], None, None, 1e-5)[1]
+    assert sliced.tolist() == [0.5, 3.5, 6.5, 9.5]
+    one = torch.ones(1, device=DEVICE).expand(4, 3)
+    assert launch_backward(one, x, None, packed, torch.ones_like(packed))[2].isnan().any()
+    with pytest.raises(ValueError, match="Flatten the leading dimensions"):
+        launch_forward(x.view(2, 2, 3), None, None, 1e-5)
+
+
+def test_every_case_has_its_own_name_and_every_layout_is_there():
+    for battery in (autograd.FORWARD, autograd.BACKWARD):
+        assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
+    strides = {case.layout for case in autograd.BACKWARD}
+    assert strides >= {"packed", "dy expanded", "dy transposed", "dy permuted", "x sliced", "x transposed"}
+    assert {case.then for case in autograd.BACKWARD} == {"", "residual", "twice", "change"}
+    assert {p.entry_point for p in plans(EXERCISE)} == {"forward", "backward"}
+
+
+# what shipped, as an edit of the solution -> the cause that is named
+SHIPPED = {
+    "dw_not_returned": "gradient_missing",  # unsloth #4533
+    "dx_written_over_dy": "dy_overwritten",  # Liger-Kernel #1305
+    "strides_of_dy_ignored": "stride_ignored",  # FlagGems PR 1082, unsloth PR 10617
+    "dy_ignored": "dy_ignored",  # mojo-gpu-puzzles p22
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_bug_that_shipped_fails_with_its_cause_whatever_the_seed(name, tmp_path):
+    (entry,) = [entry for exercise, entry in mutants.every() if exercise.id == "10a" and entry["id"] == name]
+    file = tmp_path / "mutant.py"
+    file.write_text(mutants.text_of(EXERCISE, entry))
+    assert check(EXERCISE, file, seed=7).cause == SHIPPED[name]
+
+
+def test_a_learners_function_is_usable_as_it_stands():
+    """The class at the end of the file: what the lesson tells people to call."""
+    namespace: dict = {}
+    exec(compile((paths.SOLUTIONS / "ex10a_wire_it_up.py").read_text(), "ex10a", "exec"), namespace)
+    x, w, b = (torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,)))
+    assert torch.autograd.gradcheck(lambda *a: namespace["Norm"].apply(*a, 1e-3), (x, w, b), fast_mode=True)

@@ -1,0 +1,335 @@
+"""Whatever a learner's file holds, a check says what is wrong in words, leaves nothing behind, and the next one works."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+
+import psutil
+import pytest
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import EnvironmentFault
+from course_lib.catalog import texts
+from course_lib.grading.check import check
+from course_lib.grading.sandbox import runner, servers
+from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.submission import extract_kernels
+from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.learner import progress
+
+EX = catalog.get("00a")
+RIGHT = texts.solution_text(EX)
+IMPORT = "import triton\n"
+STORE = "    tl.store(y_ptr + offsets, x, mask=mask)\n"
+# a GPU's first case has to be compiled before it can hang
+SHORT = dataclasses.replace(Limits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
+interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel does this in another way")
+
+
+def edited(old: str, new: str) -> str:
+    assert RIGHT.count(old) == 1, old
+    return RIGHT.replace(old, new)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiler_is_warm():
+    """The compiler's helper process serves this whole process and is no trace of a check: start it before any is looked for."""
+    assert check(EX, paths.SOLUTIONS / f"{EX.file}.py").passed
+
+
+@pytest.fixture(autouse=True)
+def traces(tmp_path, monkeypatch, capfd):
+    """After each check: no process, no temporary folder, no traceback, and progress as it was."""
+    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    jobs, stock = [], servers.ask
+
+    def ask(*arguments):
+        jobs.append(arguments)
+        return stock(*arguments)
+
+    monkeypatch.setattr(servers, "ask", ask)
+    progress.note_hint("00a", 3)
+    before = progress.file().read_bytes()
+    others = set(psutil.Process().children())  # on a GPU the pictures have a process of their own, which another test may have started
+    yield jobs
+    assert progress.file().read_bytes() == before
+    assert list((tmp_path / "tmp").iterdir()) == []
+    # what stays are helpers that serve this whole process, and nothing runs under them
+    helpers = psutil.Process().children()
+    assert all(helper in others or any(part.endswith("server.py") for part in helper.cmdline()) for helper in helpers)
+    assert [process for helper in helpers for process in helper.children(recursive=True) if helper not in others] == []
+    printed, said = capfd.readouterr()
+    assert "Traceback" not in printed + said and "Error" not in said, said
+
+
+@pytest.fixture
+def file(tmp_path):
+    texts.file_of(EX).parent.mkdir(exist_ok=True)
+    return texts.file_of(EX)
+
+
+def checked(file, text: str | bytes, limits: Limits | None = None):
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return check(EX, limits=limits)
+
+
+# ---- files that are not run --------------------------------------------------------------------------------------------
+
+NOT_RUN = {
+    "a syntax error": (edited(STORE, "    tl.store(y_ptr + offsets, x, mask=mask\n"), "syntax_error", "line "),
+    "mixed tabs": (edited(STORE, "\ttl.store(y_ptr + offsets, x, mask=mask)\n"), "syntax_error", "tabs"),
+    "an unfinished string": (edited(IMPORT, "'''\n" + IMPORT), "syntax_error", "unterminated"),
+    "nested beyond reason": (edited(STORE, "    x = " + "-" * 3000 + "1\n" + STORE), "syntax_error", "nested too deeply"),
+    "an import that fails": (edited(IMPORT, IMPORT + "import numpyy\n"), "import_fails", "remove the line"),
+    "a renamed kernel": (edited("def copy_kernel", "def my_copy"), "no_kernel", "`my_copy`"),
+    "no kernel": ("import triton\n", "no_kernel", "`course reset` the file"),
+    "an empty file": ("", "no_kernel", "`course reset` the file"),
+    "spaces only": (" \n\n", "no_kernel", "`course reset` the file"),
+    "a lost decorator": (edited("@triton.jit\n", ""), "no_kernel", "Put `@triton.jit`"),
+    "a misspelled name": (edited("x, mask=mask)\n    # END", "xx, mask=mask)\n    # END"), "undefined_name", "`xx`"),
+    "numpy in the kernel": (edited(STORE, "    x = np.zeros(1)\n" + STORE), "undefined_name", "`np`"),
+    "not utf-8": (edited(IMPORT, "# ü\n" + IMPORT).encode("latin-1"), "not_utf8", "encoding UTF-8"),
+    "utf-16": (RIGHT.encode("utf-16"), "not_text", "Save it as UTF-8"),
+    "a NUL byte": (RIGHT.encode() + b"\0", "not_text", "Save it as UTF-8"),
+    "two megabytes": (RIGHT + "# filler\n" * 250_000, "too_large", "the right file?"),
+    "a binary": (bytes(range(1, 256)) * 4, "not_utf8", "encoding UTF-8"),
+    "a notebook": ('{"cells": [], "metadata": {"kernelspec": null}}', "no_kernel", "no @triton.jit function"),
+    "conflict marks": (edited(STORE, "<<<<<<< HEAD\n" + STORE + "=======\n" + STORE + ">>>>>>> x\n"), "syntax_error", "line 2"),
+}
+
+
+@pytest.mark.parametrize(("text", "cause", "says"), NOT_RUN.values(), ids=NOT_RUN)
+def test_a_file_that_cannot_be_graded(file, traces, text, cause, says):
+    verdict = checked(file, text)
+    assert (verdict.status, verdict.cause, verdict.exit_code) == ("error", cause, 3), verdict.message
+    assert says in verdict.message and file.name in verdict.message and len(verdict.message) < 700
+    assert not traces, "a process was started for it"
+
+
+def missing(file):
+    pass
+
+
+def a_folder(file):
+    file.mkdir()
+
+
+def a_dangling_link(file):
+    file.symlink_to(file.parent / "nowhere.py")
+
+
+def a_link_to_itself(file):
+    file.symlink_to(file)
+
+
+def a_pipe(file):
+    os.mkfifo(file)
+
+
+def unreadable(file):
+    file.write_text(RIGHT)
+    file.chmod(0)
+    if os.geteuid() == 0:
+        file.unlink()
+        pytest.skip("root reads every file")
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (missing, "`course reset 00a` writes it"),
+        (a_folder, "is a folder"),
+        (a_dangling_link, "`course reset 00a` writes it"),
+        (a_link_to_itself, "cannot be read"),
+        (a_pipe, "no plain file"),
+        (unreadable, "permissions"),
+    ],
+)
+def test_no_file_to_read(file, traces, make, says):
+    make(file)
+    verdict = check(EX)
+    assert (verdict.status, verdict.cause) == ("error", "no_file") and says in verdict.message and file.name in verdict.message
+    assert not traces
+
+
+def test_no_folder_to_read_from():
+    assert check(EX).cause == "no_file"
+
+
+# ---- files that are fine -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        RIGHT.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + RIGHT.replace("\n", "\r\n").encode(),
+        RIGHT.replace("    ", "\t").encode(),
+        RIGHT.rstrip().removesuffix("# END SOLUTION").encode(),
+        edited(IMPORT, "# Lösung \u2028 \x0c ☃\n" + IMPORT).encode(),
+        edited(IMPORT, "raise SystemExit  # never run: only kernels are\n" + IMPORT).encode(),
+    ],
+    ids=["CRLF", "BOM", "tabs", "no last newline", "odd characters", "code around it"],
+)
+def test_a_right_file_of_another_make_passes(file, data):
+    verdict = checked(file, data)
+    assert verdict.status == "pass", verdict.message
+
+
+# ---- files that are run ------------------------------------------------------------------------------------------------
+
+
+def and_the_next_check_passes(file) -> None:
+    assert checked(file, RIGHT).status == "pass"
+
+
+def test_an_endless_loop_is_stopped(file):
+    verdict = checked(file, edited(STORE, "    while n > -1:\n        x = x + 0\n" + STORE), SHORT)
+    assert (verdict.status, verdict.cause, verdict.exit_code) == ("fail", "time_limit", 1)
+    assert "time limit" in verdict.message and "what would end it?" in verdict.message
+    and_the_next_check_passes(file)
+
+
+@interpreted
+@pytest.mark.parametrize("address", ["y_ptr + 10**12", "y_ptr - 10**13 + offsets"])
+def test_a_store_far_away_is_stopped_before_it_happens(file, address):
+    verdict = checked(
+        file, edited(STORE, f"    tl.store({address}, 1.0)\n" if "offsets" not in address else f"    tl.store({address}, x)\n")
+    )
+    assert (verdict.status, verdict.cause) == ("fail", "store_outside")
+    assert "stores outside y" in verdict.message and "line 25" in verdict.message
+    and_the_next_check_passes(file)
+
+
+@interpreted
+def test_a_crash_ends_the_child_and_not_the_course(file, monkeypatch):
+    """No kernel that the grader lets through can do this; the course must survive it all the same."""
+    fatal = "import os, triton; import triton.language as tl\n@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n    os.abort()\n"
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(extract_kernels, "extract", lambda *rest: Kernels(fatal, ("copy_kernel",)))
+        verdict = checked(file, edited(STORE, STORE + STORE))
+    assert (verdict.status, verdict.cause) == ("fail", "crash") and "signal 6" in verdict.message
+    and_the_next_check_passes(file)
+
+
+def test_a_store_just_outside_is_seen(file):
+    verdict = checked(file, edited("tl.store(y_ptr + offsets, x, mask=mask)", "tl.store(y_ptr + offsets, x, mask=offsets < n + 1)"))
+    assert (verdict.status, verdict.cause) == ("fail", "store_outside") and "outside y" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("    x = x + tl.arange(0, 3)\n", "power of 2"),
+        ("    tl.static_assert(BLOCK < 0, 'of my own')\n", "of my own"),
+        ("    x = tl.load(x_ptr + offsets, maks=mask)\n", "maks"),
+    ],
+)
+def test_an_exception_in_the_kernel_has_its_line(file, line, says):
+    text = edited(STORE, line + STORE)
+    number = text[: text.index(line)].count("\n") + 1
+    verdict = checked(file, text)
+    assert (verdict.status, verdict.cause) == ("error", "kernel_raised"), verdict.message
+    assert f"{file.name}, line {number}" in verdict.message and says in verdict.message and verdict.message.rstrip().endswith("?")
+
+
+@interpreted
+def test_an_exception_with_a_page_of_text_stays_readable(file):
+    verdict = checked(file, edited(STORE, "    assert n < 0, 'long ' * 100_000\n" + STORE))
+    assert verdict.cause == "kernel_raised" and len(verdict.message) < 1500
+
+
+@interpreted
+@pytest.mark.parametrize("kilobytes", [100, 50_000])
+def test_a_kernel_that_prints_without_end_is_cut_short(file, kilobytes):
+    verdict = checked(file, edited(STORE, f"    print('x' * {kilobytes}_000)\n" + STORE))
+    assert verdict.status in ("pass", "error", "fail") and len(verdict.printed) <= 4000 and len(verdict.message) < 1500
+    if kilobytes == 100:
+        assert verdict.status == "pass" and verdict.printed.endswith("xxx")
+    else:
+        assert (verdict.status, verdict.cause) == ("fail", "output_flood") and "more than 8 MB" in verdict.message
+    and_the_next_check_passes(file)
+
+
+@interpreted
+def test_what_the_interpreter_warns_of_is_not_what_the_kernel_printed(file):
+    verdict = checked(file, edited(STORE, "    print('of mine')\n    x = x / (x - x)\n" + STORE))
+    assert verdict.status == "fail" and verdict.printed and set(verdict.printed.splitlines()) == {"of mine"}
+
+
+@interpreted
+def test_what_is_printed_is_not_mistaken_for_a_result(file):
+    verdict = checked(file, edited(STORE, "    print('All cases are right. pass')\n"))
+    assert verdict.status == "fail" and "pass" in verdict.printed
+
+
+@interpreted
+def test_memory_that_is_not_there_is_the_kernels_own_error(file):
+    verdict = checked(file, edited(STORE, "    print(len('x' * 10**13))\n" + STORE))
+    assert (verdict.status, verdict.cause) == ("error", "kernel_raised") and "MemoryError" in verdict.message
+    and_the_next_check_passes(file)
+
+
+def test_one_file_gives_one_verdict(file):
+    verdicts = [checked(file, edited("offsets < n\n", "offsets <= n\n")) for _ in range(2)]
+    assert len({(v.status, v.cause, v.message, v.cases) for v in verdicts}) == 1 and verdicts[0].status == "fail"
+
+
+def test_the_learners_file_is_never_written_to(file):
+    file.write_text(RIGHT)
+    file.chmod(0o444)
+    before = file.stat()
+    assert check(EX).status == "pass"
+    assert (file.stat().st_mtime_ns, file.stat().st_mode, file.read_text()) == (before.st_mtime_ns, before.st_mode, RIGHT)
+    assert sorted(p.name for p in file.parent.iterdir()) == [file.name]
+
+
+# ---- what is not the learner's fault -----------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_the_machines_fault(file, monkeypatch):
+    def full(*arguments, **named):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner.tempfile, "mkdtemp", full)
+        with pytest.raises(EnvironmentFault, match=r"00a was not checked: .*No space left on device.*Free some space"):
+            checked(file, RIGHT)
+    and_the_next_check_passes(file)
+
+
+def test_a_child_that_does_not_start_is_the_machines_fault(file, monkeypatch, tmp_path):
+    (tmp_path / "server.py").write_text("import sys; sys.exit('a page of words\\nno numpy here')")
+    monkeypatch.setattr(servers, "SCRIPT", tmp_path / "server.py")
+    with pytest.raises(EnvironmentFault, match=r"did not start \(no numpy here\).*`course doctor`.*in \.course/faults/00a\.txt"):
+        checked(file, RIGHT)
+    assert (paths.state() / "faults" / "00a.txt").read_text().split("\n")[:2] == ["a page of words", "no numpy here"]
+
+
+def test_a_bug_of_the_grader_is_named_kept_in_a_file_and_floods_nothing(file, monkeypatch):
+    monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
+    verdict = checked(file, RIGHT)
+    assert (verdict.status, verdict.cause, verdict.exit_code, verdict.printed) == ("grader fault", "grader_fault", 4, "")
+    assert "ZeroDivisionError" in verdict.message and "not your kernel" in verdict.message and "\n" not in verdict.message
+    assert ".course/faults/00a.txt" in verdict.message and "Traceback" in (paths.state() / "faults" / "00a.txt").read_text()
+
+
+def test_a_bug_that_cannot_be_kept_shows_its_last_lines(file, monkeypatch):
+    monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
+    (paths.state() / "faults").write_text("a file where the folder belongs")
+    verdict = checked(file, RIGHT)
+    assert "the lines below" in verdict.message and 1 < verdict.printed.count("\n") < 12 and verdict.printed.endswith("division by zero")
+
+
+def test_the_environment_of_the_course_does_not_reach_the_child(file, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(paths.ROOT / "no-such-folder"))
+    monkeypatch.setenv("PYTHONSTARTUP", "/no/such/file")
+    monkeypatch.setenv("TRITON_INTERPRET", "nonsense")
+    and_the_next_check_passes(file)

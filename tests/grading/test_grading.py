@@ -1,0 +1,116 @@
+"""The grader on the course's own exercises: solutions and variants pass, unsolved files are not attempted, every mutant
+fails with its cause."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+import course_lib
+from course_lib import catalog
+from course_lib.authoring import mutants, verdicts
+from course_lib.base import paths
+from course_lib.catalog import texts
+from course_lib.grading.cases.case import Case
+from course_lib.grading.check import check
+from course_lib.grading.families.plans import plans
+from course_lib.grading.judging.causes import CAUSES
+from course_lib.grading.judging.judge import judge
+from course_lib.grading.sandbox import runner
+from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.submission.attempt import extract
+
+HERE = Path(__file__).parent.parent
+PAGE = verdicts.PAGE.read_text(encoding="utf-8") if verdicts.PAGE.exists() else ""
+EXERCISES = list(catalog.exercises().values())
+# a GPU's first case has to be compiled before it can hang
+SHORT = dataclasses.replace(Limits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
+MANY_BLOCKS = 16
+UNREADABLE_CAUSES = {"undefined_name", "not_allowed", "no_kernel", "no_function"}
+
+
+MUTANTS = [pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}") for exercise, entry in mutants.every()]
+SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdicts.chosen().items()}
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
+def test_the_solution_passes(exercise):
+    verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py")
+    assert verdict.status == "pass", verdict.message + verdict.printed
+    assert {case.status for case in verdict.cases} == {"pass"} and max(case.error for case in verdict.cases) <= 1
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
+def test_the_unsolved_file_is_not_attempted(exercise, tmp_path):
+    file = tmp_path / f"{exercise.file}.py"
+    file.write_text(texts.generated_text(exercise) + "\n# a note of my own\n")
+    verdict = check(exercise, file)
+    assert (verdict.status, verdict.exit_code, verdict.cases) == ("not attempted", 2, ())
+
+
+VARIANTS = [pytest.param(file, id=file.stem) for file in sorted((HERE / "variants").glob("ex*.py"))]
+
+
+@pytest.mark.parametrize("file", VARIANTS)
+def test_a_right_but_different_kernel_passes(file):
+    verdict = check(catalog.get(file.stem[2:5]), file)
+    assert verdict.status == "pass", verdict.message + verdict.printed
+
+
+@pytest.mark.parametrize("file", VARIANTS)
+def test_a_right_but_different_kernel_passes_with_19_other_seeds(file):
+    """Extracted once, run in a child for each few seeds, the bytes judged as ever. Left out is what the numbers in a tensor do
+    not touch, and seed 0 has in the test above: the orders in which programs can be interleaved, how often memory is read, the
+    compiler's opinion, and rows 2^30 elements apart. A few cases walk over dozens of blocks and cost the interpreter as
+    much as all the others; they are there for the number of their blocks, and take part with the first of these seeds."""
+    exercise = catalog.get(file.stem[2:5])
+    kernel = exercise.kind == "kernel"
+    taken = extract(exercise, file.read_text(encoding="utf-8"), file.name)
+    for first in range(1, 20, 4):
+        concrete = [
+            dataclasses.replace(plan, interleavings=0, reads={})
+            for seed in range(first, min(first + 4, 20))
+            for plan in plans(exercise, seed)
+            if plan.case.layout != "far" and (first == 1 or blocks(plan.case) <= MANY_BLOCKS)
+        ]
+        run = runner.run(taken, concrete, course_lib.MODE if kernel else exercise.kind)
+        assert run.ended == "finished" and len(run.data) == len(concrete), (first, run)
+        wrong = [plan.case.described() for n, plan in enumerate(concrete) if not judge(plan, run.data[n]).passed]
+        assert not wrong, (first, wrong)
+
+
+def blocks(case: Case) -> int:
+    """Blocks that the programs of a kernel walk over, all together."""
+    return -(-case.M // case.rows) * -(-case.N // case.block) if case.block else 0
+
+
+@pytest.mark.parametrize(("exercise", "entry"), MUTANTS)
+def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
+    file = tmp_path / verdicts.FILE
+    file.write_text(mutants.text_of(exercise, entry), encoding="utf-8")
+    verdict = check(exercise, file, limits=SHORT if entry.get("slow") else None)
+    assert verdict.status in ("fail", "error"), "the mutant survived"
+    expected = entry.get(f"cause_{course_lib.MODE}", entry["cause"])
+    assert verdict.cause == expected, f"{verdict.cause}: {verdict.message}"
+    assert verdict.message
+    if course_lib.MODE == "cpu" and (cause := SHOWN.get((exercise.id, entry["id"]))):
+        shown = verdicts.section(cause, exercise, entry, verdict)
+        assert shown in PAGE, f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
+
+
+def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
+    sections = [line.split(":")[0].removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
+    assert sections[: len(SHOWN)] == sorted(SHOWN.values())
+    assert f"| all | {len(MUTANTS)} |" in PAGE
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
+def test_every_exercise_has_mutants_and_a_variant(exercise):
+    entries = mutants.of(exercise)
+    assert len(entries) >= 3 and len({e["id"] for e in entries}) == len(entries)
+    assert {
+        cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
+    } <= CAUSES.keys() | UNREADABLE_CAUSES
+    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py"))

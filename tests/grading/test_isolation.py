@@ -1,0 +1,535 @@
+"""What confines the process that runs a learner's code, layer by layer, and the server that starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.doctor import examine as doctor
+from course_lib.grading.check import check
+from course_lib.grading.sandbox import isolation, runner, servers, syscalls
+from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.submission import extract_functions
+from course_lib.grading.submission.extract_kernels import Kernels
+
+EX = catalog.get("01a")
+SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
+SHORT = dataclasses.replace(Limits.for_mode("torch"), case=1.0, total=1.5)
+ATTACKS = Path(__file__).parent.parent / "attacks"
+
+pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU")
+
+
+def alone(code: str, **options) -> subprocess.CompletedProcess:
+    """Python code in a process of its own, with the grading package at hand: confinement cannot be undone."""
+    head = "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.grading.sandbox import isolation, syscalls\n"
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "COURSE_DEFER_CHOICE": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", head + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=environment,
+        check=False,
+        **options,
+    )
+
+
+def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: Limits = SHORT):
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    with monkeypatch.context() as past:
+        past.setattr(extract_functions, "extract", lambda text, *rest: Kernels(text, EX.entry_points))
+        return check(EX, file, limits=limits)
+
+
+def hostile(body: str) -> str:
+    return (
+        "import os\nimport torch\n\n\ndef layer_norm(x, w, b, eps):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return x\n"
+    )
+
+
+@pytest.fixture
+def other_server(tmp_path, monkeypatch):
+    """Servers that run a patch before they serve: what another machine would refuse."""
+
+    def start(patch: str) -> None:
+        script = tmp_path / "server.py"
+        script.write_text(
+            f"import runpy, sys\nsys.path.insert(0, {str(paths.ROOT)!r})\nimport os\nos.environ['COURSE_DEFER_CHOICE'] = '1'\n"
+            + textwrap.dedent(patch)
+            + f"\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')\n"
+        )
+        monkeypatch.setattr(servers, "SCRIPT", script)
+
+    yield start
+    servers.stop_all()
+
+
+NO_NAMESPACES = """
+from course_lib.grading.sandbox import isolation
+def enter_namespaces():
+    raise PermissionError(1, "unshare: Operation not permitted")
+isolation.enter_namespaces = enter_namespaces
+"""
+NO_PACKAGE = "import sys\nsys.modules['landlockpy'] = None\n"
+NO_LANDLOCK = """
+import errno, landlockpy
+def refuse(*rest, **rights):
+    raise landlockpy.UnsupportedError(errno.{}, "what the kernel says")
+landlockpy.Ruleset = refuse
+"""
+NO_FILTER = """
+from course_lib.grading.sandbox import syscalls
+syscalls.refuse = lambda compiler: None
+"""
+
+
+# ---- tiers -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def best() -> str:
+    return check(EX, SOLUTION).tier
+
+
+def test_the_tier_is_in_the_verdict(best):
+    verdict = check(EX, SOLUTION)
+    assert verdict.passed and verdict.tier in isolation.TIERS and verdict.as_dict()["isolation"] == verdict.tier
+
+
+@pytest.mark.parametrize(
+    ("patch", "tier"),
+    [
+        (NO_NAMESPACES, isolation.LANDLOCK),
+        (NO_NAMESPACES + NO_PACKAGE, isolation.LIMITS),
+        (NO_PACKAGE, isolation.LIMITS),
+        (NO_LANDLOCK.format("ENOSYS"), isolation.LIMITS),
+    ],
+)
+def test_a_machine_that_permits_less_is_graded_on_and_says_so(patch, tier, best, other_server):
+    if best == isolation.LIMITS:
+        pytest.skip("this machine has limits only")
+    other_server(patch)
+    for _ in range(2):
+        verdict = check(EX, SOLUTION)
+        assert verdict.passed and verdict.tier == tier
+
+
+@pytest.mark.parametrize(
+    ("patch", "reason"),
+    [
+        (NO_PACKAGE, "the package landlockpy cannot be loaded (import of landlockpy halted; None in sys.modules)"),
+        (NO_LANDLOCK.format("ENOSYS"), "this kernel has no Landlock, or a container hides it"),
+        (NO_LANDLOCK.format("EOPNOTSUPP"), "Landlock is switched off"),
+        (NO_LANDLOCK.format("EPERM"), "Landlock: what the kernel says"),
+    ],
+)
+def test_the_probe_names_what_is_missing(patch, reason):
+    run = f"import runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r}, 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
+    facts = json.loads(alone(NO_NAMESPACES + patch + run).stdout)
+    assert facts["tier"] == isolation.LIMITS
+    assert "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES] and facts["why"][isolation.LANDLOCK] == reason
+
+
+def test_a_reason_against_both_tiers_is_said_once():
+    (finding,) = doctor.isolation({"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")})
+    assert "(no Landlock: Landlock is switched off)" in finding.what
+
+
+@pytest.mark.parametrize("attack", ["reads_the_solution", "writes_outside"])
+def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
+    """The reason why this tier is never called secure, and the proof that these attacks would work."""
+    victim = tmp_path / "victim"
+    victim.write_text("as it was")
+    text = (ATTACKS / f"{attack}.py").read_text().replace("@ROOT@", str(paths.ROOT)).replace("@VICTIM@", str(victim))
+    monkeypatch.setattr(runner, "BEST_TIER", isolation.LIMITS)
+    verdict = past_the_list(monkeypatch, text, tmp_path)
+    assert verdict.tier == isolation.LIMITS and "BREACH" in verdict.printed
+    assert verdict.passed or victim.read_text() == "changed"
+
+
+def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monkeypatch, tmp_path):
+    past_the_list(monkeypatch, "import os\nfor name in os.listdir():\n    os.unlink(name)\nos._exit(70)\n" + hostile("pass"), tmp_path)
+    assert check(EX, SOLUTION).tier == best
+
+
+# ---- layers ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of system calls are of x86-64")
+def test_the_filter_refuses_each_call_on_its_list():
+    numbers = {name: both[0] for name, both in (syscalls._EVERYWHERE | syscalls._WITHOUT_COMPILER).items() if both[0] is not None}
+    result = alone(f"""
+        import errno
+        syscalls.refuse(compiler=False)
+        libc = ctypes.CDLL(None, use_errno=True)
+        for name, number in {numbers!r}.items():
+            ctypes.set_errno(0)
+            if libc.syscall(number, -1, -1, -1, -1, -1, -1) != -1 or ctypes.get_errno() != errno.EPERM:
+                print(name, ctypes.get_errno())
+        print("asked", libc.syscall(39) == os.getpid())
+    """)
+    assert result.stdout == "asked True\n" and result.returncode == 0, result.stdout + result.stderr
+
+
+def test_the_filter_leaves_threads_and_signals_to_oneself():
+    result = alone("""
+        import signal, threading
+        syscalls.refuse(compiler=False)
+        threads = [threading.Thread(target=lambda: None) for _ in range(4)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        os.kill(os.getpid(), 0)
+        print("still here", flush=True)
+        os.abort()
+    """)
+    assert (result.stdout, result.returncode) == ("still here\n", -signal.SIGABRT)
+
+
+def test_the_filter_of_a_gpu_lets_a_compiler_start_and_nobody_call_home():
+    result = alone("""
+        import socket, subprocess
+        syscalls.refuse(compiler=True)
+        print(subprocess.run([sys.executable, "-c", "print('compiled')"], capture_output=True, text=True).stdout.strip())
+        socket.socketpair()
+        for family in (socket.AF_INET, socket.AF_INET6):
+            try:
+                socket.socket(family)
+            except PermissionError:
+                print("refused")
+    """)
+    assert result.stdout.split() == ["compiled", "refused", "refused"], result.stderr
+
+
+# An older kernel's Landlock: the rights of that ABI are asked for, and no others
+OLDER = "import landlockpy\nlandlockpy.abi_version = lambda: {}\n"
+# A kernel that reports the newest ABI and takes the rights of an older one
+OVERSTATED = """
+import errno, landlockpy
+kernels_own = landlockpy.Ruleset
+def ruleset(handled_fs, handled_net, scoped):
+    if handled_fs & ~landlockpy.fs_for_abi({0}) or handled_net & ~landlockpy.net_for_abi({0}) or scoped & ~landlockpy.scope_for_abi({0}):
+        raise landlockpy.LandlockError(errno.EINVAL, "Invalid argument")
+    return kernels_own(handled_fs=handled_fs, handled_net=handled_net, scoped=scoped)
+landlockpy.Ruleset = ruleset
+"""
+
+
+@pytest.mark.parametrize("kernel", ["", *map(OLDER.format, range(1, 7)), OVERSTATED.format(1), OVERSTATED.format(4)])
+def test_landlock_alone_keeps_files(kernel, tmp_path, best):
+    if best == isolation.LIMITS:
+        pytest.skip("no Landlock here")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "other").write_text("as it was")
+    result = alone(
+        kernel
+        + textwrap.dedent(f"""
+        import errno
+        own, other = Path({str(tmp_path)!r}, "own"), Path({str(tmp_path)!r}, "other")
+        isolation.confine_files(own, gpu=False)
+        (own / "file").write_text("mine")
+        (own / "file").write_text("mine again")
+        Path("/dev/null").write_text("gone")
+        import sqlite3, wsgiref  # a library not yet loaded
+        for wanted in (other.read_text, lambda: other.open("r+"), other.unlink, lambda: list(other.parent.iterdir()),
+                       (other.parent / "new").touch, lambda: os.link(own / "file", other.parent / "link"),
+                       lambda: Path({str(SOLUTION)!r}).read_text(), lambda: Path("/etc/passwd").read_text(),
+                       lambda: Path("/proc/self/environ").read_text()):
+            try:
+                wanted()
+                print("got", wanted)
+            except OSError as error:
+                print("refused" if error.errno in (errno.EACCES, errno.EXDEV) else error)
+    """)
+    )
+    assert result.stdout.split() == ["refused"] * 9, result.stdout + result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"] and (tmp_path / "other").read_text() == "as it was"
+
+
+@pytest.mark.parametrize("abi", [1, 7])
+def test_what_an_older_landlock_lacks_is_refused_by_the_filter(abi, tmp_path, best):
+    if best == isolation.LIMITS:
+        pytest.skip("no Landlock here")
+    (tmp_path / "own").mkdir()
+    for name in ("readable", "other"):
+        (tmp_path / name).write_text("as it was")
+    result = alone(
+        OLDER.format(abi)
+        + textwrap.dedent(f"""
+        import errno, fcntl, signal, socket, struct
+        own, readable, other = (Path({str(tmp_path)!r}, name) for name in ("own", "readable", "other"))
+        libraries = isolation._readable(gpu=False)
+        isolation._readable = lambda gpu: [*libraries, str(readable)]
+        neighbour = os.fork()
+        if neighbour == 0:
+            isolation.die_with_parent()
+            os.closerange(0, 3)
+            signal.pause()
+        isolation.confine_files(own, gpu=False)
+        syscalls.refuse(compiler=False)
+        libc = ctypes.CDLL(None, use_errno=True)
+
+        def open_by_structure():
+            if libc.syscall(437, -100, str(readable).encode(), struct.pack("QQQ", os.O_TRUNC, 0, 0), 24) < 0:
+                raise OSError(ctypes.get_errno(), "openat2")
+
+        def signal_by_a_pipe():
+            read, write = os.pipe()
+            fcntl.fcntl(read, fcntl.F_SETOWN, neighbour)
+            fcntl.fcntl(read, fcntl.F_SETSIG, signal.SIGKILL)
+            fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC)
+            os.write(write, b"x")
+
+        for wanted in (lambda: os.truncate(readable, 0), lambda: os.open(readable, os.O_RDONLY | os.O_TRUNC), open_by_structure,
+                       lambda: os.open(other, os.O_ACCMODE | os.O_TRUNC), lambda: os.open("/dev/full", os.O_ACCMODE),
+                       lambda: os.kill(neighbour, 9), signal_by_a_pipe, lambda: socket.socket(socket.AF_UNIX)):
+            try:
+                wanted()
+                print("got", wanted)
+            except OSError as error:
+                print("refused" if error.errno in (errno.EPERM, errno.ENOSYS) else error)
+        (own / "file").write_text("mine")
+        (own / "file").write_text("mine again")
+        print(readable.read_text(), os.waitpid(neighbour, os.WNOHANG) == (0, 0))
+    """)
+    )
+    assert result.stdout.splitlines() == ["refused"] * 8 + ["as it was True"], result.stdout + result.stderr
+    assert (tmp_path / "other").read_text() == "as it was"
+
+
+def test_a_gpu_needs_a_landlock_that_lets_files_change_their_folder(tmp_path):
+    result = alone(OLDER.format(1) + f"isolation.confine_files(Path({str(tmp_path)!r}), gpu=True)")
+    assert "Linux 5.19" in result.stderr and "Triton" in result.stderr
+
+
+def test_namespaces_alone_hide_processes_and_the_network(best):
+    if best != isolation.NAMESPACES:
+        pytest.skip(f"no namespaces here: {best}")
+    result = alone("""
+        import socket
+        outside = os.getpid()
+        isolation.enter_namespaces()
+        if os.fork() == 0:
+            print(os.getpid(), os.geteuid() == os.stat("/proc/self").st_uid or "uid", socket.if_nameindex(), flush=True)
+            try:
+                os.kill(outside, 0)
+                print("seen")
+            except ProcessLookupError:
+                print("alone")
+            sys.stdout.flush()
+            os._exit(0)
+        os.wait()
+    """)
+    assert result.stdout.startswith("1 ") and "'lo')]" in result.stdout and result.stdout.split()[-1] == "alone", (
+        result.stdout + result.stderr
+    )
+
+
+DAEMON = """
+mark = "course_daemon_{}"
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        for number in range(3):
+            os.close(number)
+        os.execv("/bin/sh", [mark, "-c", "sleep 61; exit # " + mark])
+    os._exit(0)
+import time
+time.sleep(0.3)
+print("BREACH", flush=True)
+"""
+
+
+@pytest.mark.parametrize("tier", isolation.TIERS)
+def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_server, monkeypatch, tmp_path):
+    """The filter, which lets nobody fork, is off: the PID namespace ends the daemon, or the server that adopts it."""
+    if isolation.TIERS.index(tier) < isolation.TIERS.index(best):
+        pytest.skip(f"this machine's best isolation is: {best}")
+    # Landlock would keep the shell from being started
+    other_server(NO_FILTER + "from course_lib.grading.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n")
+    monkeypatch.setattr(runner, "BEST_TIER", tier)
+    mark = f"{os.getpid()}_{isolation.TIERS.index(tier)}"
+    verdict = past_the_list(monkeypatch, hostile(DAEMON.format(mark)), tmp_path)
+    assert "BREACH" in verdict.printed, f"no daemon was started: {verdict.message}"
+    assert [p.pid for p in psutil.process_iter(["cmdline"]) if f"course_daemon_{mark}" in " ".join(p.info["cmdline"] or ())] == []
+
+
+# ---- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
+    slow = "\n\nright = layer_norm\n\n\ndef layer_norm(*given):\n    __import__('time').sleep(0.4)\n    return right(*given)\n"
+    servers.warm("torch")
+    started = time.monotonic()
+    verdict = past_the_list(monkeypatch, SOLUTION.read_text() + slow, tmp_path)
+    assert (verdict.status, verdict.cause) == ("fail", "time_limit") and time.monotonic() - started < SHORT.total + 2
+    assert {case.status for case in verdict.cases} == {"pass", "fail", "not run"}
+
+
+def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
+    limits = dataclasses.replace(SHORT, case=5.0, total=5.0, memory_bytes=100 << 20)
+    verdict = past_the_list(monkeypatch, hostile("y = bytearray(200 << 20)"), tmp_path, limits)
+    assert (verdict.status, verdict.cause) == ("error", "function_raised") and "MemoryError" in verdict.message
+
+
+def test_rows_far_apart_fit_under_the_limit_of_memory():
+    limits = dataclasses.replace(Limits(), memory_bytes=200 << 20)
+    verdict = check(catalog.get("06b"), paths.SOLUTIONS / "ex06b_layer_norm_resident.py", limits=limits)
+    assert verdict.passed and all(case.status == "pass" for case in verdict.cases), verdict.message
+
+
+# ---- the server --------------------------------------------------------------------------------------------------------
+
+
+def serving() -> servers.Server:
+    (server,) = [server for server in servers._idle if server.key[0] == "torch"]
+    return server
+
+
+def test_one_server_serves_many_checks():
+    servers.stop_all()
+    pids = {(check(EX, SOLUTION).passed, serving().process.pid) for _ in range(3)}
+    assert len(pids) == 1 and next(iter(pids))[0]
+
+
+def test_a_dead_server_costs_time_only():
+    assert check(EX, SOLUTION).passed
+    dead = serving()
+    dead.process.kill()
+    assert check(EX, SOLUTION).passed and serving().process.pid != dead.process.pid
+
+
+def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
+    servers.warm("torch")
+    victim = psutil.Process(serving().process.pid)
+    below = []
+
+    def kill() -> None:
+        time.sleep(0.4)
+        below.extend(victim.children(recursive=True))
+        victim.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
+    killer.join()
+    assert (verdict.status, verdict.cause) == ("fail", "time_limit")
+    assert below and not [process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_change_of_the_course_replaces_the_server(monkeypatch):
+    assert check(EX, SOLUTION).passed
+    old = serving().process
+    stock = servers._key
+    monkeypatch.setattr(servers, "_key", lambda mode: (*stock(mode), "a file was edited"))
+    assert check(EX, SOLUTION).passed and serving().process.pid != old.pid and old.poll() is not None
+
+
+def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
+    (tmp_path / "grading").mkdir()
+    file = tmp_path / "grading" / "x.py"
+    file.write_text("1")
+    monkeypatch.setattr(servers, "PACKAGE", tmp_path)
+    before = servers._key("torch")
+    assert servers._key("torch") == before
+    file.write_text("22")
+    assert servers._key("torch") != before
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
+def test_servers_end_with_the_process_that_started_them(end):
+    result = alone(
+        f"from course_lib.grading.sandbox import servers\nservers.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
+    )
+    pid = int(result.stdout)
+    deadline = time.monotonic() + 5
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not psutil.pid_exists(pid)
+
+
+def test_checks_in_threads_have_servers_of_their_own():
+    servers.stop_all()
+    verdicts = []
+    threads = [threading.Thread(target=lambda: verdicts.append(check(EX, SOLUTION))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [verdict.status for verdict in verdicts] == ["pass"] * 3
+    servers.stop_all()
+    assert not servers._idle
+
+
+def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
+    servers.warm("torch")
+    pid = serving().process.pid
+
+    def interrupt() -> None:
+        time.sleep(0.4)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        past_the_list(monkeypatch, hostile("while True: pass"), tmp_path, dataclasses.replace(SHORT, case=20.0, total=20.0))
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    assert check(EX, SOLUTION).passed
+
+
+# ---- what the child leaves ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_plain_file_is_no_result(tmp_path):
+    (tmp_path / "real").write_bytes(b"1234")
+    (tmp_path / "link").symlink_to("real")
+    os.mkfifo(tmp_path / "pipe")
+    assert runner._bytes(tmp_path / "real", 4) == b"1234"
+    assert [runner._bytes(tmp_path / name, 4) for name in ("link", "pipe", "nothing")] == [None] * 3
+    assert runner._bytes(tmp_path / "real", 3) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "null", "[]", "[" * 10_000, '{"type": 1}', '{"type": "A", "text": "", "line": "1", "lost": false, "fault": null}',
+        '{"type": "A", "text": "", "line": 1, "lost": false, "fault": {"kind": "load"}}',
+        '{"type": "A", "text": "", "line": 1, "lost": false, "fault": null, "more": 1}', "\udcff", "1" * 100_000,
+    ],
+)  # fmt: skip
+def test_a_malformed_report_is_no_report(text, tmp_path):
+    (tmp_path / "00.error").write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert runner._raised(tmp_path / "00.error") is None
+
+
+def test_folders_made_to_stay_are_removed(tmp_path):
+    deep = tmp_path / "job"
+    deep.mkdir()
+    here = os.getcwd()
+    os.chdir(deep)
+    try:
+        for _ in range(1500):
+            os.mkdir("d")
+            os.chdir("d")
+        os.chmod(".", 0)
+    finally:
+        os.chdir(here)
+    runner._remove(deep)
+    assert not deep.exists()

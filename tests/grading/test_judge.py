@@ -1,0 +1,137 @@
+"""Buffers, tolerance and judging: what a byte out of place looks like to the parent."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib import catalog
+from course_lib.grading.cases.buffers import DTYPES, Tensor, guard_for, rounded
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Plan
+from course_lib.grading.families.plans import plans
+from course_lib.grading.judging.judge import Judged, judge
+
+layouts = st.tuples(
+    st.integers(1, 6), st.integers(1, 9), st.integers(0, 5), st.sampled_from([dtype for dtype in DTYPES if dtype != "int32"]), st.booleans()
+)
+
+
+def tensor(layout, seed=0) -> Tensor:
+    M, N, gap, dtype, is_output = layout
+    values = None if is_output else rounded(np.random.default_rng(seed).normal(size=(M, N)), dtype)
+    return Tensor("t", dtype, (M, N), (N + gap, 1), values, guard=guard_for(70))
+
+
+@settings(deadline=None)
+@given(layouts)
+def test_a_tensor_survives_the_journey(layout):
+    made = tensor(layout)
+    data = made.initial_bytes()
+    assert len(data) == made.nbytes and not made.changed_outside(data).size
+    if made.is_output:
+        with np.errstate(invalid="ignore"):  # NumPy warns of a signalling NaN that it widens
+            assert made.unwritten(data).all() and np.isnan(made.read(data).astype(np.float64)).all()
+    else:
+        assert (made.read(data) == made.values).all() and not made.unwritten(data).any()
+
+
+@settings(deadline=None)
+@given(layouts, st.data())
+def test_a_write_outside_is_found_where_it_happened(layout, draw):
+    made = tensor(layout)
+    M, N, gap, _, _ = layout
+    inside = {r * (N + gap) + c for r in range(M) for c in range(N)}
+    position = draw.draw(st.integers(-made.guard, made.elements - made.guard - 1).filter(lambda p: p not in inside))
+    data = bytearray(made.initial_bytes())
+    data[(made.guard + position) * DTYPES[made.dtype].itemsize] ^= 1
+    assert made.changed_outside(bytes(data)).tolist() == [position]
+
+
+def the_plan(exercise_id="06a", name="padded, mean 3") -> Plan:
+    return next(plan for plan in plans(catalog.get(exercise_id)) if plan.case.name == name)
+
+
+def answered(plan: Plan, **changes) -> Judged:
+    """The case judged as if a kernel had answered the expected values, with ``changes`` put in their place."""
+    data = b""
+    for t in plan.tensors:
+        buffer = np.frombuffer(bytearray(t.initial_bytes()), dtype=DTYPES[t.dtype])
+        if t.name in changes:
+            t.view(buffer)[...] = changes[t.name].astype(DTYPES[t.dtype])
+        elif t.is_output:
+            t.view(buffer)[...] = plan.expected[t.name].values.astype(DTYPES[t.dtype])
+        data += buffer.tobytes()
+    return judge(plan, data)
+
+
+@pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
+def test_the_rounded_truth_passes_every_case(exercise):
+    for plan in plans(exercise):
+        judged = answered(plan)
+        assert judged.passed and judged.ratio <= 1, (plan.case.name, judged.deviations)
+
+
+@pytest.mark.parametrize("times", [0.9, 1.1, 50.0])
+def test_the_ratio_is_that_of_the_allowed_error(times):
+    plan = the_plan()
+    y = plan.expected["y"].values.copy()
+    y[2, 5] += times * plan.expected["y"].allowed[2, 5]
+    judged = answered(plan, y=y)
+    assert judged.passed == (times < 1) and judged.ratio == pytest.approx(times, rel=0.02)
+    if times > 1:
+        (deviation,) = judged.deviations
+        assert (deviation.output, deviation.kind, deviation.count, deviation.where) == ("y", "value", 1, ((2, 5),))
+
+
+def test_a_nan_where_a_number_belongs_and_a_number_where_a_nan_belongs():
+    plan = the_plan()
+    y = plan.expected["y"].values.copy()
+    y[0, 1] = np.nan
+    assert [d.kind for d in answered(plan, y=y).deviations] == ["nan"]
+    bad_row = the_plan(name="a NaN row")
+    y = bad_row.expected["y"].values.copy()
+    y[1, 4] = 0.0
+    assert [(d.kind, d.where) for d in answered(bad_row, y=y).deviations] == [("nan", ((1, 4),))]
+
+
+@pytest.mark.parametrize(("value", "passes"), [(np.inf, True), (-np.inf, True), (np.nan, True), (1.0, False)])
+def test_a_row_with_an_inf_may_end_as_inf_or_nan_but_not_as_a_number(value, passes):
+    plan = the_plan(name="an Inf row")
+    y = plan.expected["y"].values.copy()
+    y[1] = value
+    assert answered(plan, y=y).passed == passes
+
+
+def test_a_changed_input_is_counted():
+    plan = the_plan()
+    x = plan.tensor("x").values.copy()
+    x[3, :2] += 1
+    assert answered(plan, x=x).changed == {"x": 2}
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
+    first, again, other = (plans(catalog.get("06b"), seed)[1].tensor("x").initial_bytes() for seed in (0, 0, 1))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
+def test_a_battery_is_worth_its_name(exercise):
+    """Every case says why it is there; names are unique; the shapes are not the comfortable ones."""
+    battery = [plan.case for plan in plans(exercise)]
+    assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
+    small = any(case.N == 1 for case in battery)
+    assert (small and {case.dtype for case in battery} >= {"fp32", "fp16"}) or any("empty" in case.fill for case in battery)
+    if exercise.kind == "kernel":
+        assert any(case.padded_lanes for case in battery)
+        assert all(case.block & (case.block - 1) == 0 and case.rows & (case.rows - 1) == 0 for case in battery)
+
+
+def test_a_case_is_described_by_shape_dtype_and_reason():
+    case = Case("c", 5, 17, 8, "7 padded lanes", dtype="fp16", rows=2)
+    assert case.described() == "M = 5, N = 17, BLOCK = 8, ROWS = 2, fp16: 7 padded lanes"
+    assert dataclasses.replace(case, vector=True, M=1, rows=1).described() == "n = 17, BLOCK = 8, fp16: 7 padded lanes"

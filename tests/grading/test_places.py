@@ -1,0 +1,190 @@
+"""Which line of a learner's file a verdict shows: the one that the evidence points to, or none."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+import pytest
+
+import course_lib
+from course_lib import catalog
+from course_lib.authoring import mutants
+from course_lib.catalog import texts
+from course_lib.grading.check import check
+from course_lib.grading.submission import places
+from course_lib.grading.submission.places import Span
+
+COPY, NORM = catalog.get("00a"), catalog.get("01a")
+interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel's error has a line, and no columns")
+
+
+def marked(text: str, span: Span | None) -> str | None:
+    return span and text.encode().split(b"\n")[span.line - 1][span.start : span.end].decode()
+
+
+# ---- from the code alone -----------------------------------------------------------------------------------------------
+
+STORES = {
+    "one": ("tl.store(y_ptr + 1, x)", "tl.store(y_ptr + 1, x)"),
+    "one, its pointer named": ("tl.store(value=x, pointer=y_ptr)", "tl.store(value=x, pointer=y_ptr)"),
+    "a method": ("y_ptr.store(x)", "y_ptr.store(x)"),
+    "none": ("pass", None),
+    "two": ("tl.store(y_ptr, x)\n    tl.store(y_ptr + 8, x)", None),
+    "one, and an atomic": ("tl.store(y_ptr, x)\n    tl.atomic_add(y_ptr, x)", None),
+    "an atomic": ("tl.atomic_add(y_ptr, x)", None),
+    "through a name of its own": ("here = y_ptr + 1\n    tl.store(here, x)", None),
+    "y is what is stored": ("tl.store(x_ptr, tl.load(y_ptr))", None),
+    "one, and a load": ("x = tl.load(y_ptr)\n    tl.store(y_ptr, x)", "tl.store(y_ptr, x)"),
+}
+
+
+@pytest.mark.parametrize(("body", "found"), STORES.values(), ids=STORES)
+def test_the_store_through_a_pointer_is_shown_if_it_is_the_only_one(body, found):
+    text = f"@triton.jit\ndef kernel(x_ptr, y_ptr, n):\n    {body}\n"
+    assert marked(text, places.store_of(ast.parse(text), ("kernel",), "kernel", 1)) == found
+
+
+def test_a_pointer_goes_by_its_position_and_other_entry_points_do_not_count():
+    text = "def first(a, out):\n    tl.store(out, 1)\ndef second(b, out):\n    tl.store(out, 2)\n"
+    tree, names = ast.parse(text), ("first", "second")
+    assert [marked(text, places.store_of(tree, names, name, 1)) for name in names] == ["tl.store(out, 1)", "tl.store(out, 2)"]
+    assert places.store_of(tree, ("first",), "first", 1) is None, "the other may be a helper, and then two lines store"
+    assert places.store_of(tree, names, "first", 7) is None
+
+
+RETURNS = {
+    "one": ("return x + 1", "return x + 1"),
+    "none": ("x + 1", None),
+    "two": ("if x:\n        return 1\n    return 2", None),
+    "one, and one of a function inside": ("def inner():\n        return 1\n    return inner()", "return inner()"),
+    "one in a loop": ("for i in x:\n        return i", "return i"),
+}
+
+
+@pytest.mark.parametrize(("body", "found"), RETURNS.values(), ids=RETURNS)
+def test_the_return_is_shown_if_it_is_the_only_one(body, found):
+    text = f"def other(x):\n    return 0\ndef f(x):\n    {body}\n"
+    assert marked(text, places.return_of(ast.parse(text), "f")) == found
+
+
+def test_an_access_is_marked_where_the_line_has_one_of_its_kind():
+    text = "x = tl.load(a) + tl.load(b)\ntl.store(y, tl.load(c))\nx = 1\n"
+    tree = ast.parse(text)
+    assert places.access_at(tree, 1, "load") == Span(1), "two of them: the line alone"
+    assert marked(text, places.access_at(tree, 2, "load")) == "tl.load(c)"
+    assert marked(text, places.access_at(tree, 2, "store")) == "tl.store(y, tl.load(c))"
+    assert places.access_at(tree, 2, "race") == Span(2) and places.access_at(tree, 3, "load") == Span(3)
+
+
+def test_columns_are_characters_and_lines_are_pythons():
+    text = "a = 1  # \x0c \u2028\r\nb = 'ä☃'; c = wrong\r\n\r\n"
+    node = ast.parse(text).body[2].value
+    found = places.place("mine.py", text, places.span_of(node))
+    assert (found.line, found.source, found.source[found.start : found.end]) == (2, "b = 'ä☃'; c = wrong", "wrong")
+    for line in (0, -1, 3, 4, 99):  # not there, or empty
+        assert places.place("mine.py", text, Span(line)) is None
+
+
+def test_of_a_line_without_end_the_part_around_the_mark_is_kept():
+    text = "x = [" + "0, " * 5000 + "wrong]\n"
+    found = places.place("mine.py", text, Span(1, text.index("wrong"), text.index("wrong") + 5))
+    assert len(found.source) <= 500 and found.source[found.start : found.end] == "wrong"
+
+
+def test_columns_that_a_submission_made_up_do_no_harm():
+    for start, end in ((-7, 3), (5, 2), (10**9, 10**9 + 1), (0, -5)):
+        found = places.place("mine.py", "x = 1\n", Span(1, start, end))
+        assert 0 <= found.start < found.end
+
+
+# ---- from a check ------------------------------------------------------------------------------------------------------
+
+
+def edited(exercise, *edits: tuple[str, str]) -> str:
+    text = texts.solution_text(exercise)
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+STORE = "    tl.store(y_ptr + offsets, x, mask=mask)\n"
+LAST = "    return y"
+KERNELS = {
+    "a bracket lost": (edited(COPY, (STORE, STORE.replace("mask)", "mask"))), "(", ""),
+    "a name that is not there": (edited(COPY, (STORE, STORE.replace(" x,", " xx,"))), "xx", ""),
+    "what a kernel cannot do": (edited(COPY, (STORE, "    x = open('f')\n" + STORE)), "open", ""),
+    "an import that fails": (edited(COPY, ("import triton\n", "import triton\nimport numpyy\n")), "import numpyy", ""),
+    "a lost decorator": (edited(COPY, ("@triton.jit\n", "")), "def copy_kernel(", ""),
+    "a store outside": (edited(COPY, (STORE, "    tl.store(y_ptr + offsets, x)\n")), "tl.store(y_ptr + offsets, x)", ""),
+    "a store in two lines": (
+        edited(COPY, (STORE, "    tl.store(\n        y_ptr + offsets, x)\n")), "tl.store(", ""),
+    "a wrong value": (edited(COPY, (STORE, STORE.replace(" x,", " x + 1,"))), "tl.store(y_ptr + offsets, x + 1, mask=mask)", "y is stored here"),
+    "never written": (edited(COPY, (STORE, "    if n < 0:\n    " + STORE)), STORE.strip(), "y is stored here"),
+    "never stored": (edited(COPY, (STORE, "")), None, ""),
+    "stored twice, wrong": (edited(COPY, (STORE, STORE + STORE.replace(" x,", " x + 1,"))), None, ""),
+    "an input changed": (edited(COPY, (STORE, STORE + STORE.replace("y_ptr", "x_ptr").replace(" x,", " 0,"))),
+        "tl.store(x_ptr + offsets, 0, mask=mask)", "x is stored here"),
+    "not for a compiler": (edited(COPY, (STORE, "    if offsets < n + 8:\n    " + STORE.replace("mask)", "offsets < n)"))), "i", ""),
+}  # fmt: skip
+
+
+@interpreted
+@pytest.mark.parametrize(("text", "mark", "label"), KERNELS.values(), ids=KERNELS)
+def test_a_kernels_verdict_shows_the_line_of_the_learners_file(tmp_path, text, mark, label):
+    file = tmp_path / "mine.py"
+    text = "# ☃ \x0c\n# a note of mine\n" + text
+    file.write_text(text.replace("\n", "\r\n"), newline="")
+    verdict = check(COPY, file)
+    assert not verdict.passed, verdict.message
+    if mark is None:
+        assert verdict.place is None
+        return
+    place = verdict.place
+    assert place.source == text.split("\n")[place.line - 1] and place.file == str(file)
+    assert (place.source[place.start : place.end], place.label) == (mark, label), verdict.message
+    if verdict.status == "error":
+        assert f"line {place.line}" in verdict.message
+
+
+@interpreted
+def test_an_exception_of_a_kernel_is_marked_to_the_column(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(edited(COPY, (STORE, "    x = x + tl.arange(0, 3)\n" + STORE)))
+    place = check(COPY, file).place
+    assert place.source[place.start : place.end] == "tl.arange(0, 3)"
+
+
+def test_an_error_of_a_kernel_shows_its_line_on_every_machine(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(edited(COPY, (STORE, "    tl.static_assert(BLOCK < 0, 'mine')\n" + STORE)))
+    verdict = check(COPY, file)
+    assert verdict.cause == "kernel_raised" and verdict.place.source.strip() == "tl.static_assert(BLOCK < 0, 'mine')"
+
+
+FUNCTIONS = {
+    "a wrong value, one return": ("return x", "return x", "y is returned here"),
+    "a wrong value, two returns": ("if x.ndim > 5:\n        return x\n    return x", None, ""),
+    "of another shape": ("return x.sum()", "return x.sum()", ""),
+    "nothing returned": ("x + 1", None, ""),
+    "an exception": ("z = x.reshape(-1, 8191)\n    return z", "x.reshape(-1, 8191)", ""),
+}
+
+
+@pytest.mark.parametrize(("body", "mark", "label"), FUNCTIONS.values(), ids=FUNCTIONS)
+def test_a_functions_verdict_shows_its_line(tmp_path, body, mark, label):
+    signature = next(line for line in texts.solution_text(NORM).splitlines() if line.startswith("def "))
+    file = tmp_path / "mine.py"
+    file.write_text(textwrap.dedent(f"# a note\nimport torch\n\n\n{signature}\n    {body}\n"))
+    place = check(NORM, file).place
+    assert (place and (place.source[place.start : place.end], place.label)) == (mark and (mark, label))
+    assert place is None or place.source == file.read_text().split("\n")[place.line - 1]
+
+
+def test_a_race_shows_a_line_of_the_race(tmp_path):
+    lock, file = catalog.get("09a"), tmp_path / "mine.py"
+    file.write_text(mutants.text_of(lock, next(entry for entry in mutants.of(lock) if entry["id"] == "no_lock")))
+    verdict = check(lock, file)
+    assert verdict.cause == "race" and f"line {verdict.place.line}" in verdict.first.words
+    assert any(word in verdict.place.source for word in ("tl.load", "tl.store", "tl.atomic_"))

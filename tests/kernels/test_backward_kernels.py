@@ -1,0 +1,192 @@
+"""The backward reference kernels against the float64 specification: every design, awkward shapes, strides and dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import course_lib
+from course_lib.interpreter import schedule
+from course_lib.kernels import layer_norm_backward, rms_norm_backward
+from course_lib.kernels.column_sums import column_sums
+from course_lib.kernels.launch import tables
+from course_lib.kernels.layer_norm import layer_norm_forward
+from course_lib.kernels.rms_norm import rms_norm_forward
+from course_lib.norms import reference
+
+DEVICE = course_lib.DEVICE
+UNIT = {torch.float64: 0.0, torch.float32: 0.0, torch.float16: 2**-11, torch.bfloat16: 2**-8}
+SHAPES = [(1, 1), (3, 2), (5, 17), (33, 128), (70, 129), (9, 1000), (2, 2500)]
+LAYER_NORM = [a for a in layer_norm_backward.ALGORITHMS if a != "auto"]
+RMS_NORM = [a for a in rms_norm_backward.ALGORITHMS if a != "auto"]
+
+
+def close(actual, expected, terms, dtype):
+    """128 units of fp32 in the sum of absolute terms, plus one rounding to the output's dtype."""
+    actual = reference.float64(actual)
+    allowed = 128 * 2.0**-24 * terms + 1.01 * UNIT[dtype] * np.abs(expected) + (2.0**-24 if dtype == torch.float16 else 1e-30)
+    worst = np.max(np.abs(actual - expected) / allowed)
+    assert worst <= 1.0, f"{worst:.3g} x the allowed error"
+
+
+def make(shape, dtype=torch.float32, seed=0, mean=0.0):
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(shape, generator=generator) + mean).to(dtype).to(DEVICE)
+
+
+def check_layer_norm(dy, x, w, algorithm, eps=1e-5):
+    _, mean, rstd = layer_norm_forward(x, w, None, eps)
+    dx, dw, db = layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm)
+    want = reference.layer_norm_vjp(dy, x, w, eps)
+    x64, dy64 = reference.float64(x), np.abs(reference.float64(dy))
+    exact = reference.layer_norm(x, None, None, eps)
+    scale = 1 + np.abs(exact.mean) * exact.rstd  # the mean's rounding, in units of xhat
+    xhat = np.abs(exact.y) + scale[:, None]
+    wdy = dy64 * (1.0 if w is None else np.abs(reference.float64(w)))
+    terms = exact.rstd[:, None] * (wdy + xhat * (xhat * wdy).mean(axis=1, keepdims=True) + wdy.mean(axis=1, keepdims=True)) * scale[:, None]
+    w_dtype = x.dtype if w is None else w.dtype
+    assert (dx.dtype, dx.shape) == (x.dtype, x.shape) and dw.dtype == db.dtype == w_dtype and dw.shape == db.shape == (x64.shape[1],)
+    close(dx, want.dx, terms, x.dtype)
+    close(dw, want.dw, (dy64 * xhat).sum(axis=0), w_dtype)
+    close(db, want.db, dy64.sum(axis=0), w_dtype)
+
+
+def check_rms_norm(dy, x, w, algorithm, eps=1e-5):
+    _, rstd = rms_norm_forward(x, w, eps)
+    dx, dw = rms_norm_backward.rms_norm_backward(dy, x, w, rstd, algorithm=algorithm)
+    want = reference.rms_norm_vjp(dy, x, w, eps)
+    exact = reference.rms_norm(x, None, eps)
+    xhat, dy64 = np.abs(exact.y), np.abs(reference.float64(dy))
+    wdy = dy64 * (1.0 if w is None else np.abs(reference.float64(w)))
+    terms = exact.rstd[:, None] * (wdy + xhat * (xhat * wdy).mean(axis=1, keepdims=True))
+    w_dtype = x.dtype if w is None else w.dtype
+    assert (dx.dtype, dx.shape, dw.dtype) == (x.dtype, x.shape, w_dtype)
+    close(dx, want.dx, terms, x.dtype)
+    close(dw, want.dw, (dy64 * xhat).sum(axis=0), w_dtype)
+
+
+@pytest.mark.parametrize("algorithm", LAYER_NORM)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_layer_norm_matches_the_specification(shape, algorithm):
+    check_layer_norm(make(shape, seed=1), make(shape, mean=3.0), make(shape[1], seed=2, mean=0.5), algorithm)
+
+
+@pytest.mark.parametrize("algorithm", RMS_NORM)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rms_norm_matches_the_specification(shape, algorithm):
+    check_rms_norm(make(shape, seed=1), make(shape, mean=3.0), make(shape[1], seed=2, mean=0.5), algorithm)
+
+
+@pytest.mark.parametrize("algorithm", LAYER_NORM)
+@pytest.mark.parametrize(
+    "dtypes", [(torch.float16, torch.float16), (torch.bfloat16, torch.float32), (torch.float64, torch.float64)], ids=str
+)
+def test_dtypes(dtypes, algorithm):
+    x_dtype, w_dtype = dtypes
+    x, dy, w = make((20, 70), x_dtype, mean=2.0), make((20, 70), x_dtype, 1), make(70, w_dtype, 2)
+    if algorithm == "split" and x_dtype == torch.float64:
+        with pytest.raises(ValueError, match="fp64; use"):
+            check_layer_norm(dy, x, w, algorithm)
+        return
+    check_layer_norm(dy, x, w, algorithm)
+    check_layer_norm(dy, x, None, algorithm)
+    if algorithm in RMS_NORM:
+        check_rms_norm(dy, x, w, algorithm)
+        check_rms_norm(dy, x, None, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", LAYER_NORM)
+@pytest.mark.parametrize("layout", ["expanded dy", "every other column", "transposed", "sliced"])
+def test_dy_and_x_have_strides_of_their_own(layout, algorithm):
+    wide = make((70, 70), mean=2.0)
+    dy, x = {
+        "expanded dy": (make((1,)).expand(20, 37), wide[:20, :37]),
+        "every other column": (wide[:20, 1::2], wide[:20, ::2]),
+        "transposed": (wide.t(), make((70, 70), seed=3, mean=1.0)),
+        "sliced": (make((20, 37), seed=1), wide[5:25, 9:46]),
+    }[layout]
+    w = make(x.shape[1], seed=2, mean=0.5)
+    check_layer_norm(dy, x, w, algorithm)
+    if algorithm in RMS_NORM:
+        check_rms_norm(dy, x, w, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", LAYER_NORM)
+def test_a_bad_row_spoils_no_other_rows_dx(algorithm):
+    x, dy = make((40, 19), mean=1.0), make((40, 19), seed=1)
+    x[1, 3], dy[7, 2] = float("nan"), float("inf")
+    _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
+    dx, dw, _ = layer_norm_backward.layer_norm_backward(dy, x, None, mean, rstd, algorithm=algorithm)
+    good = [r for r in range(40) if r not in (1, 7)]
+    assert dx[good].isfinite().all() and not dx[1].isfinite().any() and dw.isnan().any()
+
+
+@pytest.mark.parametrize("algorithm", ["persistent", "two tiles", "two-stage", "columns"])
+def test_lock_free_designs_give_the_same_bits_every_time(algorithm):
+    x, dy, w = make((70, 33), torch.float16, mean=1.0), make((70, 33), torch.float16, 1), make(33, torch.float16, 2)
+    _, mean, rstd = layer_norm_forward(x, w, None, 1e-5)
+    first, again = (layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+def test_no_rows_and_fewer_rows_than_buffers():
+    empty, statistics = torch.empty((0, 8), device=DEVICE), torch.empty(0, device=DEVICE)
+    dx, dw, db = layer_norm_backward.layer_norm_backward(empty, empty, None, statistics, statistics)
+    assert dx.shape == (0, 8) and not dw.any() and not db.any()
+    dx, dw = rms_norm_backward.rms_norm_backward(empty, empty, None, statistics)
+    assert dx.shape == (0, 8) and not dw.any()
+    assert tables.lock_group(8) > 3
+    check_layer_norm(make((3, 8), seed=1), make((3, 8)), None, "locked")
+
+
+def test_what_cannot_be_done_is_refused_in_words():
+    x = torch.empty((1, tables.PERSISTENT_LIMIT + 1), device=DEVICE)
+    row = torch.empty(1, device=DEVICE)
+    with pytest.raises(ValueError, match="use algorithm 'columns'"):
+        layer_norm_backward.layer_norm_backward(x, x, None, row, row, algorithm="persistent")
+    with pytest.raises(ValueError, match="it can be 'auto', 'persistent'"):
+        rms_norm_backward.rms_norm_backward(x, x, None, row, algorithm="locked")
+
+
+@pytest.mark.parametrize("P", [0, 1, 63, 64, 65, 130])
+def test_column_sums(P):
+    first, second = make((P, 37)), make((P, 37), seed=1)
+    a, b = column_sums(first, second, torch.float32, torch.float16)
+    close(a, reference.float64(first).sum(axis=0), np.abs(reference.float64(first)).sum(axis=0) + 1e-30, torch.float32)
+    close(b, reference.float64(second).sum(axis=0), np.abs(reference.float64(second)).sum(axis=0) + 1e-30, torch.float16)
+    assert column_sums(first, None, torch.float32)[1] is None
+
+
+@pytest.mark.skipif(course_lib.MODE != "cpu", reason="interleaves programs in the interpreter")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_locked_kernel_has_no_race_and_no_deadlock_in_any_order_tried(seed):
+    M, N, group = 6, 8, 2
+    x, dy = make((M, N), mean=1.0), make((M, N), seed=1)
+    _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
+    dx = torch.empty_like(x)
+    dw, db = torch.full((group, N), float("nan")), torch.full((group, N), float("nan"))
+    lock = torch.zeros(2 * group, dtype=torch.int32)
+    outcome = schedule.run(
+        layer_norm_backward.layer_norm_backward_locked_kernel, (M,), dy, x, x, mean, rstd, dx, dw, db, lock,
+        N, 1, N, 1, N, N, seed=seed, HAS_W=False, GROUP=group, BLOCK=8,
+    )  # fmt: skip
+    assert outcome.complete and not outcome.findings, outcome.findings
+    want = reference.layer_norm_vjp(dy, x)
+    assert np.allclose(dw.sum(0), want.dw, atol=1e-5) and np.allclose(db.sum(0), want.db, atol=1e-5)
+
+
+def test_what_is_chosen_follows_the_row_length():
+    def chosen(N, dtype=torch.float16):
+        return tables.backward(torch.empty(2, N, dtype=dtype, device=DEVICE))
+
+    # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
+    assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5
+    assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == ["persistent"] * 10
+    assert chosen(8193) == chosen(262144) == "split" and chosen(8193, torch.float64) == "columns"
+
+
+@pytest.mark.parametrize("N", [1, 2048, 8192, 8193, 16384, 40000, 262144, 10**6])
+def test_tiles_of_partial_sums_are_powers_of_two_and_small(N):
+    rows, columns, warps = tables.column_sums(N)
+    assert rows & (rows - 1) == columns & (columns - 1) == 0 and rows * columns <= 32 * warps * 32

@@ -1,0 +1,199 @@
+"""The exercise panel: the same verdicts as the command line, nothing lost, no exception unseen."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from course_lib import CourseError, catalog, exercise
+from course_lib.authoring import exercises
+from course_lib.base import paths
+from course_lib.catalog import texts
+from course_lib.learner import progress
+from course_lib.lessons import panel as panel_module
+from course_lib.lessons.comparison import compare
+from course_lib.lessons.live import VIEW
+
+EX = catalog.get("00a")
+
+
+@pytest.fixture
+def learner(tmp_path, monkeypatch):
+    """A learner's folder with unsolved exercises, and no progress."""
+    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
+    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+    exercises.write(tmp_path / "exercises")
+    return texts.file_of(EX)
+
+
+def words(widget) -> str:
+    return html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", "", widget.value))
+
+
+def press(panel, name: str) -> None:
+    panel._buttons[name].click()
+
+
+def solve(path) -> None:
+    path.write_text(texts.solution_text(EX))
+
+
+def test_it_shows_the_task_the_code_and_the_way_to_the_file(learner):
+    panel = exercise("00a")
+    head = words(panel.children[0])
+    assert "A masked copy" in head and EX.objective in head and "must neither read nor write" in head
+    assert "Open exercises/ex00a_masked_copy.py" in head or str(learner) in head
+    assert "def copy_kernel" in words(panel._code) and "Copy n elements" not in words(panel._code)
+    assert "Not checked yet" in words(panel._result)
+
+
+def test_check_says_what_the_file_is_worth_now(learner):
+    panel = exercise("00a")
+    press(panel, "Check")
+    assert "not attempted" in words(panel._result)
+    solve(learner)
+    press(panel, "Check")
+    assert "pass, 6 of 6 cases right" in words(panel._result) and EX.debrief in words(panel._result)
+    assert "tl.store" in words(panel._code), "the code shown is the code that was checked"
+    assert progress.record("00a").passed
+    learner.write_text(learner.read_text().replace("mask=mask)\n    # END", ")\n    # END"))
+    press(panel, "Check")
+    assert "writes outside its output" in words(panel._result) and "three lanes over" in words(panel._result)
+    assert "The last verdict" in words(exercise("00a")._result), "a new panel shows the last verdict"
+
+
+def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch):
+    monkeypatch.setattr(panel_module, "_server_root", lambda: learner.parent.parent)
+    learner.write_text(texts.solution_text(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, "))
+    panel = exercise("00a")
+    press(panel, "Check")
+    shown, number = panel._result.value, learner.read_text().split("tl.store")[0].count("\n") + 1
+    pieces = [
+        "Wrong values.", "First failing case: n = 8", ">expected y[0]</td>", ">got</td>", ">difference</td>", f">exercises/{learner.name}:{number}</a>", "y is stored here",
+        "which step of yours gives something else?", "6 of 6 cases are wrong", "6 cases</summary>",
+    ]  # fmt: skip
+    positions = [shown.find(piece) for piece in pieces]
+    assert -1 not in positions and positions == sorted(positions), dict(zip(pieces, positions, strict=True))
+    assert f"&quot;path&quot;: &quot;exercises/{learner.name}&quot;" in shown
+    code = html.unescape(re.sub(r"<[^>]+>", "", re.search(r"<pre.*?</pre>", shown, re.S)[0])).split("\n")
+    assert code[0] == f"{number} |     tl.store(y_ptr + offsets, x + 1, mask=mask)"
+    assert code[1] == "   |     " + "^" * len("tl.store(y_ptr + offsets, x + 1, mask=mask)") + " y is stored here"
+
+
+def test_a_line_of_the_learners_is_text_and_nothing_else(learner):
+    learner.write_text(texts.solution_text(EX).replace("offsets < n", "'<img src=x>\x1b[31m' < offsets < nn"))
+    panel = exercise("00a")
+    press(panel, "Check")
+    assert "<img" not in panel._result.value and "\x1b" not in panel._result.value and "<img src=x>" in words(panel._result)
+
+
+def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learner, monkeypatch, tmp_path):
+    monkeypatch.setattr(panel_module, "_server_root", lambda: tmp_path / "elsewhere")
+    learner.write_text("def (\n")
+    panel = exercise("00a")
+    press(panel, "Check")
+    assert f"<code>exercises/{learner.name}:1</code>" in panel._result.value and "commandlinker" not in panel._result.value
+
+
+def test_a_check_that_ends_in_an_exception_leaves_no_turning_sign(learner, monkeypatch):
+    panel = exercise("00a")
+    monkeypatch.setattr(panel_module, "check", lambda exercise: 1 / 0)
+    press(panel, "Check")
+    assert "checking" not in words(panel._result) and "ZeroDivisionError" in words(panel._extra)
+
+
+def test_hints_grow_and_end(learner):
+    panel = exercise("00a")
+    for count in (1, 2, 3, 3):
+        press(panel, "Hint")
+        assert words(panel._extra).count("Hint ") == count and progress.record("00a").hints == count
+
+
+def test_the_solution_is_shown_after_a_pass_or_a_yes(learner):
+    panel = exercise("00a")
+    press(panel, "Solution")
+    assert panel._confirm.layout.display == "" and "tl.load" not in words(panel._extra)
+    panel._no.click()
+    assert panel._confirm.layout.display == "none" and not progress.record("00a").solution_seen
+    press(panel, "Solution")
+    panel._yes.click()
+    assert "tl.load(x_ptr + offsets, mask=mask)" in words(panel._extra) and progress.record("00a").solution_seen
+    solve(learner)
+    press(panel, "Check")
+    press(panel, "Solution")
+    assert panel._confirm.layout.display == "none" and "tl.load" in words(panel._extra)
+
+
+def test_reset_asks_and_keeps_the_work(learner):
+    learner.write_text("# mine\n")
+    panel = exercise("00a")
+    press(panel, "Reset")
+    assert learner.read_text() == "# mine\n", "nothing happens before the answer"
+    panel._yes.click()
+    assert learner.read_text() == texts.generated_text(EX)
+    assert [copy.read_text() for copy in (paths.state() / "kept").iterdir()] == ["# mine\n"]
+    assert "kept as .course/kept/" in words(panel._extra)
+
+
+def test_compare_shows_where_it_is_wrong(learner):
+    panel = exercise("00a")
+    press(panel, "Compare")
+    assert "Nothing to compare" in words(panel._extra) and panel._picture.layout.display == "none"
+    learner.write_text(texts.solution_text(EX).replace("program * BLOCK +", ""))
+    press(panel, "Compare")
+    assert panel._picture.layout.display == "" and bytes(panel._picture.value).startswith(b"\x89PNG")
+    assert "8 of 16 elements wrong" in words(panel._extra) and "never written" in words(panel._extra)
+
+
+def test_compare_of_a_right_kernel_says_so(learner):
+    solve(learner)
+    sentence, picture = compare(EX)
+    assert sentence.startswith("00a pass") and "all right" in picture.alt
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"def (:\n", b"", b"x = 1\n"])
+def test_a_file_that_cannot_be_read_is_a_verdict(learner, content):
+    learner.write_bytes(content)
+    panel = exercise("00a")
+    press(panel, "Check")
+    assert "error" in words(panel._result) and learner.name in words(panel._result)
+    learner.unlink()
+    press(panel, "Check")
+    assert "There is no file" in words(panel._result) and "Reset writes it anew" in words(panel._code)
+
+
+def test_what_goes_wrong_in_a_callback_is_said_in_the_panel(learner, monkeypatch):
+    panel = exercise("00a")
+    monkeypatch.setattr(panel_module, "check", lambda exercise: 1 / 0)
+    press(panel, "Check")
+    assert "ZeroDivisionError" in words(panel._extra)
+    monkeypatch.setattr(panel_module.workspace, "reset", lambda exercise: (_ for _ in ()).throw(OSError("No space left on device")))
+    press(panel, "Reset")
+    assert "No space left on device" in words(panel._extra) and "Nothing of yours was changed" in words(panel._extra)
+    assert not any(button.disabled for button in panel._buttons.values())
+
+
+def test_without_a_kernel_it_is_a_page_of_text(learner):
+    bundle = exercise("00a")._repr_mimebundle_()
+    assert VIEW in bundle and "course check 00a" in bundle["text/plain"]
+    assert "A masked copy" in bundle["text/html"] and "course check 00a" in bundle["text/html"]
+
+
+def test_learners_text_cannot_become_markup(learner):
+    learner.write_text("# <img src=x onerror=alert(1)>\n" + texts.generated_text(EX))
+    assert "<img" not in exercise("00a")._code.value
+
+
+def test_a_lesson_under_test_demands_its_verdict(learner, monkeypatch):
+    monkeypatch.setenv(panel_module.EXPECT, "pass")
+    with pytest.raises(AssertionError, match="00a: not attempted, expected pass"):
+        exercise("00a")
+    solve(learner)
+    assert exercise("00a").verdict.passed
+
+
+def test_an_unknown_exercise_is_named(learner):
+    with pytest.raises(CourseError, match="There are: 00a"):
+        exercise("99z")

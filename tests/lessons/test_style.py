@@ -1,0 +1,133 @@
+"""The figure style: readable text, and meanings that survive colour blindness and grey print."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import matplotlib
+import numpy as np
+import pytest
+
+from course_lib.lessons import style
+
+# Machado, Oliveira and Fernandes 2009, "A Physiologically-based Model for Simulation of Color Vision Deficiency",
+# severity 1.0, applied to linear RGB
+VISION = {
+    "normal": np.eye(3),
+    "protanopia": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]),
+}
+
+
+def _linear(colour: str) -> np.ndarray:
+    c = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+
+
+def _lab(linear: np.ndarray) -> np.ndarray:
+    """CIELAB of linear sRGB, white point D65."""
+    to_xyz = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]])
+    t = to_xyz @ np.clip(linear, 0, 1) / np.array([0.95047, 1.0, 1.08883])
+    f = np.where(t > 0.008856, np.cbrt(t), 7.787 * t + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def _distance(one: str, other: str, vision: str) -> float:
+    return float(np.linalg.norm(_lab(VISION[vision] @ _linear(one)) - _lab(VISION[vision] @ _linear(other))))
+
+
+def test_the_simulation_itself_sees_what_a_deuteranope_does_not():
+    # matplotlib's default green and red: far apart for most people, close for a deuteranope
+    assert _distance("#2CA02C", "#D62728", "normal") > 100
+    assert _distance("#2CA02C", "#D62728", "deuteranopia") < 40
+
+
+@pytest.mark.parametrize("group", style.GROUPS)
+@pytest.mark.parametrize("vision", VISION)
+def test_colours_of_a_group_stay_apart(group, vision):
+    close = [(a, b) for a, b in combinations(style.GROUPS[group], 2) if _distance(style.COLOURS[a], style.COLOURS[b], vision) < 10]
+    assert not close
+
+
+@pytest.mark.parametrize("group", ["algorithms", "tensors", "providers"])
+def test_lines_of_a_group_differ_in_more_than_colour(group):
+    looks = [(style.LINES[key], style.MARKERS[key]) for key in style.GROUPS[group]]
+    markers = [style.MARKERS[key] for key in style.GROUPS[group]]
+    assert len(set(looks)) == len(looks) and len(set(markers)) == len(markers)
+
+
+@pytest.mark.parametrize("group", style.GROUPS)
+def test_fills_of_a_group_survive_grey_print(group):
+    def lightness(key):
+        return _lab(_linear(style.COLOURS[key]))[0]
+
+    same = [
+        (a, b)
+        for a, b in combinations(style.GROUPS[group], 2)
+        if abs(lightness(a) - lightness(b)) < 5 and style.HATCHES[a] == style.HATCHES[b] and {a, b} not in NAMED_ON_THE_FILL
+    ]
+    assert not same
+
+
+# tensors are always written by name on their fill; these pairs share hatch and lightness
+NAMED_ON_THE_FILL = [{"dx", "dy"}, {"dx", "dw"}, {"dy", "dw"}]
+
+
+def test_text_reads_on_the_panel_and_on_every_fill():
+    for text in (style.INK, style.QUIET):
+        assert style.contrast(text, style.PANEL) >= 4.5
+    for key, colour in style.COLOURS.items():
+        assert style.contrast(style.text_on(colour), colour) >= 4.5, key
+
+
+def test_contrast_is_the_wcag_ratio():
+    assert style.contrast("#000000", "#FFFFFF") == pytest.approx(21.0)
+    assert style.contrast("#777777", "#FFFFFF") == pytest.approx(4.48, abs=0.01)  # the well-known near miss
+    assert style.contrast("#0072B2", "#0072B2") == 1.0
+
+
+def test_every_meaning_has_one_colour_hatch_line_and_marker():
+    names = [key for group in style.GROUPS.values() for key in group]
+    assert len(names) == len(set(names)) == len(style.COLOURS)
+    for table in (style.HATCHES, style.LINES, style.MARKERS):
+        assert set(table) >= set(names)
+
+
+def test_use_makes_opaque_readable_figures():
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        style.use()
+        assert matplotlib.rcParams["figure.facecolor"] == style.PANEL
+        assert matplotlib.rcParams["font.size"] >= 10 and matplotlib.rcParams["xtick.labelsize"] >= 10
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        figure.add_subplot().plot([1, 2], **style.line("welford"))
+        pixels = _pixels(style.png(figure, "a line"))
+    assert (pixels[..., 3] == 255).all()  # opaque: the same on a dark page
+    assert (pixels[0, 0, :3] > 240).all()
+
+
+def test_png_carries_the_alt_text_and_repeats():
+    figure, axes = style.drawing(2.0, 1.0)
+    style.cell(axes, (0.1, 0.1), (0.5, 0.5), "7", "masked")
+    first = style.png(figure, "one masked lane")
+    assert b"one masked lane" in first
+    assert first == style.png(figure, "one masked lane")
+
+
+def test_text_width_never_underestimates():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure, axes = style.drawing(7.0, 1.0)
+    for text in ("-12.75", "0.61", "write xhat", "add + rms_norm", "134 MB: x, rstd → xhat"):
+        drawn = axes.text(0, 0, text, fontsize=style.FONT).get_window_extent(FigureCanvasAgg(figure).get_renderer()).width / style.DPI
+        assert drawn <= style.text_width(text) + 0.02
+
+
+def _pixels(data: bytes) -> np.ndarray:
+    import io
+
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(data)).convert("RGBA"))

@@ -1,0 +1,310 @@
+"""The public functions and modules against PyTorch's: values, gradients, errors, OpInfo's samples, compile, autocast."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import course_lib
+from course_lib.norms import functional, modules
+
+DEVICE = course_lib.DEVICE
+SHAPES = [
+    ((4, 7), (7,)), ((2, 3, 8), (8,)), ((2, 3, 8), (3, 8)), ((2, 3, 4, 5), (5,)), ((2, 3, 4, 5), (3, 4, 5)), ((5,), (5,)),
+    ((1, 1), (1,)), ((0, 4), (4,)), ((3, 0, 4), (4,)), ((2, 0), (0,)),
+]  # fmt: skip
+
+
+def make(shape, dtype=torch.float32, seed=0, mean=0.0, grad=True):
+    tensor = torch.randn(shape, generator=torch.Generator().manual_seed(seed)) + mean
+    return tensor.to(dtype).to(DEVICE).requires_grad_(grad)
+
+
+def pair(shape, normalized_shape, dtype=torch.float32):
+    """The same tensors twice: for ours, for PyTorch's."""
+    ours = [make(shape, dtype, mean=1.0), make(normalized_shape, dtype, 1, 0.5), make(normalized_shape, dtype, 2)]
+    return ours, [tensor.detach().clone().requires_grad_() for tensor in ours]
+
+
+def gradients(output, tensors, seed=5):
+    (output * make(output.shape, output.dtype, seed, grad=False)).sum().backward()
+    return [tensor.grad for tensor in tensors]
+
+
+def same(got, want, dtype):
+    if want is None or want.numel() == 0:
+        assert got is None or got.numel() == 0 or not got.any()
+        return
+    tolerance = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 5e-3, torch.bfloat16: 4e-2}[
+        dtype
+    ]  # a mean's rounding, times a rstd of 316 where a row is constant
+    assert got.dtype == want.dtype and got.shape == want.shape
+    scale = want.double().abs().max().clamp(min=1.0)
+    assert ((got.double() - want.double()).abs().max() / scale) <= tolerance
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(("shape", "normalized_shape"), SHAPES)
+def test_layer_norm_is_pytorchs(shape, normalized_shape, dtype):
+    ours, theirs = pair(shape, normalized_shape, dtype)
+    y = functional.layer_norm(ours[0], normalized_shape, ours[1], ours[2], 1e-4)
+    want = F.layer_norm(theirs[0], normalized_shape, theirs[1], theirs[2], 1e-4)
+    same(y, want, dtype)
+    for got, expected in zip(gradients(y, ours), gradients(want, theirs), strict=True):
+        same(got, expected, dtype)
+
+
+@pytest.mark.parametrize("eps", [None, 1e-3])
+@pytest.mark.parametrize(("shape", "normalized_shape"), SHAPES)
+def test_rms_norm_is_pytorchs(shape, normalized_shape, eps):
+    ours, theirs = pair(shape, normalized_shape)
+    y = functional.rms_norm(ours[0], normalized_shape, ours[1], eps)
+    want = F.rms_norm(theirs[0], normalized_shape, theirs[1], eps)
+    same(y, want, torch.float32)
+    for got, expected in zip(gradients(y, ours[:2]), gradients(want, theirs[:2]), strict=True):
+        same(got, expected, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_fused_addition_is_the_two_steps_gradients_included(dtype):
+    ours, theirs = pair((6, 20), (20,), dtype)
+    first, other = make((6, 20), dtype, 7), make((6, 20), dtype, 7)
+    y, total = functional.add_rms_norm(ours[0], first, (20,), ours[1], 1e-5)
+    unfused = theirs[0] + other
+    want = functional.rms_norm(unfused, (20,), theirs[1], 1e-5)
+    assert torch.equal(total, unfused) and torch.equal(y, want)
+    g, h = make((6, 20), dtype, 8, grad=False), make((6, 20), dtype, 9, grad=False)
+    (y * g + total * h).sum().backward()
+    (want * g + unfused * h).sum().backward()
+    for got, expected in ((ours[0].grad, theirs[0].grad), (first.grad, other.grad), (ours[1].grad, theirs[1].grad)):
+        same(got, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_addition_before_layer_norm_is_the_two_steps_gradients_included(dtype):
+    ours, theirs = pair((6, 20), (20,), dtype)
+    first, other = make((6, 20), dtype, 7), make((6, 20), dtype, 7)
+    y, total = functional.add_layer_norm(ours[0], first, (20,), ours[1], ours[2])
+    unfused = theirs[0] + other
+    want = functional.layer_norm(unfused, (20,), theirs[1], theirs[2])
+    assert torch.equal(total, unfused) and torch.equal(y, want)
+    g, h = make((6, 20), dtype, 8, grad=False), make((6, 20), dtype, 9, grad=False)
+    (y * g + total * h).sum().backward()
+    (want * g + unfused * h).sum().backward()
+    for got, expected in zip([*(t.grad for t in ours), first.grad], [*(t.grad for t in theirs), other.grad], strict=True):
+        same(got, expected, dtype)
+    assert functional.add_layer_norm(make((0, 4)), make((0, 4)), (4,))[0].shape == (0, 4)
+
+
+def test_eps_left_out_is_that_of_the_arithmetic_not_of_the_storage():
+    x = 1e-3 * make((2, 8), torch.float16, grad=False)
+    same(functional.rms_norm(x, (8,)), F.rms_norm(x, (8,)), torch.float16)
+
+
+def test_parameters_of_other_dtypes_and_an_expanded_gradient():
+    x, w, b = make((4, 9), torch.float16), make(9, torch.float32, 1), make(9, torch.bfloat16, 2)
+    functional.layer_norm(x, (9,), w, b).sum().backward()  # sum's gradient is one number, expanded
+    assert (x.grad.dtype, w.grad.dtype, b.grad.dtype) == (torch.float16, torch.float32, torch.bfloat16)
+    assert torch.equal(b.grad, torch.full((9,), 4.0, dtype=torch.bfloat16, device=DEVICE))
+
+
+@pytest.mark.parametrize("layout", ["transposed", "every other column", "expanded", "permuted"])
+def test_any_strides(layout):
+    base = make((6, 8, 10), grad=False)
+    x = {
+        "transposed": base[0].t(), "every other column": base[..., ::2], "expanded": base[:1].expand(5, 8, 10), "permuted": base.permute(2, 0, 1),
+    }[layout]  # fmt: skip
+    n = x.shape[-1:]
+    same(functional.layer_norm(x, n), F.layer_norm(x, n), torch.float32)
+    same(functional.rms_norm(x, n), F.rms_norm(x, n), torch.float32)
+
+
+def test_only_the_gradients_asked_for():
+    x, w, b = make((3, 5), grad=False), make(5, seed=1), make(5, seed=2, grad=False)
+    functional.layer_norm(x, (5,), w, b).sum().backward()
+    assert w.grad is not None and x.grad is None and b.grad is None
+
+
+def refusals():
+    x = torch.randn(3, 4)
+    yield "another size", (x, (3,)), RuntimeError
+    yield "no dimensions", (x, ()), RuntimeError
+    yield "a weight too short", (x, (4,), torch.ones(3)), RuntimeError
+    yield "an integer input", (x.long(), (4,)), NotImplementedError
+    yield "a bare int", (x, 4), TypeError
+    yield "no tensor", ([1.0], (1,)), TypeError
+    yield "another device", (x, (4,), torch.ones(4, device="meta")), RuntimeError
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize(("arguments", "error"), [pytest.param(a, e, id=i) for i, a, e in refusals()])
+def test_what_pytorch_refuses_is_refused_with_the_same_error(name, arguments, error):
+    with pytest.raises(error):
+        getattr(F, name)(*arguments)
+    with pytest.raises(error) as refused:
+        getattr(functional, name)(*arguments)
+    assert len(str(refused.value)) > 20
+
+
+def test_the_words_are_pytorchs_where_it_has_good_ones():
+    for arguments in [(torch.randn(3, 4), (3,)), (torch.randn(3, 4), ()), (torch.randn(3, 4), (4,), torch.ones(3))]:
+        with pytest.raises(RuntimeError) as theirs:
+            F.layer_norm(*arguments)
+        with pytest.raises(RuntimeError) as ours:
+            functional.layer_norm(*arguments)
+        assert str(ours.value) == str(theirs.value)
+
+
+def test_residual_and_input_must_agree():
+    with pytest.raises(RuntimeError, match="Expected residual to be as input"):
+        functional.add_rms_norm(make((3, 4)), make((3, 4), torch.float16), (4,))
+    with pytest.raises(RuntimeError, match="Expected residual to be as input"):
+        functional.add_layer_norm(make((3, 4)), make((2, 4)), (4,))
+
+
+def test_a_second_derivative_is_refused_not_wrong():
+    x = make((2, 4))
+    (dx,) = torch.autograd.grad(functional.layer_norm(x, (4,)).pow(2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        dx.sum().backward()
+
+
+@pytest.mark.slow
+def test_gradcheck_in_double():
+    x, r, w, b = (make(s, torch.float64, i) for i, s in enumerate([(3, 6), (3, 6), (6,), (6,)]))
+    fast = {"fast_mode": True}
+    assert torch.autograd.gradcheck(lambda *a: functional.layer_norm(a[0], (6,), a[1], a[2]), (x, w, b), **fast)
+    assert torch.autograd.gradcheck(lambda *a: functional.rms_norm(a[0], (6,), a[1], 1e-3), (x, w), **fast)
+    assert torch.autograd.gradcheck(lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast)
+    assert torch.autograd.gradcheck(lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "add_rms_norm", "add_layer_norm"])
+def test_opcheck(name):
+    x, w = make((3, 4)), make(4, seed=1)
+    operator = getattr(functional, f"_{name}")
+    arguments = {
+        "layer_norm": (x, w, make(4, seed=2), 1e-5),
+        "rms_norm": (x, None, 1e-5),
+        "add_rms_norm": (x, make((3, 4), seed=3), w, 1e-5),
+        "add_layer_norm": (x, make((3, 4), seed=3), w, None, 1e-5),
+    }[name]
+    assert set(torch.library.opcheck(operator, arguments).values()) == {"SUCCESS"}
+
+
+@pytest.mark.slow
+def test_torch_compile_sees_one_graph():
+    def block(x, w, b):
+        return functional.layer_norm(torch.relu(x), (8,), w, b) * 2
+
+    x, w, b = make((2, 3, 8)), make(8, seed=1), make(8, seed=2)
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager", dynamic=True)
+    for rows in (2, 5):
+        x = make((rows, 3, 8), seed=rows)
+        same(compiled(x, w, b), block(x, w, b), torch.float32)
+        got = torch.autograd.grad(compiled(x, w, b).pow(2).sum(), (x, w, b))
+        want = torch.autograd.grad(block(x, w, b).pow(2).sum(), (x, w, b))
+        for a, e in zip(got, want, strict=True):
+            same(a, e, torch.float32)
+
+
+class _Seen(torch.utils._python_dispatch.TorchDispatchMode):
+    """The names of the operators that are called."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.names.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+def test_whoever_watches_operators_sees_ours_and_fake_tensors_stay_fake():
+    x, w = make((3, 8)), make(8, seed=1)
+    with _Seen() as seen:
+        watched = functional.layer_norm(x, (8,), w)
+    assert "course::layer_norm" in seen.names and torch.equal(watched, functional.layer_norm(x, (8,), w))
+    with torch._subclasses.fake_tensor.FakeTensorMode() as mode:
+        fake = functional.rms_norm(mode.from_tensor(x), (8,), mode.from_tensor(w))
+    assert type(fake).__name__ == "FakeTensor" and fake.shape == x.shape
+
+
+def test_autocast_does_what_it_does_to_pytorchs_norm():
+    x, w = make((3, 8), torch.bfloat16, grad=False), make(8, torch.bfloat16, 1, grad=False)
+    with torch.autocast(DEVICE, dtype=torch.bfloat16):
+        assert functional.layer_norm(x, (8,), w).dtype == F.layer_norm(x, (8,), w).dtype
+        assert functional.rms_norm(x, (8,), w).dtype == F.rms_norm(x, (8,), w).dtype
+
+
+# ---- modules -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "options"),
+    [
+        (modules.LayerNorm, torch.nn.LayerNorm, {"eps": 1e-3}),
+        (modules.LayerNorm, torch.nn.LayerNorm, {"bias": False}),
+        (modules.LayerNorm, torch.nn.LayerNorm, {"elementwise_affine": False}),
+        (modules.RMSNorm, torch.nn.RMSNorm, {}),
+        (modules.RMSNorm, torch.nn.RMSNorm, {"eps": 1e-2, "elementwise_affine": False}),
+    ],
+)
+def test_a_module_takes_pytorchs_weights_and_gives_its_values(ours, theirs, options):
+    original = theirs((3, 5), **options, device=DEVICE)
+    for parameter in original.parameters():
+        torch.nn.init.normal_(parameter)
+    module = ours((3, 5), **options, device=DEVICE)
+    assert not any(module.load_state_dict(original.state_dict()))
+    assert not any(copy.deepcopy(original).load_state_dict(module.state_dict()))
+    x = make((4, 3, 5), grad=False)
+    same(module(x), original(x), torch.float32)
+    assert repr(module) == repr(original)
+
+
+def test_the_fused_module():
+    module = modules.AddRMSNorm(6, device=DEVICE)
+    x, r = make((2, 6), grad=False), make((2, 6), seed=1, grad=False)
+    y, total = module(x, r)
+    same(y, F.rms_norm(x + r, (6,), module.weight), torch.float32)
+    assert torch.equal(total, x + r)
+
+
+# ---- PyTorch's own samples ---------------------------------------------------------------------------------------------
+
+
+def samples(name, dtype):
+    pytest.importorskip("expecttest", reason="PyTorch's OpInfo samples need expecttest; `make env` installs it")
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    (info,) = [op for op in op_db if op.name == f"nn.functional.{name}"]
+    return list(info.sample_inputs(DEVICE, dtype, requires_grad=True)), list(info.error_inputs(DEVICE)) if info.error_inputs_func else []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+def test_pytorchs_own_samples(name, dtype):
+    """All of OpInfo's samples, values and gradients. Left out: nothing but its reference checks in float64 NumPy."""
+    good, bad = samples(name, dtype)
+    assert len(good) >= 6
+    for sample in good:
+        tensors = [t for t in (sample.input, *sample.args, *sample.kwargs.values()) if isinstance(t, torch.Tensor) and t.requires_grad]
+        got, want = (getattr(module, name)(sample.input, *sample.args, **sample.kwargs) for module in (functional, F))
+        same(got, want, dtype)
+        if not want.requires_grad or want.numel() == 0:
+            continue
+        # a negative eps makes NaN in both: the same elements, no numbers to compare
+        if want.isnan().any():
+            continue
+        direction = make(want.shape, want.dtype, 3, grad=False)
+        ours, theirs = (torch.autograd.grad((y * direction).sum(), tensors, allow_unused=True) for y in (got, want))
+        for a, e in zip(ours, theirs, strict=True):
+            same(a, e, dtype)
+    for wrong in bad:
+        with pytest.raises(wrong.error_type):
+            getattr(functional, name)(wrong.sample_input.input, *wrong.sample_input.args, **wrong.sample_input.kwargs)
