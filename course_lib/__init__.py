@@ -7,6 +7,7 @@ is imported, and says which in one line. What a lesson uses is loaded when it is
 from __future__ import annotations
 
 import os
+import warnings
 from importlib import import_module
 
 from course_lib.base import runtime as _runtime
@@ -26,6 +27,8 @@ def _choose() -> None:
         install()
     if _runtime.in_notebook():
         print(chosen.line())
+        # PyTorch's advice about Python 3.13.0; nothing in a lesson depends on it, and a page that prints it fails under nbval
+        warnings.filterwarnings("ignore", "Guards may run slower on Python 3.13.0", RuntimeWarning)
 
 
 # The command line puts the choice off until something needs it: see course_command.py.

@@ -27,7 +27,7 @@ STAND_IN = """#!/bin/sh
 echo "$*" >> "{root}/calls"
 case "$*" in
   *"-m uv pip install"*torch-backend*) echo "cause: dns error"; exit "$(cat "{root}/index")" ;;
-  *"-m uv pip install"*) sleep "$(cat "{root}/sleeps")"; cat "{root}/says"; exit "$(cat "{root}/code")" ;;
+  *"-m uv pip install"*) while [ -e "{root}/hold" ]; do sleep 0.02; done; cat "{root}/says"; exit "$(cat "{root}/code")" ;;
   *"-m pip"*install*) ;;
   *"pip config list"*) cat "{root}/settings" ;;
   *"import json, torch, triton"*) cat "{root}/versions" ;;
@@ -66,7 +66,7 @@ class Checkout:
             shutil.copy(ROOT / "tools" / name, root / "tools" / name)
         (root / "pyproject.toml").write_text('[project]\nname = "tiny"\n')
         (root / "constraints.txt").write_text("torch==2.13.0\ntriton==3.7.1\nuv==0.13.9\n")
-        self.set(says="", code="0", index="0", sleeps="0", settings="", installed="", versions='["2.13.0+cpu", "3.7.1"]\n')
+        self.set(says="", code="0", index="0", settings="", installed="", versions='["2.13.0+cpu", "3.7.1"]\n')
 
     def set(self, **files: str) -> None:
         for name, text in files.items():
@@ -88,6 +88,25 @@ class Checkout:
         """What uv was asked to install, one line a call."""
         calls = self.root / "calls"
         return [line for line in calls.read_text().splitlines() if "-m uv pip install" in line] if calls.exists() else []
+
+    def hold(self) -> None:
+        """uv, once started, installs until :meth:`release`."""
+        self.set(hold="")
+
+    def release(self) -> None:
+        (self.root / "hold").unlink()
+
+    def run_beside(self) -> tuple[int, str]:
+        """A second set-up; uv is released when it says that it waits."""
+        process = self.start()
+        said = ""
+        while "another set-up is at work" not in said:
+            line = process.stdout.readline()
+            assert line, f"it did not wait: {said}"
+            said += line
+        self.release()
+        rest, _ = process.communicate(timeout=60)
+        return process.returncode, said + rest
 
     def installs(self) -> int:
         return len(self.calls())
@@ -173,32 +192,31 @@ def test_uv_that_fails_leaves_no_stamp_and_the_next_run_starts_afresh(checkout: 
 
 
 def test_killed_half_way_the_next_run_waits_for_the_orphaned_uv_and_repairs(checkout: Checkout) -> None:
-    checkout.set(sleeps="1.5")
+    checkout.hold()
     first = checkout.start()
     checkout.wait_for_uv()
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert not checkout.stamp.exists()
-    checkout.set(sleeps="0")
-    code, output = checkout.run()
+    code, output = checkout.run_beside()
     assert code == 0, output
-    assert "another set-up is at work" in output and "did not finish" in output and "environment is ready" in output
+    assert "did not finish" in output and "environment is ready" in output
     first.communicate()
 
 
 def test_two_at_once_install_once(checkout: Checkout) -> None:
-    checkout.set(sleeps="0.3")
+    checkout.hold()
     first = checkout.start(gpu=True)
     checkout.wait_for_uv()
-    code, output = checkout.run()
+    code, output = checkout.run_beside()
     first_output, _ = first.communicate(timeout=60)
     assert (first.returncode, code) == (0, 0), first_output + output
-    assert "another set-up is at work" in output and "environment is ready" in output
+    assert "environment is ready" in output
     assert checkout.installs() == 1
 
 
 def test_ctrl_c_ends_uv_and_says_so(checkout: Checkout) -> None:
-    checkout.set(sleeps="60")
+    checkout.hold()
     process = checkout.start()
     checkout.wait_for_uv()
     process.send_signal(signal.SIGINT)
