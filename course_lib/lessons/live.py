@@ -249,6 +249,11 @@ class LiveStepper(LiveFigure):
         return self._draw_frame(self.frames, self.slider.value)
 
 
+def wide(pixels: int) -> ipywidgets.Layout:
+    """A control of that width."""
+    return ipywidgets.Layout(width=f"{pixels}px")
+
+
 def _narrow() -> ipywidgets.Layout:
     return ipywidgets.Layout(width="auto")
 

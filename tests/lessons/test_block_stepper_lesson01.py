@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import block_stepper
-from course_lib.lessons.block_stepper.widget import TYPED, _number, describe, draw, parsed, steps
+from course_lib.lessons.block_stepper.widget import TYPED, describe, draw, parsed, steps
+from course_lib.lessons.words import format_decimal
 from course_lib.norms import reference
 
 
@@ -104,14 +105,15 @@ def test_a_row_without_spread_and_without_eps_is_no_number_and_is_drawn(kind):
         (0.01, "0.01"),
         (1e-16, "0"),
         (0.0, "0"),
-        (25000.0, "2.5e4"),
+        (25000.0, "25000"),
+        (250000.0, "2.5e5"),
         (None, "-"),
-        (np.nan, "nan"),
+        (np.nan, "NaN"),
         (-1.5, "-1.5"),
     ],
 )
 def test_small_numbers_are_not_shown_as_zero(value, text):
-    assert _number(value) == text
+    assert format_decimal(value) == text
 
 
 @settings(max_examples=40, deadline=None)

@@ -237,7 +237,7 @@ def test_a_changed_file_is_compiled_anew(monkeypatch):
 
 def test_the_learners_file(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path))
-    with pytest.raises(CourseError, match="cannot be read"):
+    with pytest.raises(CourseError, match="there is no file"):
         learners_kernel("06a")
     from course_lib.authoring import exercises
 

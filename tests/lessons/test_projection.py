@@ -117,9 +117,9 @@ CHANGES = [
     ("eps", 1.0, "eps = 1:"),
     ("x_turn", 120, "x = ["),
     ("x_mean", -1.0, "x = ["),
-    ("x_std", 0.1, "rstd = 10.00"),
+    ("x_std", 0.1, "rstd = 10,"),
     ("push_turn", 90, "wdy = ["),
-    ("push_mean", -1.0, "c2 = -1.00"),
+    ("push_mean", -1.0, "c2 = -1 "),
 ]
 
 

@@ -7,9 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_lib.lessons import style
-from course_lib.lessons.access_map.model import AccessMap, Pass, _bytes, _does, _number, _plural, _used, describe, operation, runs, title
+from course_lib.lessons.access_map.model import AccessMap, Pass, _does, _used, describe, operation, runs, title
 from course_lib.lessons.access_map.run import Tensor
 from course_lib.lessons.live import Picture
+from course_lib.lessons.words import format_bytes, format_count
 
 WINDOW = 6  # programs on show at a time
 _LEFT, _RIGHT, _GAP = 1.2, 0.25, 0.16
@@ -195,13 +196,12 @@ def _table(axes: Axes, state: AccessMap, at: int, tensors: list[Tensor], used: l
                 part = so_far.get((tensor.name, a_pass))
                 words = "0" if part is None else _short(part.bytes, part.lines, step - 0.06)
                 style.write(axes, left + (i + 1) * step - 0.12, y, words, ha="right")
-        counts = [(verb, state.times(tensor.name, verb)) for verb in _used(state, tensor)]
-        times = ", ".join(f"{_number(count)} {_plural(verb, count)}" for verb, count in counts)
+        times = ", ".join(format_count(state.times(tensor.name, verb), verb) for verb in _used(state, tensor))
         style.write(axes, right, y, times, ha="right")
 
 
 def _short(size: int, lines: tuple[int, ...], room: float) -> str:
-    amount = _bytes(size).replace(" bytes", " B").replace(" byte", " B")
+    amount = format_bytes(size).replace(" bytes", " B").replace(" byte", " B")
     with_lines = f"{amount} ({', '.join(map(str, lines))})"
     return with_lines if lines and style.text_width(with_lines) <= room else amount
 

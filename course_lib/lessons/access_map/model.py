@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from course_lib.lessons.access_map.run import Access, Recording, Tensor
+from course_lib.lessons.words import format_bytes, format_count
 
 VERBS = ("read", "write", "atomic")
 LAST = {"read": 4, "write": 2, "atomic": 1}  # passes told apart; what comes after is counted with the last
@@ -213,9 +214,9 @@ def describe(state: AccessMap, at: int) -> str:
     if state.steps:
         step = state.steps[at]
         words.append(f"{operation(state, at)}: {_does(step)}{_line(step)}.")
-    words.append(f"Asked for so far, lane by lane: {_bytes(state.bytes(until=at + 1))}.")
+    words.append(f"Asked for so far, lane by lane: {format_bytes(state.bytes(until=at + 1))}.")
     over = [
-        f"{tensor.name} {' and '.join(f'{_number(state.times(tensor.name, verb))} {_plural(verb, state.times(tensor.name, verb))}' for verb in _used(state, tensor))}"
+        f"{tensor.name} {' and '.join(format_count(state.times(tensor.name, verb), verb) for verb in _used(state, tensor))}"
         for tensor in recording.tensors
         if state.passes[tensor.name]
     ]
@@ -250,26 +251,11 @@ def _does(step: Step) -> str:
         if access.tensor is not None
         else f"{step.verb} outside the tensors"
     )
-    return f"{said}, {what}{masked}, {_bytes(access.bytes)}"
+    return f"{said}, {what}{masked}, {format_bytes(access.bytes)}"
 
 
 def _line(step: Step) -> str:
     return f", line {step.access.line}" if step.access.line is not None else ""
-
-
-def _plural(verb: str, count: float) -> str:
-    return verb if count == 1 else f"{verb}s"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}"
-
-
-def _bytes(size: int) -> str:
-    for scale, name in ((2**20, "MiB"), (2**10, "KiB")):
-        if size >= 10 * scale:
-            return f"{size / scale:.4g} {name}"
-    return f"{size} {'byte' if size == 1 else 'bytes'}"
 
 
 def _shape(sizes: tuple[int, ...]) -> str:

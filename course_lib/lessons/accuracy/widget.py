@@ -23,7 +23,8 @@ from course_lib.grading.sandbox import runner
 from course_lib.grading.submission import extract_kernels
 from course_lib.grading.submission.attempt import extract, is_attempted
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.live import LiveFigure, Picture, wide
+from course_lib.lessons.words import format_number
 from course_lib.norms import statistics
 
 ALGORITHMS = {"one_pass": "one-pass", "shifted": "shifted one-pass", "two_pass": "two-pass", "welford": "Welford"}
@@ -282,18 +283,18 @@ def title(state: State) -> str:
     name = f"{worst.label[0].upper()}{worst.label[1:]}"
     if error >= 1 or np.isnan(error):
         return f"{name} has no digit left at {at}"
-    return f"{name} is off by {_number(error)} at {at}"
+    return f"{name} is off by {format_number(error, 2)} at {at}"
 
 
 def describe(state: State) -> str:
     """The caption: settings, the error of every curve at the chosen ratio, the bound, and why a kernel is missing."""
     kind = "absolute error of y, which is around 1" if state.quantity == "y" else f"relative error of the {QUANTITIES[state.quantity]}"
-    each = ", ".join(f"{curve.label} {_number(curve.errors[state.ratio])}" for curve in state.curves)
+    each = ", ".join(f"{curve.label} {format_number(curve.errors[state.ratio])}" for curve in state.curves)
     limit = state.bound[state.ratio]
     if not np.isfinite(limit):
         bounded = f"For {ALGORITHMS[state.chosen]} nothing is promised here."
     else:
-        bounded = f"{ALGORITHMS[state.chosen].capitalize()} cannot be off by more than {_number(limit)}."
+        bounded = f"{ALGORITHMS[state.chosen].capitalize()} cannot be off by more than {format_number(limit)}."
     shown = f"rows whose first element lies {(state.n - 1) ** 0.5:.0f} standard deviations out" if state.rows == "loud" else "normal rows"
     words = f"N = {state.n}, BLOCK = {state.block}, fp32, {shown}. At mean/std = {_power(RATIOS[state.ratio])}, {kind}, worst of {SAMPLES} rows: {each}. {bounded}"
     return " ".join([words, *state.notes])
@@ -341,12 +342,6 @@ def _drawn(error: float) -> float:
     return CEILING if np.isnan(error) else min(max(error, FLOOR), CEILING)
 
 
-def _number(error: float) -> str:
-    if np.isnan(error):
-        return "NaN"
-    return "0" if error == 0 else f"{error:.1e}"
-
-
 def _power(ratio: float) -> str:
     return f"{ratio:.0f}" if ratio >= 9.99 else f"{ratio:.1f}"
 
@@ -372,10 +367,10 @@ def accuracy(quantity: str = "var", n: int = 512, block: int = 256) -> LiveFigur
         "rows": _choice("rows", {label: key for key, label in ROWS.items()}, "ordinary", 220),
         "chosen": _choice("bound of", {label: key for key, label in ALGORITHMS.items()}, "one_pass", 210),
         "ratio": ipywidgets.SelectionSlider(
-            options=[(_power(ratio), index) for index, ratio in enumerate(RATIOS)], value=6, description="mean/std", layout=_wide(330)
+            options=[(_power(ratio), index) for index, ratio in enumerate(RATIOS)], value=6, description="mean/std", layout=wide(330)
         ),
-        "own_05a": ipywidgets.Checkbox(False, description=OWN["05a"], indent=False, layout=_wide(110)),
-        "own_05b": ipywidgets.Checkbox(False, description=OWN["05b"], indent=False, layout=_wide(110)),
+        "own_05a": ipywidgets.Checkbox(False, description=OWN["05a"], indent=False, layout=wide(110)),
+        "own_05b": ipywidgets.Checkbox(False, description=OWN["05b"], indent=False, layout=wide(110)),
     }  # fmt: skip
     return LiveFigure(_draw_settings, controls)
 
@@ -386,8 +381,4 @@ def _draw_settings(own_05a: bool, own_05b: bool, **settings: object) -> Picture:
 
 
 def _choice(description: str, options: Mapping[str, object], value: object, pixels: int) -> ipywidgets.Dropdown:
-    return ipywidgets.Dropdown(options=list(options.items()), value=value, description=description, layout=_wide(pixels))
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")
+    return ipywidgets.Dropdown(options=list(options.items()), value=value, description=description, layout=wide(pixels))

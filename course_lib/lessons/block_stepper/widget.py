@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveStepper, Picture
+from course_lib.lessons.live import LiveStepper, Picture, wide
+from course_lib.lessons.words import format_decimal
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 BLOCKS = (2, 4, 8, 16)
@@ -219,7 +220,7 @@ def title(frame: Frame) -> str:
     of = {"sum": "x", "deviation": "(x - mean)^2", "squares": "x^2"}[frame.phase]
     if frame.last_block:
         result = {"sum": "the mean", "deviation": "variance and rstd", "squares": "mean square and rstd"}[frame.phase]
-        return f"Row {frame.row}: the lanes add up to {_number(frame.running)}, which gives {result}"
+        return f"Row {frame.row}: the lanes add up to {format_decimal(frame.running)}, which gives {result}"
     return f"Row {frame.row}: lanes collect {of} of {_columns(frame)}"
 
 
@@ -238,26 +239,26 @@ def describe(frame: Frame) -> str:
         if frame.phase == "normalise":
             words.append(f"{spare} and {_s(pad, 'stores', 'store')} nothing.")
         elif frame.phase == "deviation" and not frame.mask_deviation:
-            words.append(f"{spare} and, unmasked, {_s(pad, 'holds', 'hold')} 0 - mean = {_number(-row.mean)}.")
+            words.append(f"{spare} and, unmasked, {_s(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-row.mean)}.")
         else:
             words.append(f"{spare} and {_s(pad, 'adds', 'add')} 0.")
     if frame.running is not None:
         words.append(
-            f"The lanes' partial sums are {', '.join(_number(value) for value in frame.accumulator)}: {_number(frame.running)} together."
+            f"The lanes' partial sums are {', '.join(format_decimal(value) for value in frame.accumulator)}: {format_decimal(frame.running)} together."
         )
     if frame.phase == "sum" and row.mean is not None:
-        words.append(f"mean = {_number(row.total)} / {n} = {_number(row.mean)}.")
+        words.append(f"mean = {format_decimal(row.total)} / {n} = {format_decimal(row.mean)}.")
     elif frame.phase in ("deviation", "squares") and row.rstd is not None:
         name = "variance" if frame.phase == "deviation" else "mean square"
-        words.append(f"{name} = {_number(row.squares)} / {n} = {_number(row.spread)}, rstd = {_number(row.rstd)}.")
+        words.append(f"{name} = {format_decimal(row.squares)} / {n} = {format_decimal(row.spread)}, rstd = {format_decimal(row.rstd)}.")
         if frame.eps >= 0.01 * row.spread > 0:
-            words.append(f"eps = {frame.eps:g} matters here: without it rstd would be {_number(row.spread**-0.5)}.")
+            words.append(f"eps = {frame.eps:g} matters here: without it rstd would be {format_decimal(row.spread**-0.5)}.")
         elif row.spread == 0:
             without = f"1 / sqrt(eps), and eps is {frame.eps:g}" if frame.eps else "1 / 0, and 0 times that is no number"
             words.append(f"The {name} is 0, so rstd is {without}.")
     if row.spread is not None and _is_wrong(frame):
         words.append(
-            f"The right variance is {_number(frame.right_spread)}: the padded lanes added {_number(row.spread - frame.right_spread)}."
+            f"The right variance is {format_decimal(frame.right_spread)}: the padded lanes added {format_decimal(row.spread - frame.right_spread)}."
         )
     words.append(f"Row {frame.row} is {'done' if row.status == 'done' else 'in the state ' + row.status}.")
     return " ".join(words)
@@ -332,7 +333,7 @@ def _draw_lanes(axes: Axes, frame: Frame, left: float, top: float, cell_w: float
         x = left + frame.block * cell_w + 0.1
         below = x > style.WIDTH - 1.2
         at = (left, top + 3 * lane_h + 0.1) if below else (x, top + 2.46 * lane_h)
-        style.write(axes, *at, f"together {_number(frame.running)}", bold=True)
+        style.write(axes, *at, f"together {format_decimal(frame.running)}", bold=True)
 
 
 def _draw_table(axes: Axes, frame: Frame, top: float) -> None:
@@ -366,7 +367,7 @@ def _draw_table(axes: Axes, frame: Frame, top: float) -> None:
                 axes,
                 x,
                 at_y,
-                value if isinstance(value, str) else _number(value, 3),
+                value if isinstance(value, str) else format_decimal(value, 3),
                 on=on,
                 ha="right",
                 bold=r == frame.row,
@@ -395,21 +396,21 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
     first = "worked example" if x is None else "yours"
     controls = {
         "kind": ipywidgets.Dropdown(
-            options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=_wide(170)
+            options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=wide(170)
         ),
-        "data": ipywidgets.Dropdown(options=[first, TYPED, "random, mean 0", "random, mean 3"], description="x", layout=_wide(180)),
+        "data": ipywidgets.Dropdown(options=[first, TYPED, "random, mean 0", "random, mean 3"], description="x", layout=wide(180)),
         "typed": ipywidgets.Text(
             "; ".join(" ".join(f"{value:g}" for value in row) for row in given[:2]),
             description="rows",
             placeholder="numbers, with ; between rows",
             continuous_update=False,
-            layout=_wide(420),
+            layout=wide(420),
         ),
-        "rows": ipywidgets.IntSlider(given.shape[0], 1, MAX_ROWS, description="rows M", layout=_wide(230)),
-        "columns": ipywidgets.IntSlider(given.shape[1], 1, MAX_COLUMNS, description="columns N", layout=_wide(250)),
-        "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK", layout=_wide(130)),
-        "eps": ipywidgets.Dropdown(options=[(f"{eps:g}", eps) for eps in EPS], value=1e-5, description="eps", layout=_wide(120)),
-        "mask_deviation": ipywidgets.Checkbox(True, description="mask the deviation", indent=False, layout=_wide(170)),
+        "rows": ipywidgets.IntSlider(given.shape[0], 1, MAX_ROWS, description="rows M", layout=wide(230)),
+        "columns": ipywidgets.IntSlider(given.shape[1], 1, MAX_COLUMNS, description="columns N", layout=wide(250)),
+        "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK", layout=wide(130)),
+        "eps": ipywidgets.Dropdown(options=[(f"{eps:g}", eps) for eps in EPS], value=1e-5, description="eps", layout=wide(120)),
+        "mask_deviation": ipywidgets.Checkbox(True, description="mask the deviation", indent=False, layout=wide(170)),
     }
 
     def arrange(controls: Mapping[str, Any]) -> None:
@@ -491,28 +492,11 @@ def _columns(frame: Frame) -> str:
     return f"column {inside[0]}" if len(inside) == 1 else f"columns {inside[0]} to {inside[-1]}"
 
 
-def _number(value: float | None, places: int = 2) -> str:
-    """``value`` with at most ``places`` decimals and no trailing zeros, or a power of ten; a dash where it is not known yet."""
-    if value is None:
-        return "-"
-    if not math.isfinite(value):
-        return str(value)
-    if abs(value) >= 1e4 or _NOISE < abs(value) < 0.5 * 10.0**-places:
-        digits, exponent = f"{value:.{int(abs(value) >= 1e4)}e}".split("e")
-        return f"{digits}e{int(exponent)}"
-    text = f"{value:.{places}f}".rstrip("0").rstrip(".") if places else f"{value:.0f}"
-    return "0" if text in ("-0", "") else text
-
-
 def _fitting(value: float, width: float) -> str:
     """``value`` with as many decimals, two at most, as a cell of ``width`` inches holds."""
-    texts = [_number(value, places) for places in (2, 1, 0)]
+    texts = [format_decimal(value, places) for places in (2, 1, 0)]
     return next((text for text in texts if style.text_width(text) <= width), texts[-1])
 
 
 def _s(count: int, one: str, many: str) -> str:
     return one if count == 1 else many
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")

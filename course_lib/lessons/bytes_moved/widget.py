@@ -12,7 +12,8 @@ from matplotlib.patches import Rectangle
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.live import LiveFigure, Picture, wide
+from course_lib.lessons.words import format_bytes, format_count, format_duration
 
 ITEMSIZE = {"fp16": 2, "bf16": 2, "fp32": 4}
 CASES = {"add": "add, then rms_norm", "eager": "rms_norm, op by op"}
@@ -158,9 +159,9 @@ def title(state: Comparison) -> str:
 def describe(state: Comparison, bandwidth: float) -> str:
     """The caption: sizes, times and every assumption that they rest on."""
     words = [
-        f"M = {state.m}, N = {state.n}, {state.dtype}: {_launches(state.unfused)} move {_bytes(state.unfused_bytes)}, "
-        f"{_time(microseconds(state.unfused_bytes, bandwidth))} at {bandwidth:g} GB/s; {_launches(state.fused)} moves "
-        f"{_bytes(state.fused_bytes)}, {_time(microseconds(state.fused_bytes, bandwidth))}."
+        f"M = {state.m}, N = {state.n}, {state.dtype}: {format_count(len(state.unfused), 'launch')} move {format_bytes(state.unfused_bytes)}, "
+        f"{format_duration(microseconds(state.unfused_bytes, bandwidth))} at {bandwidth:g} GB/s; {format_count(len(state.fused), 'launch')} moves "
+        f"{format_bytes(state.fused_bytes)}, {format_duration(microseconds(state.fused_bytes, bandwidth))}."
     ]
     if state.case == "eager":
         casts = state.upcast and ITEMSIZE[state.dtype] != 4
@@ -169,7 +170,7 @@ def describe(state: Comparison, bandwidth: float) -> str:
     if state.m < 16:
         words.append("With so few rows w is not small beside x, and launch cost, not bytes, sets the time.")
     elif state.m * state.n * ITEMSIZE[state.dtype] < L2_BYTES:
-        size = _bytes(state.m * state.n * ITEMSIZE[state.dtype])
+        size = format_bytes(state.m * state.n * ITEMSIZE[state.dtype])
         words.append(f"A tensor of {size} fits in an H100's 50 MB of L2, so a real second launch finds part of it there.")
     return " ".join(words)
 
@@ -187,7 +188,7 @@ def draw(state: Comparison, bandwidth: float) -> Picture:
     y = top
     for name, launches in groups:
         total = sum(launch.bytes for launch in launches)
-        head = f"{name}: {_launches(launches)}, {_bytes(total)}, {_time(microseconds(total, bandwidth))} at {bandwidth:g} GB/s"
+        head = f"{name}: {format_count(len(launches), 'launch')}, {format_bytes(total)}, {format_duration(microseconds(total, bandwidth))} at {bandwidth:g} GB/s"
         style.write(axes, 0.2, y, head, bold=True)
         y += 0.2
         x = left
@@ -197,7 +198,7 @@ def draw(state: Comparison, bandwidth: float) -> Picture:
             for part in launch.traffic:
                 named &= _segment(axes, x, y, part.bytes * scale, bar_h, part)
                 x += part.bytes * scale
-            words = _bytes(launch.bytes) + ("" if named else f": {_flow(launch)}")
+            words = format_bytes(launch.bytes) + ("" if named else f": {_flow(launch)}")
             fits = x + 0.08 + style.text_width(words) < style.WIDTH - 0.1
             at, side = (x + 0.08, "left") if fits else (start - 0.08, "right")
             style.write(axes, at, y + bar_h / 2, words, ha=side, colour=style.QUIET)
@@ -254,12 +255,12 @@ def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16") -> LiveFigure
     """
     model("add", M, N, dtype)
     controls = {
-        "case": ipywidgets.Dropdown(options=[(label, key) for key, label in CASES.items()], description="case", layout=_wide(220)),
-        "m": ipywidgets.SelectionSlider(options=sorted({*ROWS, M}), value=M, description="M rows", layout=_wide(270)),
-        "n": ipywidgets.SelectionSlider(options=sorted({*COLUMNS, N}), value=N, description="N columns", layout=_wide(280)),
-        "dtype": ipywidgets.Dropdown(options=list(ITEMSIZE), value=dtype, description="dtype", layout=_wide(130)),
-        "upcast": ipywidgets.Checkbox(True, description="op by op in fp32", indent=False, layout=_wide(150)),
-        "bandwidth": ipywidgets.IntSlider(3000, 100, 8000, 100, description="GB/s", layout=_wide(280)),
+        "case": ipywidgets.Dropdown(options=[(label, key) for key, label in CASES.items()], description="case", layout=wide(220)),
+        "m": ipywidgets.SelectionSlider(options=sorted({*ROWS, M}), value=M, description="M rows", layout=wide(270)),
+        "n": ipywidgets.SelectionSlider(options=sorted({*COLUMNS, N}), value=N, description="N columns", layout=wide(280)),
+        "dtype": ipywidgets.Dropdown(options=list(ITEMSIZE), value=dtype, description="dtype", layout=wide(130)),
+        "upcast": ipywidgets.Checkbox(True, description="op by op in fp32", indent=False, layout=wide(150)),
+        "bandwidth": ipywidgets.IntSlider(3000, 100, 8000, 100, description="GB/s", layout=wide(280)),
     }
 
     def arrange(controls: Mapping[str, Any]) -> None:
@@ -271,30 +272,11 @@ def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16") -> LiveFigure
     return LiveFigure(redraw, controls, arrange=arrange)
 
 
-def _launches(launches: tuple[Launch, ...]) -> str:
-    return f"{len(launches)} {'launch' if len(launches) == 1 else 'launches'}"
-
-
 def _unit(size: float) -> tuple[float, str]:
     return next((scale, name) for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")) if size >= scale)
-
-
-def _bytes(size: float) -> str:
-    scale, name = _unit(size)
-    return f"{size / scale:.3g} {name}" if size / scale < 100 else f"{size / scale:.0f} {name}"
-
-
-def _time(us: float) -> str:
-    if us >= 1000:
-        return f"{us / 1000:.3g} ms"
-    return f"{us:.3g} µs" if us >= 0.01 else "under 0.01 µs"
 
 
 def _nice(step: float) -> float:
     """The next 1, 2 or 5 times a power of ten."""
     power = 10.0 ** len(str(int(step))) / 10 if step >= 1 else 1.0
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= step)
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")

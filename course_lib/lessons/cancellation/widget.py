@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.live import LiveFigure, Picture, wide
 from course_lib.norms import statistics
 
 DTYPES = {"fp16": np.float16, "bf16": ml_dtypes.bfloat16, "fp32": np.float32}
@@ -268,16 +268,16 @@ def cancellation(mean_over_std: float = 1000.0, N: int = 4096, dtype: str = "fp3
     model(algorithm, mean_over_std, N, dtype)
     controls = {
         "algorithm": ipywidgets.Dropdown(
-            options=[(label, key) for key, label in NAMES.items()], value=algorithm, description="algorithm", layout=_wide(230)
+            options=[(label, key) for key, label in NAMES.items()], value=algorithm, description="algorithm", layout=wide(230)
         ),
-        "order": ipywidgets.Dropdown(options=ORDERS, value="pairwise", description="sums", layout=_wide(160)),
-        "dtype": ipywidgets.Dropdown(options=list(DTYPES), value=dtype, description="dtype", layout=_wide(130)),
+        "order": ipywidgets.Dropdown(options=ORDERS, value="pairwise", description="sums", layout=wide(160)),
+        "dtype": ipywidgets.Dropdown(options=list(DTYPES), value=dtype, description="dtype", layout=wide(130)),
         "ratio": ipywidgets.SelectionSlider(
             options=[(f"{r:g}", r) for r in sorted({*RATIOS, float(mean_over_std)})], value=float(mean_over_std), description="mean/std",
-            layout=_wide(310),
+            layout=wide(310),
         ),
-        "n": ipywidgets.SelectionSlider(options=sorted({*COLUMNS, N}), value=N, description="N columns", layout=_wide(270)),
-        "clamp": ipywidgets.Checkbox(False, description="clamp at 0", indent=False, layout=_wide(110)),
+        "n": ipywidgets.SelectionSlider(options=sorted({*COLUMNS, N}), value=N, description="N columns", layout=wide(270)),
+        "clamp": ipywidgets.Checkbox(False, description="clamp at 0", indent=False, layout=wide(110)),
     }  # fmt: skip
 
     def arrange(controls: Mapping[str, Any]) -> None:
@@ -319,7 +319,3 @@ def _percent(error: float) -> str:
 
 def _power(value: float) -> str:
     return f"{value:.1e}" if math.isfinite(value) else "infinite"
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")

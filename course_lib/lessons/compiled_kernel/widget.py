@@ -19,7 +19,7 @@ from course_lib.compiler import KernelSource, Pointer
 from course_lib.lessons import style
 from course_lib.lessons.compiled_kernel.figure import draw
 from course_lib.lessons.compiled_kernel.model import ARCHS, BLOCKS, DTYPES, WARPS, Choice, Column, Reports, Subject, code_of, family
-from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.live import LiveFigure, Picture, wide
 
 _AS_GIVEN = "as given"
 _MOST_LINES = 30  # lines of the listing that the sliders choose at once
@@ -48,8 +48,8 @@ class Explorer(LiveFigure):
         self._shown: tuple[Any, ...] | None = None  # what the listing was last filled from
         self.listing = ipywidgets.SelectMultiple(rows=18, layout=ipywidgets.Layout(width="calc(100% - 8px)"))
         self.listing.add_class("course-source")
-        self.line = ipywidgets.IntSlider(1, 1, 1, description="line", layout=_wide(330), style={"description_width": "auto"})
-        self.count = ipywidgets.IntSlider(1, 1, _MOST_LINES, description="lines", layout=_wide(280), style={"description_width": "auto"})
+        self.line = ipywidgets.IntSlider(1, 1, 1, description="line", layout=wide(330), style={"description_width": "auto"})
+        self.count = ipywidgets.IntSlider(1, 1, _MOST_LINES, description="lines", layout=wide(280), style={"description_width": "auto"})
         self._head = ipywidgets.HTML()
         self._ptx, self._sass = ipywidgets.HTML(), ipywidgets.HTML()
         for panel in (self._ptx, self._sass):
@@ -236,9 +236,9 @@ def kernel_explorer(
     _within("dtype", dtype, DTYPES)
     _within("BLOCK", BLOCK, BLOCKS)
     controls = {
-        "kernel": ipywidgets.Dropdown(options=labels, value=kernel, description="kernel", layout=_wide(160)),
+        "kernel": ipywidgets.Dropdown(options=labels, value=kernel, description="kernel", layout=wide(160)),
         **_common(BLOCKS, BLOCK, num_warps, arch),
-        "dtype": ipywidgets.Dropdown(options=DTYPES, value=dtype, description="dtype", layout=_wide(120)),
+        "dtype": ipywidgets.Dropdown(options=DTYPES, value=dtype, description="dtype", layout=wide(120)),
     }
     return Explorer(subjects, controls)
 
@@ -283,7 +283,7 @@ def explore(
 
     controls = _common(sizes, first, num_warps, arch, block)
     if typed:
-        controls["dtype"] = ipywidgets.Dropdown(options=DTYPES, value=DTYPES[0], description="dtype", layout=_wide(120))
+        controls["dtype"] = ipywidgets.Dropdown(options=DTYPES, value=DTYPES[0], description="dtype", layout=wide(120))
     return Explorer([Subject(name, lambda: kernel, launch, words)], controls)
 
 
@@ -298,12 +298,10 @@ def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: s
     _within("num_warps", num_warps, WARPS)
     _within("arch", arch, tuple(ARCHS))
     return {
-        "block": ipywidgets.SelectionSlider(
-            options=list(blocks), value=size, description=name, disabled=len(blocks) < 2, layout=_wide(230)
-        ),
-        "num_warps": ipywidgets.SelectionSlider(options=WARPS, value=num_warps, description="num_warps", layout=_wide(230)),
+        "block": ipywidgets.SelectionSlider(options=list(blocks), value=size, description=name, disabled=len(blocks) < 2, layout=wide(230)),
+        "num_warps": ipywidgets.SelectionSlider(options=WARPS, value=num_warps, description="num_warps", layout=wide(230)),
         "arch": ipywidgets.Dropdown(
-            options=[(words, key) for key, words in ARCHS.items()], value=arch, description="arch", layout=_wide(190)
+            options=[(words, key) for key, words in ARCHS.items()], value=arch, description="arch", layout=wide(190)
         ),
     }
 
@@ -311,7 +309,3 @@ def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: s
 def _within(name: str, value: Any, allowed: Sequence[Any]) -> None:
     if value not in allowed:
         raise CourseError(f"the explorer takes {name} from {', '.join(map(str, allowed))}; you asked for {value!r}.")
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")

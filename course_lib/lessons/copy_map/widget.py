@@ -11,6 +11,7 @@ import ipywidgets
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.words import format_count
 
 BLOCKS = (2, 4, 8, 16)
 MAX_N = 40
@@ -83,24 +84,26 @@ def title(state: CopyMap) -> str:
     grid = len(state.lanes)
     if state.past_end:
         count = len(state.past_end)
-        return f"Without the mask, {_count(count, 'lane')} {_s(count, 'writes', 'write')} past the end of y"
+        return f"Without the mask, {format_count(count, 'lane')} {_s(count, 'writes', 'write')} past the end of y"
     if state.unwritten:
         count = len(state.unwritten)
-        return f"{_count(grid, 'program')} {_s(grid, 'is', 'are')} too few: {_count(count, 'element')} of y never written"
+        return f"{format_count(grid, 'program')} {_s(grid, 'is', 'are')} too few: {format_count(count, 'element')} of y never written"
     if state.idle:
         count = len(state.idle)
-        return f"{_count(count, 'program')} {_s(count, 'has', 'have')} nothing to copy: all {_s(count, 'its', 'their')} lanes are past n"
+        return (
+            f"{format_count(count, 'program')} {_s(count, 'has', 'have')} nothing to copy: all {_s(count, 'its', 'their')} lanes are past n"
+        )
     spare = grid * state.block - state.n
     if not spare:
         return f"{state.n} is {grid} x {state.block}: every lane has an element, no mask is needed"
-    return f"The mask holds back {_count(spare, 'lane')} of program {grid - 1}"
+    return f"The mask holds back {format_count(spare, 'lane')} of program {grid - 1}"
 
 
 def describe(state: CopyMap) -> str:
     """The caption: the launch, what is written, and what goes wrong, in sentences."""
     grid, last = len(state.lanes), state.lanes[-1]
     words = [
-        f"n = {state.n}, BLOCK = {state.block}, {_count(grid, 'program')} (cdiv(n, BLOCK) is {state.needed}), "
+        f"n = {state.n}, BLOCK = {state.block}, {format_count(grid, 'program')} (cdiv(n, BLOCK) is {state.needed}), "
         f"{'with' if state.masked else 'without'} the mask.",
         f"The last program, {last.pid}, asks for offsets {last.offsets[0]} to {last.offsets[-1]}.",
         f"{_s(len(state.written), 'Element', 'Elements')} {_span(state.written)} of y {_s(len(state.written), 'is', 'are')} written.",
@@ -151,7 +154,11 @@ def draw(state: CopyMap) -> Picture:
 
     y_left = left
     style.write(
-        axes, y_left, y_top - 0.2, f"y, {_count(state.n, 'element')}" + (", and the memory behind it" if past else ""), colour=style.QUIET
+        axes,
+        y_left,
+        y_top - 0.2,
+        f"y, {format_count(state.n, 'element')}" + (", and the memory behind it" if past else ""),
+        colour=style.QUIET,
     )
     for index, address in enumerate(addresses):
         at = (y_left + index % _PER_LINE * cell_w, y_top + index // _PER_LINE * (y_h + 0.08))
@@ -218,7 +225,3 @@ def _span(numbers: tuple[int, ...]) -> str:
 
 def _s(count: int, one: str, many: str) -> str:
     return one if count == 1 else many
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -13,7 +13,7 @@ from matplotlib.patheffects import withStroke
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.live import LiveFigure, Picture, wide
 
 LIMITS = {"1e-6: a few fp32 roundings": 1e-6, "1e-4": 1e-4, "0.001: a hair on the axis": 1e-3, "0.01": 1e-2}
 _LOOKS = ("ours", "blocked", "quack", "liger", "compile")  # of the runs that are compared, in their order
@@ -166,9 +166,9 @@ class LossCurves(LiveFigure):
             return draw(model(self.runs, run, until, limit, baseline), until)
 
         super().__init__(redraw, {
-            "run": ipywidgets.Dropdown(options=names[1:], value=show or names[1], description="run", layout=_wide(330)),
-            "until": ipywidgets.IntSlider(steps, 1, steps, 1, description="steps", layout=_wide(300)),
-            "limit": ipywidgets.Dropdown(options=list(LIMITS.items()), value=1e-3, description="apart", layout=_wide(250)),
+            "run": ipywidgets.Dropdown(options=names[1:], value=show or names[1], description="run", layout=wide(330)),
+            "until": ipywidgets.IntSlider(steps, 1, steps, 1, description="steps", layout=wide(300)),
+            "limit": ipywidgets.Dropdown(options=list(LIMITS.items()), value=1e-3, description="apart", layout=wide(250)),
         })  # fmt: skip
 
     def add(self, run: str, loss: float) -> None:
@@ -212,7 +212,3 @@ def _steps(count: int) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.0e}" if value < 1e-2 else f"{value:.2f}"
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")

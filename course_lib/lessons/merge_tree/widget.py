@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveStepper, Picture
+from course_lib.lessons.live import LiveStepper, Picture, wide
+from course_lib.lessons.words import format_decimal
 from course_lib.norms import statistics
 from course_lib.norms.statistics import Partial
 
@@ -124,9 +125,7 @@ class _Tree:
 def title(frame: Frame) -> str:
     """The message of one frame."""
     if frame.root is not None and frame.level == len(frame.levels) - 1 and frame.root.count == len(frame.x):
-        return (
-            f"The root knows all {frame.root.count}: variance {_number(frame.root.M2)} / {frame.root.count} = {_number(_variance(frame))}"
-        )
+        return f"The root knows all {frame.root.count}: variance {format_decimal(frame.root.M2, 3)} / {frame.root.count} = {format_decimal(_variance(frame), 3)}"
     if frame.step == "update":
         return (
             "Each block takes in its first number" if frame.column == 0 else f"Welford: each block takes in its number {frame.column + 1}"
@@ -144,19 +143,25 @@ def describe(frame: Frame) -> str:
         for place in frame.made:
             node = frame.levels[0][place]
             taken = frame.x[place * frame.block + frame.column]
-            words.append(f"Block {place} takes {_number(taken)}: n = {node.count}, mean = {_number(node.mean)}, M2 = {_number(node.M2)}.")
+            words.append(
+                f"Block {place} takes {format_decimal(taken, 3)}: n = {node.count}, mean = {format_decimal(node.mean, 3)}, M2 = {format_decimal(node.M2, 3)}."
+            )
     else:
         node, a, b = _merged(frame)
         if b.count == 0:
             words.append("The right side has no number: n = 0, mean = 0, M2 = 0.")
         else:
-            gap = _number(b.mean - a.mean)
-            words.append(f"The means are {_number(a.mean)} and {_number(b.mean)}, d = {gap}, n = {a.count} + {b.count} = {node.count}.")
-            words.append(f"mean = {_number(a.mean)} + d * {b.count} / {node.count} = {_number(node.mean)}.")
-            words.append(f"M2 = {_number(a.M2)} + {_number(b.M2)} + d^2 * {a.count} * {b.count} / {node.count} = {_number(node.M2)}.")
+            gap = format_decimal(b.mean - a.mean, 3)
+            words.append(
+                f"The means are {format_decimal(a.mean, 3)} and {format_decimal(b.mean, 3)}, d = {gap}, n = {a.count} + {b.count} = {node.count}."
+            )
+            words.append(f"mean = {format_decimal(a.mean, 3)} + d * {b.count} / {node.count} = {format_decimal(node.mean, 3)}.")
+            words.append(
+                f"M2 = {format_decimal(a.M2, 3)} + {format_decimal(b.M2, 3)} + d^2 * {a.count} * {b.count} / {node.count} = {format_decimal(node.M2, 3)}."
+            )
     if frame.root is not None and frame.root.count == len(frame.x):
         words.append(
-            f"Variance {_number(_variance(frame))}, true {_number(frame.true)}; E[x^2] - E[x]^2 in {frame.dtype}: {_number(frame.direct)}."
+            f"Variance {format_decimal(_variance(frame), 3)}, true {format_decimal(frame.true, 3)}; E[x^2] - E[x]^2 in {frame.dtype}: {format_decimal(frame.direct, 3)}."
         )
     return " ".join(words)
 
@@ -206,7 +211,7 @@ def _draw_element(axes: Axes, frame: Frame, column: int, at: tuple[float, float]
     place, within = divmod(column, frame.block)
     active = frame.step == "update" and place in frame.made and within == frame.column
     known = frame.step == "merge" or within < frame.column
-    style.cell(axes, at, size, _number(frame.x[column], 1), "active" if active else "done" if known else "waiting", heavy=active)
+    style.cell(axes, at, size, format_decimal(frame.x[column], 1), "active" if active else "done" if known else "waiting", heavy=active)
 
 
 def _draw_node(axes: Axes, node: Node | None, at: tuple[float, float], width: float, height: float, made: bool) -> None:
@@ -220,11 +225,11 @@ def _draw_node(axes: Axes, node: Node | None, at: tuple[float, float], width: fl
     if node.count == 0:
         style.write(axes, at[0], at[1] + height / 2, "n 0", on=on, ha="center", halo=halo)
         return
-    mean = f"mean {_number(node.mean, _fits(node.mean, width - 0.42))}"
+    mean = f"mean {format_decimal(node.mean, _fits(node.mean, width - 0.42))}"
     lines = (
         f"n {node.count}",
         mean if style.text_width(mean) <= width else mean.removeprefix("mean "),
-        f"M2 {_number(node.M2, _fits(node.M2, width - 0.25))}",
+        f"M2 {format_decimal(node.M2, _fits(node.M2, width - 0.25))}",
     )
     for line, text in enumerate(lines):
         style.write(axes, at[0], at[1] + 0.12 + 0.19 * line, text, on=on, ha="center", bold=made)
@@ -244,10 +249,10 @@ def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: 
         raise CourseError(f"the merge tree has the rows {', '.join(DATA)} and N from 1 to {MAX_COLUMNS}; you asked for {data!r}, N = {N}.")
     steps(DATA[data][:N], block, dtype)
     controls = {
-        "data": ipywidgets.Dropdown(options=list(DATA), value=data, description="x", layout=_wide(170)),
-        "n": ipywidgets.IntSlider(N, 1, MAX_COLUMNS, description="columns N", layout=_wide(250)),
-        "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="block", layout=_wide(120)),
-        "dtype": ipywidgets.Dropdown(options=list(DTYPES), value=dtype, description="dtype", layout=_wide(130)),
+        "data": ipywidgets.Dropdown(options=list(DATA), value=data, description="x", layout=wide(170)),
+        "n": ipywidgets.IntSlider(N, 1, MAX_COLUMNS, description="columns N", layout=wide(250)),
+        "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="block", layout=wide(120)),
+        "dtype": ipywidgets.Dropdown(options=list(DTYPES), value=dtype, description="dtype", layout=wide(130)),
     }
 
     def frames(data: str, n: int, block: int, dtype: str) -> list[Frame]:
@@ -271,16 +276,6 @@ def _range(node: Node) -> str:
     return f"x[{node.first}]" if node.first == node.last else f"x[{node.first}..{node.last}]"
 
 
-def _number(value: float, places: int = 3) -> str:
-    """``value`` with at most ``places`` decimals and no trailing zeros."""
-    text = f"{value:.{places}f}".rstrip("0").rstrip(".") if places else f"{value:.0f}"
-    return "0" if text in ("-0", "") else text
-
-
 def _fits(value: float, width: float) -> int:
     """How many decimals of ``value``, three at most, fit into ``width`` inches."""
-    return next((p for p in (3, 2, 1) if style.text_width(_number(value, p)) <= width - 0.06), 0)
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")
+    return next((p for p in (3, 2, 1) if style.text_width(format_decimal(value, p)) <= width - 0.06), 0)

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.live import LiveFigure, Picture, wide
+from course_lib.lessons.words import format_number
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 # what is wrong, by norm: the key says which term, the words what happens to it
@@ -317,7 +318,7 @@ def _cleaned(value: float, state: State) -> float:
 
 def _number(value: float, state: State) -> str:
     value = _cleaned(value, state)
-    return "0" if value == 0 else f"{value:.3g}"
+    return format_number(value, 3)
 
 
 def missing_term(kind: str = "layer_norm", term: str = "none") -> LiveFigure:
@@ -332,17 +333,17 @@ def missing_term(kind: str = "layer_norm", term: str = "none") -> LiveFigure:
     model(kind, term)
     controls = {
         "kind": ipywidgets.Dropdown(
-            options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=_wide(170)
+            options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=wide(170)
         ),
-        "term": ipywidgets.Dropdown(options=_options(kind), value=term, description="wrong", layout=_wide(330)),
+        "term": ipywidgets.Dropdown(options=_options(kind), value=term, description="wrong", layout=wide(330)),
         "gradient": ipywidgets.Dropdown(
-            options=[(label, key) for key, label in GRADIENTS.items()], value="random", description="dy", layout=_wide(240)
+            options=[(label, key) for key, label in GRADIENTS.items()], value="random", description="dy", layout=wide(240)
         ),
         "weights": ipywidgets.Dropdown(
-            options=[(label, key) for key, label in WEIGHTS.items()], value="random", description="w", layout=_wide(190)
+            options=[(label, key) for key, label in WEIGHTS.items()], value="random", description="w", layout=wide(190)
         ),
-        "ratio": ipywidgets.SelectionSlider(options=[(f"{r:g}", r) for r in RATIOS], value=3.0, description="mean/std", layout=_wide(270)),
-        "columns": ipywidgets.SelectionSlider(options=COLUMNS, value=16, description="N columns", layout=_wide(260)),
+        "ratio": ipywidgets.SelectionSlider(options=[(f"{r:g}", r) for r in RATIOS], value=3.0, description="mean/std", layout=wide(270)),
+        "columns": ipywidgets.SelectionSlider(options=COLUMNS, value=16, description="N columns", layout=wide(260)),
     }  # fmt: skip
 
     def arrange(controls: Mapping[str, Any]) -> None:
@@ -359,7 +360,3 @@ def missing_term(kind: str = "layer_norm", term: str = "none") -> LiveFigure:
 
 def _options(kind: str) -> tuple[tuple[str, str], ...]:
     return tuple((label, key) for key, label in TERMS[kind].items())
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")

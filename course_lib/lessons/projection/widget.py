@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveFigure, Picture
+from course_lib.lessons.live import LiveFigure, Picture, wide
+from course_lib.lessons.words import format_decimal
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 N = 3
@@ -147,21 +148,21 @@ def title(state: State) -> str:
 def describe(state: State) -> str:
     """The caption: every vector in numbers, and what a step along dx can and cannot do to the row."""
     words = [
-        f"{KINDS[state.kind]}, N = 3, eps = {state.eps:g}: x = {_vector(state.x)}, rstd = {_number(state.rstd)}, "
+        f"{KINDS[state.kind]}, N = 3, eps = {state.eps:g}: x = {_vector(state.x)}, rstd = {format_decimal(state.rstd)}, "
         f"xhat = {_vector(state.xhat)}. wdy = {_vector(state.wdy)}."
     ]
     if state.c2 is not None:
-        words.append(f"c2 = {_number(state.c2)} takes the part along 1 out, {_vector(state.along_one)}.")
-    words.append(f"c1 = {_number(state.c1)} takes {_vector(state.along_xhat)} along xhat out.")
+        words.append(f"c2 = {format_decimal(state.c2)} takes the part along 1 out, {_vector(state.along_one)}.")
+    words.append(f"c1 = {format_decimal(state.c1)} takes {_vector(state.along_xhat)} along xhat out.")
     words.append(f"Left is {_vector(state.left)}, which is dx / rstd.")
     drift, stretch = _cleaned(state.left.mean()), _cleaned(float((state.left * state.xhat).mean()))
-    words.append(f"Its mean is {_number(drift)}, so a step along it {_moves(drift)} the mean of the row.")
+    words.append(f"Its mean is {format_decimal(drift)}, so a step along it {_moves(drift)} the mean of the row.")
     if state.kept < _ZERO:
         words.append(f"Along xhat nothing is left{_nearly(state)}: to first order the step does not change the row's scale.")
         words.append("Applied once more, the matrix changes nothing: it is a projector." if state.eps == 0 else _once_more(state))
     else:
         share = f"the share eps * rstd^2 = {state.kept:.2g}"
-        words.append(f"Along xhat {_number(stretch)} of the {_number(state.c1)} is left, {share}. {_once_more(state)}")
+        words.append(f"Along xhat {format_decimal(stretch)} of the {format_decimal(state.c1)} is left, {share}. {_once_more(state)}")
     return " ".join(words)
 
 
@@ -298,8 +299,10 @@ def _draw_key(figure: Figure, state: State) -> None:
         style.write(axes, 0.19, y, words, bold=True, colour=look["color"])
         style.write(axes, 0.19, y + 0.058, "none: no mean was subtracted" if vector is None else _vector(vector))
     along = _cleaned(float((state.left * state.xhat).mean()))
-    style.write(axes, 0.0, 0.78, f"mean: {_number(state.wdy.mean())} in wdy, {_number(_cleaned(state.left.mean()))} left", bold=True)
-    style.write(axes, 0.0, 0.838, f"along xhat: {_number(state.c1)} in wdy, {_number(along)} left", bold=True)
+    style.write(
+        axes, 0.0, 0.78, f"mean: {format_decimal(state.wdy.mean())} in wdy, {format_decimal(_cleaned(state.left.mean()))} left", bold=True
+    )
+    style.write(axes, 0.0, 0.838, f"along xhat: {format_decimal(state.c1)} in wdy, {format_decimal(along)} left", bold=True)
     style.write(axes, 0.0, 0.896, f"eps lets through eps * rstd^2 = {state.kept:.2g}", colour=style.QUIET)
     only = state.kind == "layer_norm" and state.eps == 0
     style.write(axes, 0.0, 0.952, "dash-dotted: the only line left for dx" if only else "", colour=style.QUIET)
@@ -320,15 +323,15 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> LiveFigure:
         raise CourseError(f"the projection shows eps from {', '.join(f'{e:g}' for e in EPS)}; you asked for {eps!r}.")
     controls = {
         "kind": ipywidgets.Dropdown(
-            options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=_wide(170)
+            options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=wide(170)
         ),
-        "eps": ipywidgets.SelectionSlider(options=[(f"{e:g}", e) for e in EPS], value=eps, description="eps", layout=_wide(230)),
-        "x_turn": ipywidgets.IntSlider(60, 0, 345, 15, description="turn x", layout=_wide(250)),
-        "x_mean": ipywidgets.FloatSlider(0.5, min=-2.0, max=2.0, step=0.5, description="mean of x", layout=_wide(260)),
-        "x_std": ipywidgets.SelectionSlider(options=[(f"{s:g}", s) for s in STDS], value=1.0, description="std of x", layout=_wide(230)),
-        "push_turn": ipywidgets.IntSlider(15, 0, 345, 15, description="turn wdy", layout=_wide(260)),
-        "push_mean": ipywidgets.FloatSlider(0.75, min=-1.0, max=1.0, step=0.25, description="mean of wdy", layout=_wide(280)),
-        "view": ipywidgets.IntSlider(285, 0, 345, 15, description="walk around", layout=_wide(270)),
+        "eps": ipywidgets.SelectionSlider(options=[(f"{e:g}", e) for e in EPS], value=eps, description="eps", layout=wide(230)),
+        "x_turn": ipywidgets.IntSlider(60, 0, 345, 15, description="turn x", layout=wide(250)),
+        "x_mean": ipywidgets.FloatSlider(0.5, min=-2.0, max=2.0, step=0.5, description="mean of x", layout=wide(260)),
+        "x_std": ipywidgets.SelectionSlider(options=[(f"{s:g}", s) for s in STDS], value=1.0, description="std of x", layout=wide(230)),
+        "push_turn": ipywidgets.IntSlider(15, 0, 345, 15, description="turn wdy", layout=wide(260)),
+        "push_mean": ipywidgets.FloatSlider(0.75, min=-1.0, max=1.0, step=0.25, description="mean of wdy", layout=wide(280)),
+        "view": ipywidgets.IntSlider(285, 0, 345, 15, description="walk around", layout=wide(270)),
     }
 
     def redraw(
@@ -343,14 +346,5 @@ def _cleaned(value: float) -> float:
     return 0.0 if abs(value) < _ZERO else float(value)
 
 
-def _number(value: float) -> str:
-    text = f"{value:.2f}" if abs(value) >= 0.095 or abs(value) < _ZERO else f"{value:.3f}"
-    return text if float(text) else "0"
-
-
 def _vector(values: np.ndarray) -> str:
-    return f"[{', '.join(_number(_cleaned(value)) for value in values)}]"
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")
+    return f"[{', '.join(format_decimal(_cleaned(value)) for value in values)}]"

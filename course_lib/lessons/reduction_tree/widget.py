@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
-from course_lib.lessons.live import LiveStepper, Picture
+from course_lib.lessons.live import LiveStepper, Picture, wide
+from course_lib.lessons.words import format_count, format_number
 
 WAYS = {"shared": "shared memory", "shuffle": "warp shuffles"}
 DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16)}
@@ -188,22 +189,22 @@ def title(made: Reduction, done: int) -> str:
     """The message of the picture after ``done`` steps."""
     n = len(made.values)
     if not done:
-        return f"{_count(n, 'value')} for {made.threads} threads: {_first(made)}"
+        return f"{format_count(n, 'value')} for {made.threads} threads: {_first(made)}"
     step = made.steps[done - 1]
     if done == len(made.steps):
         adding = len(made.additions)
         cost = f"instead of {n - 1}" if adding < n - 1 else f"where one thread needs {n - 1}"
-        return f"{_count(adding, 'step')} of additions {cost}: the sum is {_number(made.sum, 6)}"
+        return f"{format_count(adding, 'step')} of additions {cost}: the sum is {format_number(made.sum, 6)}"
     if step.kind == "meet":
         return f"{_step(made, done)}: {made.threads // made.warp} warps leave their sums in shared memory"
     if step.kind == "shuffle" and not step.idle:
         return f"{_step(made, done)}: every thread t adds the number of thread t xor {step.stride}"
-    return f"{_step(made, done)}: {_count(step.working, 'thread')} {'adds' if step.working == 1 else 'add'}, {step.idle} idle"
+    return f"{_step(made, done)}: {format_count(step.working, 'thread')} {'adds' if step.working == 1 else 'add'}, {step.idle} idle"
 
 
 def describe(made: Reduction, done: int) -> str:
     """The caption: who adds what in this step, and at the end what it cost and what rounding made of it."""
-    words = [f"{_count(len(made.values), 'value')}, {made.threads} threads, {WAYS[made.way]}, {made.dtype}."]
+    words = [f"{format_count(len(made.values), 'value')}, {made.threads} threads, {WAYS[made.way]}, {made.dtype}."]
     if not done:
         words.append("Thread t starts with value t." + (" Threads without one start with 0." if len(made.values) < made.threads else ""))
     else:
@@ -243,16 +244,16 @@ def _bill(made: Reduction) -> str:
     n = len(made.values)
     useful = n - 1
     done = sum(step.working for step in made.additions)
-    spare = f"{done - useful} of the {done} additions were done twice or added 0" if done > useful else f"{_count(done, 'addition')}"
+    spare = f"{done - useful} of the {done} additions were done twice or added 0" if done > useful else f"{format_count(done, 'addition')}"
     error, other = abs(made.sum - made.exact), abs(made.sequential - made.exact)
     rounding = (
-        f"Sum {_number(made.sum, 7)}, exact."
+        f"Sum {format_number(made.sum, 7)}, exact."
         if not error and not other
-        else f"Sum {_number(made.sum, 7)}, off by {error:.2g}; added one after the other {_number(made.sequential, 7)}, off by {other:.2g}."
+        else f"Sum {format_number(made.sum, 7)}, off by {error:.2g}; added one after the other {format_number(made.sequential, 7)}, off by {other:.2g}."
     )
     return (
-        f"In all: {_count(len(made.additions), 'step')} where one thread needs {useful}, {spare}, {_count(made.idle, 'place')} idle, "
-        f"{_count(made.barriers, 'barrier')}. {rounding}"
+        f"In all: {format_count(len(made.additions), 'step')} where one thread needs {useful}, {spare}, {format_count(made.idle, 'place')} idle, "
+        f"{format_count(made.barriers, 'barrier')}. {rounding}"
     )
 
 
@@ -273,14 +274,6 @@ def _who(first: int, threads: int) -> str:
     if first >= threads:
         return "no thread is"
     return f"thread {first} is" if first == threads - 1 else f"threads {first} to {threads - 1} are"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _number(value: float, digits: int = 4) -> str:
-    return f"{value:.{digits}g}"
 
 
 _LEFT, _TOP, _CELL, _LINE = 1.62, 0.72, 0.3, 0.62
@@ -313,7 +306,7 @@ def draw(made: Reduction, done: int) -> Picture:
         for thread, value in enumerate(made.values[line * made.threads : (line + 1) * made.threads]):
             used, now = line <= min(done, len(own)), line == done and 0 < done <= len(own)
             kind = "active" if now else "done" if used else "waiting"
-            style.cell(axes, (left(thread), top), (width - 0.05, _CELL), _number(value, digits), kind, heavy=now)
+            style.cell(axes, (left(thread), top), (width - 0.05, _CELL), format_number(value, digits), kind, heavy=now)
 
     # what each thread holds once it has added its own values
     sums = made.steps[min(done, len(own)) - 1].held if own and done else made.loaded
@@ -341,7 +334,7 @@ def _line_of_threads(axes: Axes, left, width, top, label, held, partners, digits
         elif partner is None:
             kind, text = "masked", ""
         else:
-            kind, text = "active" if current else "done", _number(held[thread], digits)
+            kind, text = "active" if current else "done", format_number(held[thread], digits)
         style.cell(axes, (left(thread), top), (width - 0.05, _CELL), text, kind, heavy=current and kind == "active")
 
 
@@ -384,12 +377,12 @@ def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int
             f"you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
         )
     controls = {
-        "n": ipywidgets.SelectionSlider(options=sorted({*COUNTS, n}), value=n, description="values", layout=_wide(220)),
-        "threads": ipywidgets.SelectionSlider(options=list(THREADS), value=threads, description="threads", layout=_wide(220)),
-        "way": ipywidgets.Dropdown(options=[(label, key) for key, label in WAYS.items()], value=way, description="by", layout=_wide(190)),
-        "warp": ipywidgets.SelectionSlider(options=list(WARPS), value=warp, description="threads a warp", layout=_wide(240)),
-        "data": ipywidgets.Dropdown(options=[(label, key) for key, label in DATA.items()], description="row", layout=_wide(160)),
-        "dtype": ipywidgets.Dropdown(options=list(DTYPES), description="dtype", layout=_wide(130)),
+        "n": ipywidgets.SelectionSlider(options=sorted({*COUNTS, n}), value=n, description="values", layout=wide(220)),
+        "threads": ipywidgets.SelectionSlider(options=list(THREADS), value=threads, description="threads", layout=wide(220)),
+        "way": ipywidgets.Dropdown(options=[(label, key) for key, label in WAYS.items()], value=way, description="by", layout=wide(190)),
+        "warp": ipywidgets.SelectionSlider(options=list(WARPS), value=warp, description="threads a warp", layout=wide(240)),
+        "data": ipywidgets.Dropdown(options=[(label, key) for key, label in DATA.items()], description="row", layout=wide(160)),
+        "dtype": ipywidgets.Dropdown(options=list(DTYPES), description="dtype", layout=wide(130)),
     }
 
     def arrange(controls: Mapping[str, Any]) -> None:
@@ -403,7 +396,3 @@ def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int
         return draw(*frames[index])
 
     return LiveStepper(frames, draw_frame, controls, arrange=arrange, still=lambda frames: len(frames) - 1)
-
-
-def _wide(pixels: int) -> ipywidgets.Layout:
-    return ipywidgets.Layout(width=f"{pixels}px")
