@@ -335,7 +335,7 @@ for other, expected in ((0.0, 0.0), (float("-inf"), -3.0)):
 copy_map(n=10, block=4)
 
 # %%
-from course_lib.lessons.copy_map.widget import model
+from course_lib.lessons.copy_map.model import model
 
 harmless = [n for n in range(1, 41) if not model(n, block=8, masked=False).past_end]
 print("nothing to find for n =", harmless)

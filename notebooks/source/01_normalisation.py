@@ -525,7 +525,7 @@ assert ((x[0] / (true[0].sum() / 8)) ** 2).mean() < 0.4
 block_stepper(kind="layer_norm", block=4)
 
 # %%
-from course_lib.lessons.block_stepper.widget import steps
+from course_lib.lessons.block_stepper.model import steps
 
 
 def loads_before_y(kind: str, BLOCK: int) -> int:

@@ -425,8 +425,8 @@ assert abs(with_c2 - dx_torch).max() > 0.1
 projection()
 
 # %%
-from course_lib.lessons.projection.widget import model, push
-from course_lib.lessons.projection.widget import row as row_of
+from course_lib.lessons.projection.model import model, push
+from course_lib.lessons.projection.model import row as row_of
 
 x_3 = row_of(60, mean=0.5, std=1.0)
 directions = set()

@@ -342,7 +342,7 @@ assert abs(reference.float64(by_torch) - reference.layer_norm(x).y).max() < 5e-3
 cancellation(mean_over_std=1000, N=4096, dtype="fp32", algorithm="one_pass")
 
 # %%
-from course_lib.lessons.cancellation.widget import model
+from course_lib.lessons.cancellation.model import model
 
 lost = model("one_pass", 10000, 8192, "fp32").row
 clamped = model("one_pass", 10000, 8192, "fp32", clamp=True).row
@@ -518,7 +518,7 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 merge_tree(data="worked example", block=1)
 
 # %%
-from course_lib.lessons.merge_tree.widget import DATA, steps
+from course_lib.lessons.merge_tree.model import DATA, steps
 
 last = steps(DATA["two levels"], 1)[-1]
 print("two levels:", [node.M2 for node in last.levels[-2]], "become", last.root.M2, "in the last merge")

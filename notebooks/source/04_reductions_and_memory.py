@@ -75,7 +75,7 @@ assert (steps, additions, held[0]) == (4, 15, 136) and held[0] == sum(range(1, 1
 reduction_tree(16, threads=8, way="shared")
 
 # %%
-from course_lib.lessons.reduction_tree.widget import model as reduction
+from course_lib.lessons.reduction_tree.model import model as reduction
 
 thirteen = reduction(np.arange(13), threads=8)
 print([f"{step.kind}: {step.working} add, {step.idle} idle" for step in thirteen.steps])

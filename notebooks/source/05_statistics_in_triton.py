@@ -444,7 +444,7 @@ exercise("05b")
 accuracy()
 
 # %%
-from course_lib.lessons.accuracy.widget import RATIOS, model
+from course_lib.lessons.accuracy.model import RATIOS, model
 
 state = model("var", n=512)
 at = {round(ratio): index for index, ratio in enumerate(RATIOS)}

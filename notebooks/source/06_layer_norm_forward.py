@@ -342,7 +342,7 @@ stepper
 # the same numbers from the widget's own model.
 
 # %%
-from course_lib.lessons.block_stepper.widget import steps
+from course_lib.lessons.block_stepper.model import steps
 
 spread = {}
 for masked in (False, True):

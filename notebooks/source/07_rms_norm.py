@@ -203,7 +203,7 @@ assert true.sum(axis=1).tolist() == [21.75, 38.75, 37.25]
 block_stepper(kind="rms_norm", block=4)
 
 # %%
-from course_lib.lessons.block_stepper.widget import steps
+from course_lib.lessons.block_stepper.model import steps
 
 frames = [f for f in steps(x, 4, "rms_norm") if f.row == 1 and f.phase == "squares"]
 print("lanes after each block of row 1:", *(f.accumulator for f in frames))
@@ -448,7 +448,7 @@ assert off["rounded sum"] < 1.01 < 1.2 < off["exact sum"]
 bytes_moved(M=4096, N=4096, dtype="fp16")
 
 # %%
-from course_lib.lessons.bytes_moved.widget import model
+from course_lib.lessons.bytes_moved.model import model
 
 add = model("add", 4096, 4096, "fp16")
 typed = model("eager", 4096, 4096, "fp16")

@@ -262,8 +262,8 @@ assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 missing_term()
 
 # %%
-from course_lib.lessons.missing_term.widget import TERMS, named, size
-from course_lib.lessons.missing_term.widget import model as mistake
+from course_lib.lessons.missing_term.model import TERMS, named, size
+from course_lib.lessons.missing_term.model import model as mistake
 
 for term in ("c1", "c2", "both", "rstd", "w"):
     state = mistake("layer_norm", term)

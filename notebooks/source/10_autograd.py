@@ -762,7 +762,7 @@ assert 1 <= first_apart < 10 and broken_gaps.max() > 20 * gaps.max() and broken_
 loss_curves(runs, baseline=entropy, show=broken)
 
 # %%
-from course_lib.lessons.loss_curves.widget import model as compared
+from course_lib.lessons.loss_curves.model import model as compared
 
 for name in (ours, nudged, broken):
     step = compared(runs, name, STEPS, limit=1e-3).parts

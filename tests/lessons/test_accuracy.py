@@ -12,8 +12,9 @@ from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.lessons import accuracy
+from course_lib.lessons.accuracy.widget import draw
 
-module = importlib.import_module("course_lib.lessons.accuracy.widget")
+module = importlib.import_module("course_lib.lessons.accuracy.model")
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -84,7 +85,7 @@ def test_a_setting_that_there_is_not_is_refused(wrong):
 
 
 def test_the_words_say_what_the_picture_shows():
-    picture = module.draw(module.model("var", 512, 256, ratio=8))
+    picture = draw(module.model("var", 512, 256, ratio=8))
     assert picture.png.startswith(PNG) and picture.alt.startswith("One-pass has no digit left at mean/std = 10000")
     assert "Welford" in picture.caption and "cannot be off by more than" in picture.caption
     assert module.title(module.model("var", 512, 256, ratio=0)).endswith("every kernel keeps at least four digits")
@@ -96,7 +97,7 @@ def test_a_readers_right_kernels_are_drawn_beside_the_courses(exercises):
     state = module.model("var", 64, 256, own=("05a", "05b"))
     assert not state.notes and [curve.key for curve in state.curves][-2:] == ["05a", "05b"]
     assert state.error("05a") < 1e-6 and state.error("05b") < 1e-3
-    assert "your 05b" in module.draw(state).caption
+    assert "your 05b" in draw(state).caption
 
 
 def test_a_readers_wrong_kernel_shows_its_error_and_a_changed_file_is_run_again(exercises):
@@ -128,7 +129,7 @@ def test_a_broken_kernel_gives_words(exercises, edits, words):
     state = module.model("var", 64, 256, own=("05a",))
     (note,) = state.notes
     assert note.startswith("your 05a gave nothing to draw: ") and words in note and "Traceback" not in note
-    assert note in module.draw(state).caption and [curve.key for curve in state.curves] == list(module.ALGORITHMS)
+    assert note in draw(state).caption and [curve.key for curve in state.curves] == list(module.ALGORITHMS)
 
 
 def test_a_missing_file_gives_words(exercises):

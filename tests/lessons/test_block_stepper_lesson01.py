@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import block_stepper
-from course_lib.lessons.block_stepper.widget import TYPED, describe, draw, parsed, steps
+from course_lib.lessons.block_stepper.model import TYPED, describe, parsed, steps
+from course_lib.lessons.block_stepper.widget import draw
 from course_lib.lessons.words import format_decimal
 from course_lib.norms import reference
 

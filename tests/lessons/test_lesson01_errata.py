@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from course_lib.base import paths
-from course_lib.lessons.block_stepper.widget import EXAMPLE, steps
+from course_lib.lessons.block_stepper.model import EXAMPLE, steps
 from course_lib.norms import reference
 
 X = np.array(EXAMPLE)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import merge_tree
+from course_lib.lessons.merge_tree.widget import draw
 
-module = importlib.import_module("course_lib.lessons.merge_tree.widget")
-DATA, describe, draw, steps, title = module.DATA, module.describe, module.draw, module.steps, module.title
+module = importlib.import_module("course_lib.lessons.merge_tree.model")
+DATA, describe, steps, title = module.DATA, module.describe, module.steps, module.title
 
 
 @settings(max_examples=60, deadline=None)

@@ -14,21 +14,8 @@ from PIL import Image
 from course_lib.base.errors import CourseError
 from course_lib.lessons import missing_term, style
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.missing_term.widget import (
-    COLUMNS,
-    EPS,
-    GRADIENTS,
-    KINDS,
-    RATIOS,
-    STD,
-    TERMS,
-    WEIGHTS,
-    describe,
-    draw,
-    model,
-    named,
-    size,
-)
+from course_lib.lessons.missing_term.model import COLUMNS, EPS, GRADIENTS, KINDS, RATIOS, STD, TERMS, WEIGHTS, describe, model, named, size
+from course_lib.lessons.missing_term.widget import draw
 from course_lib.norms import reference
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -14,7 +14,8 @@ from PIL import Image
 from course_lib.base.errors import CourseError
 from course_lib.lessons import projection, style
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.projection.widget import EPS, KINDS, LOOKS, STDS, describe, draw, model, push, row, title
+from course_lib.lessons.projection.model import EPS, KINDS, STDS, describe, model, push, row, title
+from course_lib.lessons.projection.widget import LOOKS, draw
 from course_lib.norms import reference
 
 PNG = b"\x89PNG\r\n\x1a\n"

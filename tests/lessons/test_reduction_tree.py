@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import reduction_tree
-from course_lib.lessons.reduction_tree.widget import DATA, DTYPES, THREADS, WARPS, WAYS, describe, draw, model, title, values_of
+from course_lib.lessons.reduction_tree.model import DATA, DTYPES, THREADS, WARPS, WAYS, describe, model, title, values_of
+from course_lib.lessons.reduction_tree.widget import draw
 
 POWERS = [1, 2, 4, 8, 16, 32, 64]
 

@@ -15,15 +15,15 @@ from hypothesis.extra.numpy import arrays
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import block_stepper, bytes_moved, copy_map, live, picture, style
-from course_lib.lessons.block_stepper.widget import EXAMPLE, describe, steps
+from course_lib.lessons.block_stepper.model import EXAMPLE, describe, steps
 from course_lib.lessons.block_stepper.widget import draw as block_stepper_draw
+from course_lib.lessons.bytes_moved.model import microseconds
+from course_lib.lessons.bytes_moved.model import model as traffic
 from course_lib.lessons.bytes_moved.widget import draw as bytes_moved_draw
-from course_lib.lessons.bytes_moved.widget import microseconds
-from course_lib.lessons.bytes_moved.widget import model as traffic
-from course_lib.lessons.copy_map.widget import describe as describe_map
+from course_lib.lessons.copy_map.model import describe as describe_map
+from course_lib.lessons.copy_map.model import model as lanes
+from course_lib.lessons.copy_map.model import title as map_title
 from course_lib.lessons.copy_map.widget import draw as copy_map_draw
-from course_lib.lessons.copy_map.widget import model as lanes
-from course_lib.lessons.copy_map.widget import title as map_title
 from course_lib.lessons.live import VIEW, LiveFigure, Picture, alt_text_in_html, without_live_views
 
 PNG = b"\x89PNG\r\n\x1a\n"

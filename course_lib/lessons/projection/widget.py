@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets
@@ -13,25 +12,31 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from mpl_toolkits.mplot3d import Axes3D
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveFigure, Picture, wide
+from course_lib.lessons.projection.model import (
+    EPS,
+    FRAME,
+    KINDS,
+    ONE,
+    STDS,
+    ZERO,
+    N,
+    State,
+    clean,
+    describe,
+    format_vector,
+    model,
+    push,
+    row,
+    title,
+)
 from course_lib.lessons.words import format_decimal
 
-KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
-N = 3
-ONE = np.ones(N) / math.sqrt(N)  # of length 1
-# the drawing's own axes: two in the plane at right angles to 1, then 1 itself, drawn upwards
-_FRAME = np.array([np.array([1, -1, 0]) / math.sqrt(2), np.array([1, 1, -2]) / math.sqrt(6), ONE])
-EPS = (0.0, 1e-5, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
-STDS = (0.1, 0.3, 1.0, 3.0)
-_IN_PLANE = 1.8  # length of wdy's part in the plane
 _REACH = 2.9  # the drawing's half width, in the units of wdy
 _BELOW = np.array([0, 0, -0.32])
-_ZERO = 5e-4  # below it a length is drawn as a point and written as 0
-
 # what each vector is drawn with: colour, line style and marker differ, and every one carries its name
 LOOKS: dict[str, dict[str, Any]] = {
     "xhat": {"color": style.COLOURS["x"], "linestyle": "-", "marker": "s"},
@@ -40,145 +45,6 @@ LOOKS: dict[str, dict[str, Any]] = {
     "along_xhat": {"color": style.INK, "linestyle": ":", "marker": "."},
     "left": {"color": style.COLOURS["w"], "linestyle": "-", "marker": "o"},
 }
-
-
-@dataclass(frozen=True)
-class State:
-    """One row's gradient, taken apart. Vectors have shape (3,).
-
-    ``wdy = along_one + along_xhat + left``: the c2 term, the c1 term, and what is left, which is dx / rstd. RMSNorm
-    has no c2 term, so its ``along_one`` is 0.
-    """
-
-    kind: str
-    eps: float
-    x: np.ndarray
-    wdy: np.ndarray
-    rstd: float
-    xhat: np.ndarray
-    c1: float
-    c2: float | None
-
-    @property
-    def along_one(self) -> np.ndarray:
-        return np.full(N, self.c2 or 0.0)
-
-    @property
-    def along_xhat(self) -> np.ndarray:
-        return self.c1 * self.xhat
-
-    @property
-    def left(self) -> np.ndarray:
-        return self.wdy - self.along_one - self.along_xhat
-
-    @property
-    def dx(self) -> np.ndarray:
-        return self.left * self.rstd
-
-    @property
-    def kept(self) -> float:
-        """The share of a push along xhat that comes through: eps * rstd^2, which is 0 only for eps = 0."""
-        return self.eps * self.rstd**2
-
-    @property
-    def again(self) -> np.ndarray:
-        """The same matrix applied to ``left``; a projector would change nothing."""
-        return left_of(self.kind, self.left, self.xhat)
-
-
-def left_of(kind: str, wdy: np.ndarray, xhat: np.ndarray) -> np.ndarray:
-    """``wdy - xhat c1 - c2`` (without c2 for RMSNorm): the matrix ``I - 11'/N - xhat xhat'/N`` times wdy."""
-    c2 = wdy.mean() if kind == "layer_norm" else 0.0
-    return wdy - (xhat * wdy).mean() * xhat - c2
-
-
-def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> State:
-    """The parts of the gradient of one row.
-
-    Args:
-        kind: "layer_norm" or "rms_norm".
-        x, wdy: three numbers each; wdy is w * dy.
-        eps: 0 or more.
-
-    Raises: CourseError if an argument does not fit, or if the row has no rstd: eps = 0 and nothing to divide by.
-    """
-    x, wdy = (np.asarray(values, dtype=np.float64) for values in (x, wdy))
-    if kind not in KINDS:
-        raise CourseError(f"the projection shows {' and '.join(KINDS)}; you asked for {kind!r}.")
-    if x.shape != (N,) or wdy.shape != (N,):
-        raise CourseError(
-            f"the projection is drawn in space, so x and wdy are three numbers each; their shapes are {x.shape} and {wdy.shape}."
-        )
-    if not eps >= 0.0:
-        raise CourseError(f"eps is added inside the root and cannot be negative; you passed {eps}.")
-    centred = x - x.mean() if kind == "layer_norm" else x
-    spread = float((centred**2).mean()) + eps
-    if spread <= 0.0:
-        what = "is constant" if kind == "layer_norm" else "is zero"
-        raise CourseError(f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value.")
-    rstd = spread**-0.5
-    xhat = centred * rstd
-    return State(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)
-
-
-def row(turn: float, mean: float, std: float) -> np.ndarray:
-    """A row of three numbers with this mean and (biased) standard deviation; ``turn``, in degrees, turns it about 1."""
-    return mean + std * math.sqrt(N) * _in_plane(turn)
-
-
-def push(turn: float, mean: float) -> np.ndarray:
-    """A wdy with this mean; its part at right angles to 1 has length 1.8 and points where ``turn`` says."""
-    return mean + _IN_PLANE * _in_plane(turn)
-
-
-def _in_plane(turn: float) -> np.ndarray:
-    angle = math.radians(turn)
-    return math.cos(angle) * _FRAME[0] + math.sin(angle) * _FRAME[1]
-
-
-def title(state: State) -> str:
-    """The message of the picture."""
-    if state.kept >= 0.005:
-        return f"{KINDS[state.kind]}: eps lets {state.kept:.0%} of the push along xhat through. No projector"
-    if state.kind == "rms_norm":
-        return "RMSNorm: only the push along xhat is taken out. The mean may change"
-    return "LayerNorm: what is left changes neither the mean nor the scale of the row"
-
-
-def describe(state: State) -> str:
-    """The caption: every vector in numbers, and what a step along dx can and cannot do to the row."""
-    words = [
-        f"{KINDS[state.kind]}, N = 3, eps = {state.eps:g}: x = {_vector(state.x)}, rstd = {format_decimal(state.rstd)}, "
-        f"xhat = {_vector(state.xhat)}. wdy = {_vector(state.wdy)}."
-    ]
-    if state.c2 is not None:
-        words.append(f"c2 = {format_decimal(state.c2)} takes the part along 1 out, {_vector(state.along_one)}.")
-    words.append(f"c1 = {format_decimal(state.c1)} takes {_vector(state.along_xhat)} along xhat out.")
-    words.append(f"Left is {_vector(state.left)}, which is dx / rstd.")
-    drift, stretch = _cleaned(state.left.mean()), _cleaned(float((state.left * state.xhat).mean()))
-    words.append(f"Its mean is {format_decimal(drift)}, so a step along it {_moves(drift)} the mean of the row.")
-    if state.kept < _ZERO:
-        words.append(f"Along xhat nothing is left{_nearly(state)}: to first order the step does not change the row's scale.")
-        words.append("Applied once more, the matrix changes nothing: it is a projector." if state.eps == 0 else _once_more(state))
-    else:
-        share = f"the share eps * rstd^2 = {state.kept:.2g}"
-        words.append(f"Along xhat {format_decimal(stretch)} of the {format_decimal(state.c1)} is left, {share}. {_once_more(state)}")
-    return " ".join(words)
-
-
-def _nearly(state: State) -> str:
-    return "" if state.eps == 0 else f" but the share eps * rstd^2 = {state.kept:.1g}"
-
-
-def _once_more(state: State) -> str:
-    moved = float(np.linalg.norm(state.again - state.left))
-    if moved < _ZERO:
-        return "Applied once more, the matrix moves it by less than the drawing shows; only at eps = 0 is it a projector."
-    return f"Applied once more, the matrix would leave {_vector(state.again)}: it is no projector."
-
-
-def _moves(drift: float) -> str:
-    return "cannot change" if drift == 0 else "changes"
 
 
 def draw(state: State, view: float = 285.0) -> Picture:
@@ -239,7 +105,7 @@ def _arrow(axes: Axes3D, name: str, start: np.ndarray, end: np.ndarray, width: f
     """A line with its look, and a marker and the name at the end that it points to."""
     look = LOOKS[name]
     first, last = _seen(start), _seen(end)
-    if np.linalg.norm(last - first) >= _ZERO:
+    if np.linalg.norm(last - first) >= ZERO:
         line = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": width, "marker": "", "zorder": 5}
         axes.plot(*zip(first, last, strict=True), **line)
     point = {
@@ -269,7 +135,7 @@ def _aside(end: np.ndarray) -> np.ndarray:
 
 def _seen(vector: np.ndarray) -> np.ndarray:
     """``vector`` in the drawing's axes: the direction 1 upwards."""
-    return _FRAME @ vector
+    return FRAME @ vector
 
 
 def _label(axes: Axes3D, at: np.ndarray, text: str, colour: str, bold: bool = True) -> None:
@@ -297,10 +163,10 @@ def _draw_key(figure: Figure, state: State) -> None:
         axes.plot([0.0, 0.13], [y, y], color=look["color"], linestyle=look["linestyle"], linewidth=2.6, marker="")
         axes.plot([0.13], [y], color=look["color"], marker=look["marker"], markersize=8, markeredgecolor=style.PANEL)
         style.write(axes, 0.19, y, words, bold=True, colour=look["color"])
-        style.write(axes, 0.19, y + 0.058, "none: no mean was subtracted" if vector is None else _vector(vector))
-    along = _cleaned(float((state.left * state.xhat).mean()))
+        style.write(axes, 0.19, y + 0.058, "none: no mean was subtracted" if vector is None else format_vector(vector))
+    along = clean(float((state.left * state.xhat).mean()))
     style.write(
-        axes, 0.0, 0.78, f"mean: {format_decimal(state.wdy.mean())} in wdy, {format_decimal(_cleaned(state.left.mean()))} left", bold=True
+        axes, 0.0, 0.78, f"mean: {format_decimal(state.wdy.mean())} in wdy, {format_decimal(clean(state.left.mean()))} left", bold=True
     )
     style.write(axes, 0.0, 0.838, f"along xhat: {format_decimal(state.c1)} in wdy, {format_decimal(along)} left", bold=True)
     style.write(axes, 0.0, 0.896, f"eps lets through eps * rstd^2 = {state.kept:.2g}", colour=style.QUIET)
@@ -340,11 +206,3 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> LiveFigure:
         return draw(model(kind, row(x_turn, x_mean, x_std), push(push_turn, push_mean), eps), view)
 
     return LiveFigure(redraw, controls)
-
-
-def _cleaned(value: float) -> float:
-    return 0.0 if abs(value) < _ZERO else float(value)
-
-
-def _vector(values: np.ndarray) -> str:
-    return f"[{', '.join(format_decimal(_cleaned(value)) for value in values)}]"

@@ -1,0 +1,232 @@
+"""Lesson 08: leave a term of the VJP out, and read from the error of dx which one it was: what is shown, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons.words import format_number
+
+KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
+# what is wrong, by norm: the key says which term, the words what happens to it
+TERMS: dict[str, dict[str, str]] = {
+    "layer_norm": {
+        "none": "nothing: dx is right",
+        "c1": "c1 left out",
+        "c2": "c2 left out",
+        "both": "c1 and c2 left out",
+        "rstd": "the last rstd left out",
+        "w": "w left out",
+        "mean": "the mean not subtracted in xhat",
+        "divisor": "1/N left out of c1 and c2",
+        "statistics": "statistics saved in bf16",
+    },
+    "rms_norm": {
+        "none": "nothing: dx is right",
+        "c1": "c1 left out",
+        "c2": "a c2 put in",
+        "both": "c1 left out and a c2 put in",
+        "rstd": "the last rstd left out",
+        "w": "w left out",
+        "mean": "a mean subtracted in xhat",
+        "divisor": "1/N left out of c1",
+        "statistics": "statistics saved in bf16",
+    },
+}
+RATIOS = (0.0, 1.0, 3.0, 10.0, 100.0, 1000.0)
+COLUMNS = (3, 8, 16, 32)
+WEIGHTS = {"random": "random, 0.5 to 2", "ones": "all 1"}
+GRADIENTS = {"random": "random, mean 0.5", "ones": "all 1, as y.sum() sends"}
+STD = 1.734  # of every row: with 1 a missing rstd would hardly show, and 1.734 times 3, 10 or 100 is no bf16 number
+EPS = 1e-5
+_NOTHING = 1e-9  # of the size of wdy * rstd: what rounding leaves
+
+
+@dataclass(frozen=True)
+class State:
+    """One row's dx with a mistake in it. Vectors have shape (N,), float64; sizes are root mean squares.
+
+    ``error = along_one + along_xhat + rest`` with ``along_one`` a multiple of 1, ``along_xhat`` one of xhat, and as little
+    as possible in ``rest``: the line that fits the error best, drawn against xhat.
+    """
+
+    kind: str
+    term: str
+    ratio: float
+    weights: str
+    gradient: str
+    xhat: np.ndarray
+    wdy: np.ndarray
+    rstd: float
+    dx: np.ndarray  # with the mistake
+    true: np.ndarray
+    intercept: float
+    slope: float
+
+    @property
+    def N(self) -> int:
+        return len(self.xhat)
+
+    @property
+    def c1(self) -> float:
+        return float((self.xhat * self.wdy).mean())
+
+    @property
+    def c2(self) -> float:
+        return float(self.wdy.mean())
+
+    @property
+    def error(self) -> np.ndarray:
+        return self.dx - self.true
+
+    @property
+    def along_one(self) -> np.ndarray:
+        return np.full(self.N, self.intercept)
+
+    @property
+    def along_xhat(self) -> np.ndarray:
+        return self.slope * self.xhat
+
+    @property
+    def rest(self) -> np.ndarray:
+        return self.error - self.along_one - self.along_xhat
+
+    @property
+    def noise(self) -> float:
+        """What is too small to be anything but rounding."""
+        return _NOTHING * size(self.wdy) * self.rstd
+
+
+def size(values: np.ndarray) -> float:
+    """The root mean square."""
+    return float(np.sqrt((values**2).mean()))
+
+
+def model(
+    kind: str = "layer_norm", term: str = "c1", ratio: float = 3.0, columns: int = 16, weights: str = "random", gradient: str = "random"
+) -> State:
+    """A row with standard deviation STD and mean ``STD * ratio``, its dx with one mistake, and the error taken apart.
+
+    Args:
+        kind: "layer_norm" or "rms_norm".
+        term: the mistake, a key of TERMS[kind].
+        ratio: mean over standard deviation.
+        columns: N, at least 3: two numbers have no direction besides 1 and xhat.
+        weights: "random" (0.5 to 2, some negative) or "ones".
+        gradient: "random" (normal with mean 0.5) or "ones".
+
+    Raises: CourseError if an argument is none of those.
+    """
+    choices = (
+        ("kind", kind, KINDS),
+        ("term", term, TERMS["layer_norm"]),
+        ("weights", weights, WEIGHTS),
+        ("gradient", gradient, GRADIENTS),
+    )
+    for name, value, known in choices:
+        if value not in known:
+            raise CourseError(f"missing_term knows {name} {', '.join(map(repr, known))}; you asked for {value!r}.")
+    if columns < 3 or not np.isfinite(ratio):
+        raise CourseError(f"missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}.")
+    rng = np.random.default_rng(columns)
+    noise = rng.standard_normal(columns)
+    x = STD * (ratio + (noise - noise.mean()) / noise.std())
+    w = np.ones(columns) if weights == "ones" else rng.uniform(0.5, 2.0, columns) * np.where(np.arange(columns) % 4 == 3, -1, 1)
+    dy = np.ones(columns) if gradient == "ones" else rng.normal(0.5, size=columns)
+
+    layer = kind == "layer_norm"
+    mean = x.mean() if layer else 0.0
+    rstd = 1 / np.sqrt(((x - mean) ** 2).mean() + EPS)
+    xhat, wdy = (x - mean) * rstd, w * dy
+    true = _dx(xhat, wdy, rstd, c2=layer)
+    dx = _mistaken(term, layer, x, w, dy, mean, rstd)
+    slope, intercept = _line(xhat, dx - true)
+    return State(kind, term, ratio, weights, gradient, xhat, wdy, float(rstd), dx, true, intercept, slope)
+
+
+def _dx(
+    xhat: np.ndarray, wdy: np.ndarray, rstd: float, *, c1: bool = True, c2: bool = True, divide: bool = True, last: bool = True
+) -> np.ndarray:
+    average = np.mean if divide else np.sum
+    return (wdy - c1 * average(xhat * wdy) * xhat - c2 * average(wdy)) * (rstd if last else 1.0)
+
+
+def _mistaken(term: str, layer: bool, x: np.ndarray, w: np.ndarray, dy: np.ndarray, mean: float, rstd: float) -> np.ndarray:
+    xhat, wdy = (x - mean) * rstd, w * dy
+    if term == "w":
+        return _dx(xhat, dy, rstd, c2=layer)
+    if term == "mean":
+        return _dx((x if layer else x - x.mean()) * rstd, wdy, rstd, c2=layer)
+    if term == "statistics":
+        saved_mean, saved_rstd = (float(ml_dtypes.bfloat16(value)) for value in (mean, rstd))
+        return _dx((x - saved_mean) * saved_rstd, wdy, saved_rstd, c2=layer)
+    keep_c2 = layer != (term in ("c2", "both"))  # for RMSNorm the mistake is to have one
+    return _dx(xhat, wdy, rstd, c1=term not in ("c1", "both"), c2=keep_c2, divide=term != "divisor", last=term != "rstd")
+
+
+def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
+    """Slope and intercept of the least-squares line of ``error`` against ``xhat``."""
+    centred = xhat - xhat.mean()
+    slope = float((centred * error).sum() / (centred**2).sum())
+    return slope, float(error.mean() - slope * xhat.mean())
+
+
+def named(state: State) -> str:
+    """What the error itself says about its cause, read from the line and the rest, not from what was chosen."""
+    error, noise = size(state.error), state.noise
+    if error <= noise:
+        return "No error" if state.term == "none" else "This test does not see the mistake"
+    one, hat = state.c2 * state.rstd, state.c1 * state.rstd
+    layer = state.kind == "layer_norm"
+
+    def is_(value: float, wanted: float) -> bool:
+        return abs(value - wanted) <= 1e-6 * max(abs(wanted), error)
+
+    if size(state.rest) <= 1e-6 * error:
+        if is_(state.intercept, one if layer else -one) and is_(state.slope, 0):
+            return "All along 1, by c2 * rstd: c2 is missing" if layer else "All along 1, by -c2 * rstd: RMSNorm has no c2"
+        if is_(state.slope, hat) and is_(state.intercept, 0):
+            return "All along xhat, by c1 * rstd: c1 is missing"
+        if is_(state.slope, hat) and is_(state.intercept, one if layer else -one):
+            return "c1 * rstd along xhat and c2 * rstd along 1: both are missing" if layer else "c1 is missing, and RMSNorm has no c2"
+        over = 1 - state.N
+        if is_(state.slope, over * hat) and is_(state.intercept, over * one if layer else 0):
+            return f"{-over} times too much is taken out, N - 1: 1/N is missing"
+    factor = float((state.dx * state.true).sum() / (state.true**2).sum()) if size(state.true) > noise else 0.0
+    if factor and size(state.dx - factor * state.true) <= 1e-6 * error:
+        return f"dx is right but for a factor of {factor:.3g}: rstd is {state.rstd:.3g}"
+    if size(state.rest) < 0.25 * error:
+        return "Along 1 and xhat, by other amounts than c1 and c2: xhat is off"
+    if error < 0.01 * size(state.true):
+        return "Below 1 % of dx, and no line: digits are lost somewhere"
+    return "No line: the row sums may be right, so look at wdy"
+
+
+def describe(state: State) -> str:
+    """The caption: the setting, the sizes of the parts, and the line beside c1 and c2."""
+    what = TERMS[state.kind][state.term]
+    words = [
+        f"{KINDS[state.kind]}, N = {state.N}, mean/std = {state.ratio:g}, w {WEIGHTS[state.weights]}, "
+        f"dy {GRADIENTS[state.gradient]}; {what}.",
+        f"The true dx has size {format_size(size(state.true), state)}, the error {format_size(size(state.error), state)}: "
+        f"{format_size(size(state.along_one), state)} along 1, {format_size(size(state.along_xhat), state)} along xhat, "
+        f"{format_size(size(state.rest), state)} in neither.",
+        f"The line through the error: {format_size(state.intercept, state)} at xhat = 0, slope {format_size(state.slope, state)}; "
+        f"c2 * rstd is {format_size(state.c2 * state.rstd, state)}, c1 * rstd is {format_size(state.c1 * state.rstd, state)}.",
+        f"{named(state)}.",
+    ]
+    if size(state.true) <= state.noise:
+        words.append("The true dx is 0 here: whatever returns 0 passes.")
+    return " ".join(words)
+
+
+def clean(value: float, state: State) -> float:
+    return 0.0 if abs(value) <= max(state.noise, 1e-6 * size(state.error)) else float(value)
+
+
+def format_size(value: float, state: State) -> str:
+    value = clean(value, state)
+    return format_number(value, 3)
