@@ -294,10 +294,12 @@ def _dispatch(arguments: list[str]) -> int:
 def _report_lost_output(output: Output) -> int:
     """The exit code of a command whose output could not be written. That nobody reads on needs no word."""
     output.discard()
-    if isinstance(output.error, BrokenPipeError):
+    error = output.error
+    assert error is not None, "called because a write failed"
+    if isinstance(error, BrokenPipeError):
         return NOBODY_READS
     say(
-        f"course: the output could not be written ({output.error.strerror}). What the command saved is saved, a verdict too: "
+        f"course: the output could not be written ({error.strerror}). What the command saved is saved, a verdict too: "
         "`course status` shows it. Make room there, or write elsewhere, and run the command again."
     )
     return OUTPUT_ERROR

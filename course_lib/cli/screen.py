@@ -61,7 +61,9 @@ class Screen:
     def size(self) -> tuple[int, int]:
         """Columns and rows, now."""
         columns, rows = os.get_terminal_size(sys.stdout.fileno())
-        return (columns, rows) if columns and rows else tuple(shutil.get_terminal_size())
+        if not (columns and rows):
+            columns, rows = shutil.get_terminal_size()
+        return columns, rows
 
     def read_key(self, seconds: float) -> str:
         """The next key, waiting that long for one: a character, one of the names above, or "" if none was pressed.

@@ -244,7 +244,7 @@ class Session:
         self._show(highlighted(text), "Esc goes back to the verdict.")
 
     def _press_in_list(self, key: str) -> None:
-        exercises = list(catalog.exercises().values())
+        exercises, typed = list(catalog.exercises().values()), self._typed or ""
         self.message = ""
         if key in (screen.ESCAPE, "l", "q"):
             self._typed = None
@@ -255,9 +255,9 @@ class Session:
         elif key in (screen.UP, screen.DOWN):
             self._typed, self._selected = "", max(0, min(len(exercises) - 1, self._selected + (1 if key == screen.DOWN else -1)))
         elif key == screen.BACKSPACE:
-            self._typed = self._typed[:-1]
+            self._typed = typed[:-1]
         elif key.isalnum() and len(key) == 1:
-            self._type(self._typed + key.lower(), exercises)
+            self._type(typed + key.lower(), exercises)
 
     def _type(self, text: str, exercises: list[Exercise]) -> None:
         found = next((n for n, e in enumerate(exercises) if e.id.startswith(text) or e.id.lstrip("0").startswith(text)), None)

@@ -176,7 +176,10 @@ class LiveFigure(ipywidgets.VBox):
             f'<span style="{_UNSEEN}">{unseen}</span>{html.escape(new.caption)}</p>'
         )
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    # IPython takes a tuple, data and metadata, too; the stub of ipywidgets knows of data only
+    def _repr_mimebundle_(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, include: Any = None, exclude: Any = None, **kwargs: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         data, metadata = self.still().bundle()
         return (super()._repr_mimebundle_(**kwargs) or {}) | data, metadata
 

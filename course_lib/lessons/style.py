@@ -101,7 +101,7 @@ HATCHES: dict[str, str] = dict.fromkeys(COLOURS, "") | {
     **{"masked": "////", "done": "", "fault": "xx"},
 }
 
-RC: dict[str, Any] = {
+RC: dict[Any, Any] = {
     "figure.facecolor": PANEL,
     "figure.figsize": (WIDTH, 4.2),
     "figure.dpi": DPI,

@@ -193,7 +193,7 @@ def title(state: AccessMap) -> str:
     parts = []
     for verb, does in (("read", "reads"), ("write", "writes"), ("atomic", "updates")):
         totals = {name: state.bytes(name, verb) for name in state.passes}
-        most = max(totals, key=totals.get, default=None)
+        most = max(totals, key=lambda name: totals[name], default=None)
         if most is not None and totals[most]:
             parts.append(f"{does} {most} {_often(_most_visits(state, most, verb))}")
     return f"A program {' and '.join(filter(None, [', '.join(parts[:-1]), parts[-1]]))}" if parts else "No program asks for any memory"

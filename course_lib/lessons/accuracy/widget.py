@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import ipywidgets
 import numpy as np
@@ -93,7 +94,7 @@ def accuracy(quantity: str = "var", n: int = 512, block: int = 256) -> LiveFigur
     return LiveFigure(_draw_settings, controls)
 
 
-def _draw_settings(own_05a: bool, own_05b: bool, **settings: object) -> Picture:
+def _draw_settings(own_05a: bool, own_05b: bool, **settings: Any) -> Picture:
     own = [exercise_id for exercise_id, wanted in (("05a", own_05a), ("05b", own_05b)) if wanted]
     return draw(model(own=own, **settings))
 

@@ -137,6 +137,7 @@ class _Rows:
             return lanes, lanes * lanes
         w, b = np.zeros(self.block), np.zeros(self.block)
         w[inside], b[inside] = self.w[columns[inside]], self.b[columns[inside]]
+        assert known.rstd is not None, "the statistics of a row come before its normalising"
         with np.errstate(invalid="ignore"):  # 0 * inf, if eps is 0: NaN is what such a row becomes
             return centred * known.rstd * w + b, None
 
@@ -231,7 +232,7 @@ def describe(frame: Frame) -> str:
         if frame.phase == "normalise":
             words.append(f"{spare} and {_s(pad, 'stores', 'store')} nothing.")
         elif frame.phase == "deviation" and not frame.mask_deviation:
-            words.append(f"{spare} and, unmasked, {_s(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-row.mean)}.")
+            words.append(f"{spare} and, unmasked, {_s(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-(row.mean or 0.0))}.")
         else:
             words.append(f"{spare} and {_s(pad, 'adds', 'add')} 0.")
     if frame.running is not None:
@@ -240,7 +241,7 @@ def describe(frame: Frame) -> str:
         )
     if frame.phase == "sum" and row.mean is not None:
         words.append(f"mean = {format_decimal(row.total)} / {n} = {format_decimal(row.mean)}.")
-    elif frame.phase in ("deviation", "squares") and row.rstd is not None:
+    elif frame.phase in ("deviation", "squares") and row.rstd is not None and row.spread is not None:
         name = "variance" if frame.phase == "deviation" else "mean square"
         words.append(f"{name} = {format_decimal(row.squares)} / {n} = {format_decimal(row.spread)}, rstd = {format_decimal(row.rstd)}.")
         if frame.eps >= 0.01 * row.spread > 0:
@@ -248,7 +249,7 @@ def describe(frame: Frame) -> str:
         elif row.spread == 0:
             without = f"1 / sqrt(eps), and eps is {frame.eps:g}" if frame.eps else "1 / 0, and 0 times that is no number"
             words.append(f"The {name} is 0, so rstd is {without}.")
-    if row.spread is not None and _is_wrong(frame):
+    if row.spread is not None and frame.right_spread is not None and _is_wrong(frame):
         words.append(
             f"The right variance is {format_decimal(frame.right_spread)}: the padded lanes added {format_decimal(row.spread - frame.right_spread)}."
         )

@@ -65,8 +65,8 @@ def draw(state: Comparison, bandwidth: float) -> Picture:
 def _segment(axes: Axes, x: float, y: float, width: float, height: float, part: Traffic) -> bool:
     """One tensor's share of a bar; True if its name fits inside."""
     colour = style.COLOURS[part.colour]
-    hatch = {"hatch": "//", "hatchcolor": style.PANEL} if part.write else {}
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, linewidth=0.8, zorder=2, **hatch))
+    look: dict[str, Any] = {"hatch": "//", "hatchcolor": style.PANEL} if part.write else {}
+    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, linewidth=0.8, zorder=2, **look))
     for label in (_verb(part), part.tensor):
         if style.text_width(label) + 0.06 <= width:
             style.write(axes, x + width / 2, y + height / 2, label, on=colour, ha="center", halo=part.write)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
@@ -67,9 +69,10 @@ def _chart(axes: Axes, view: View, step: float) -> None:
         ):
             tall = _CHART * 0.86 * value / most if most else 0.0
             if value:
-                hatch = {"hatch": style.HATCHES["fault"], "hatchcolor": "#8A4A1F"} if key == "fault" else {}
-                look = {"facecolor": style.COLOURS[key], "edgecolor": style.INK, "linewidth": 0.8, "zorder": 2}
-                axes.add_patch(Rectangle((at, base - tall), bar, tall, **look, **hatch))
+                look: dict[str, Any] = {"facecolor": style.COLOURS[key], "edgecolor": style.INK, "linewidth": 0.8, "zorder": 2}
+                if key == "fault":
+                    look |= {"hatch": style.HATCHES["fault"], "hatchcolor": "#8A4A1F"}
+                axes.add_patch(Rectangle((at, base - tall), bar, tall, **look))
             style.write(axes, at + bar / 2, base - tall - 0.1, str(value), ha="center", halo=True)
 
 
@@ -104,8 +107,11 @@ def _widths(column: Column, name: str) -> str:
 
 
 def _limit(column: Column) -> str:
-    short = {"shared memory": "shared mem."}
-    return _cell(column, lambda c: "\n".join(short.get(name, name) for name in c.residency.limited_by) or "nothing")
+    def names(column: Column) -> str:
+        limited_by = column.residency.limited_by if column.residency else ()
+        return "\n".join("shared mem." if name == "shared memory" else name for name in limited_by) or "nothing"
+
+    return _cell(column, names)
 
 
 def _spoken(view: View) -> str:

@@ -226,19 +226,19 @@ def title(view: View) -> str:
     at = f"BLOCK {view.choice.block}"
     if view.chosen.refused:
         return f"The compiler gives no kernel for {_warps(view.choice.num_warps)}"
-    known = [column for column in view.columns if column.report is not None]
+    known = [(column.num_warps, column.report) for column in view.columns if column.report is not None]
     if not known:
         return "The compiler is at work"
-    spilling = [column for column in known if column.report.spill_bytes]
-    first, last = known[0], known[-1]
+    spilling = [num_warps for num_warps, report in known if report.spill_bytes]
+    (fewest, first), (most, last) = known[0], known[-1]
     if spilling and len(spilling) < len(known):
-        free = [column.num_warps for column in known if not column.report.spill_bytes]
-        return f"{at} spills on {_list_warps([c.num_warps for c in spilling])}, and not on {_list_warps(free)}"
+        free = [num_warps for num_warps, report in known if not report.spill_bytes]
+        return f"{at} spills on {_list_warps(spilling)}, and not on {_list_warps(free)}"
     if spilling:
         return f"{at} spills on every number of warps tried"
-    if first is last or first.report.registers <= last.report.registers:
-        return f"{at} needs no spill: {view.chosen.report.registers if view.chosen.report else first.report.registers} registers a thread"
-    return f"More warps, fewer registers: {first.report.registers} a thread on {_warps(first.num_warps)}, {last.report.registers} on {last.num_warps}"
+    if fewest == most or first.registers <= last.registers:
+        return f"{at} needs no spill: {(view.chosen.report or first).registers} registers a thread"
+    return f"More warps, fewer registers: {first.registers} a thread on {_warps(fewest)}, {last.registers} on {most}"
 
 
 def describe(view: View) -> str:
@@ -247,9 +247,9 @@ def describe(view: View) -> str:
     head = f"{choice.subject}, {view.words}, {_warps(choice.num_warps)}, {choice.arch}"
     if column.refused:
         return f"{head}. {' '.join(column.refused.split())}"
-    if column.report is None:
-        return f"{head}: compiling ..."
     report, held = column.report, column.residency
+    if report is None or held is None:
+        return f"{head}: compiling ..."
     spilled = f"{report.spill_bytes} bytes a thread are spilled" if report.spill_bytes else "nothing is spilled"
     words = [
         f"{head}: {report.registers} registers a thread, {spilled}, {report.shared_bytes} bytes of shared memory a program.",

@@ -268,11 +268,10 @@ def explore(
     sizes = tuple(blocks) if blocks else tuple(sorted({first, *(first * 2**k for k in (-2, -1, 1, 2) if first * 2**k >= 16)}))
     sizes = sizes if block in constexprs else (1,)
     _within(block, first, sizes)
-    typed = callable(arguments)
-    takes_block = typed and len(inspect.signature(arguments).parameters) > 1
+    takes_block = callable(arguments) and len(inspect.signature(arguments).parameters) > 1
 
     def launch(dtype: str, size: int) -> tuple[Any, Mapping[str, Any]]:
-        given = arguments(dtype, size) if takes_block else arguments(dtype) if typed else arguments
+        given = (arguments(dtype, size) if takes_block else arguments(dtype)) if callable(arguments) else arguments
         return given, constexprs | ({block: size} if block in constexprs else {})
 
     name = kernel.name if isinstance(kernel, KernelSource) else kernel.__name__
@@ -282,7 +281,7 @@ def explore(
         return "; ".join(part for part in (_typed(launch(dtype, size)[0]), constants) if part)
 
     controls = _common(sizes, first, num_warps, arch, block)
-    if typed:
+    if callable(arguments):
         controls["dtype"] = ipywidgets.Dropdown(options=DTYPES, value=DTYPES[0], description="dtype", layout=wide(120))
     return Explorer([Subject(name, lambda: kernel, launch, words)], controls)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -37,7 +38,7 @@ def over_floor(measured: Measurement) -> Figure:
         for provider in dict.fromkeys(row["provider"] for row in rows):
             own = {row["N"]: row["over_floor"] for row in rows if row["provider"] == provider}
             heights = [min(own.get(N, math.nan), _HIGHEST) for N in lengths]  # a gap, not a line across, where there is no time
-            look = {"linewidth": 2.6, "zorder": 3} if provider == "ours" else {"linewidth": 1.4}
+            look: dict[str, Any] = {"linewidth": 2.6, "zorder": 3} if provider == "ours" else {"linewidth": 1.4}
             if max(own.values()) > _HIGHEST:
                 beyond[provider] = max(own.values())
             axes.plot(range(len(lengths)), heights, **_line(provider) | look)
@@ -54,7 +55,7 @@ def over_floor(measured: Measurement) -> Figure:
         handles, labels = axes.get_legend_handles_labels()
         named = [f"{name}, up to {beyond[name]:.{0 if beyond[name] >= 10 else 1}f}x" if name in beyond else name for name in labels]
         axes.legend(handles, named, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    axes.set_xlabel(f"columns N; {measured.label()}; dashed: the floor")
+    figure.axes[-1].set_xlabel(f"columns N; {measured.label()}; dashed: the floor")
     return figure
 
 

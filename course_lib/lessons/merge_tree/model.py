@@ -136,7 +136,7 @@ def describe(frame: Frame) -> str:
     words = [f"{len(frame.x)} numbers in blocks of {frame.block}, {frame.dtype}."]
     if frame.step == "update":
         for place in frame.made:
-            node = frame.levels[0][place]
+            node = _known(frame.levels[0][place])
             taken = frame.x[place * frame.block + frame.column]
             words.append(
                 f"Block {place} takes {format_decimal(taken, 3)}: n = {node.count}, mean = {format_decimal(node.mean, 3)}, M2 = {format_decimal(node.M2, 3)}."
@@ -165,11 +165,17 @@ def _merged(frame: Frame) -> tuple[Node, Node, Node]:
     """The node that a merge made, and the two it was made of."""
     place = frame.made[0]
     below = frame.levels[frame.level - 1]
-    return frame.levels[frame.level][place], below[2 * place], below[2 * place + 1]
+    return _known(frame.levels[frame.level][place]), _known(below[2 * place]), _known(below[2 * place + 1])
+
+
+def _known(node: Node | None) -> Node:
+    assert node is not None, "a step makes its nodes of nodes that earlier steps made"
+    return node
 
 
 def _variance(frame: Frame) -> float:
-    return frame.root.M2 / frame.root.count
+    root = _known(frame.root)
+    return root.M2 / root.count
 
 
 def _range(node: Node) -> str:

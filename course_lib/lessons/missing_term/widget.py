@@ -39,7 +39,7 @@ _PARTS = {
 def draw(state: State) -> Picture:
     """dx by column beside the true dx; the error against xhat with its line; the sizes of the three parts."""
     figure = Figure(figsize=(style.WIDTH, 5.6))
-    top, bottom = figure.subfigures(2, 1, height_ratios=(1.0, 1.15))
+    (top,), (bottom,) = figure.subfigures(2, 1, height_ratios=(1.0, 1.15), squeeze=False)
     _draw_dx(top.subplots(), state)
     line, bars = bottom.subplots(1, 2, width_ratios=(1.25, 1.0))
     _draw_line(line, state)
@@ -91,9 +91,8 @@ def _equation(state: State) -> str:
 def _draw_parts(axes: Axes, state: State) -> None:
     parts = {"along 1": state.along_one, "along xhat": state.along_xhat, "in neither": state.rest}
     sizes = [clean(size(values), state) for values in parts.values()]
-    axes.barh(range(3), sizes, 0.6, edgecolor=style.INK, linewidth=0.8, **{
-        "facecolor": [look["facecolor"] for look in _PARTS.values()], "hatch": [look["hatch"] for look in _PARTS.values()],
-    })  # fmt: skip
+    looks: dict[str, Any] = {key: [look[key] for look in _PARTS.values()] for key in ("facecolor", "hatch")}
+    axes.barh(range(3), sizes, 0.6, edgecolor=style.INK, linewidth=0.8, **looks)
     for at, value in enumerate(sizes):
         axes.annotate(format_size(value, state), (value, at), (4, 0), textcoords="offset points", va="center", weight="bold")
     axes.set(yticks=range(3), yticklabels=list(parts), ylim=(2.6, -0.6), xlim=(0, 1.35 * (max(sizes) or 1.0)))

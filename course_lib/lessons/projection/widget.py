@@ -49,7 +49,8 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 def draw(state: State, view: float = 285.0) -> Picture:
     """wdy taken apart, seen from ``view`` degrees around the vertical axis, which is the direction 1."""
-    figure = Figure(figsize=(style.WIDTH, 4.5), dpi=style.DPI, facecolor=style.PANEL, layout="none")
+    figure = Figure(figsize=(style.WIDTH, 4.5), dpi=style.DPI, facecolor=style.PANEL)
+    figure.set_layout_engine("none")
     FigureCanvasAgg(figure)
     axes: Any = figure.add_axes((-0.06, -0.02, 0.72, 0.98), projection="3d")
     _draw_space(axes, state, view)
@@ -67,7 +68,7 @@ def draw(state: State, view: float = 285.0) -> Picture:
 def _draw_space(axes: Axes3D, state: State, view: float) -> None:
     axes.set_axis_off()
     axes.set(xlim=(-_REACH, _REACH), ylim=(-_REACH, _REACH), zlim=(-_REACH, _REACH))
-    axes.set_box_aspect((1, 1, 1), zoom=1.7)
+    axes.set_box_aspect((1, 1, 1), zoom=1.7)  # pyright: ignore[reportArgumentType] - its stub says int; the function divides by it
     axes.set_proj_type("ortho")
     axes.view_init(elev=24, azim=view)
     axes.computed_zorder = False
@@ -139,8 +140,9 @@ def _seen(vector: np.ndarray) -> np.ndarray:
 
 
 def _label(axes: Axes3D, at: np.ndarray, text: str, colour: str, bold: bool = True) -> None:
+    x, y, z = at
     axes.text(
-        *at, text, color=colour, fontsize=style.FONT, weight="bold" if bold else "normal", ha="center", va="center", zorder=10,
+        x, y, z, text, color=colour, fontsize=style.FONT, weight="bold" if bold else "normal", ha="center", va="center", zorder=10,
         path_effects=[withStroke(linewidth=3.0, foreground=style.PANEL)],
     )  # fmt: skip
 

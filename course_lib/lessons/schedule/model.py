@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from course_lib.base.errors import CourseError
@@ -112,7 +112,7 @@ def mark(operation: Operation) -> str:
     return "T" if operation.kind in ("cas", "xchg") else "A"
 
 
-def telling(all_frames: list[Frame]) -> int:
+def telling(all_frames: Sequence[Frame]) -> int:
     """The frame a still picture shows: where the first race is complete, else the last but a few, where somebody waits."""
     for frame in all_frames:
         if frame.races:
