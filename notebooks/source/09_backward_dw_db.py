@@ -397,7 +397,7 @@ assert 0 < spread < 1e-5
 # file` is the kernel of the exercise below, as your file stands at the moment of the choice.
 
 # %%
-from course_lib.lessons.schedule.widget import Launch, learners_file
+from course_lib.lessons.schedule.widget import ScheduleLaunch, learners_file
 
 buffers, locks = scratch(2, N)
 dy = torch.ones(M, N, device=DEVICE)
@@ -405,11 +405,11 @@ zeros, ones = torch.zeros(M, device=DEVICE), torch.ones(M, device=DEVICE)
 yours = (dy, part, zeros, ones, buffers, torch.full_like(buffers, float("nan")), locks, N, 1, N, N)  # xhat is part, so dw is as above
 explorer = schedule_explorer(
     {
-        "released early": Launch(wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": True, "BLOCK": 4}),
-        "never released": Launch(wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": False, "BLOCK": 4}),
-        "right": Launch(locked_kernel, (M,), locked[1:], {"GROUP": 2, "BARRIER": True, "BLOCK": 4}),
-        "no lock": Launch(everybody_adds_kernel, (M,), launch[1:], {"BLOCK": 4}),
-        "09a, your file": Launch(learners_file("09a"), (M,), yours, {"GROUP": 2, "BLOCK": 4}),
+        "released early": ScheduleLaunch(wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": True, "BLOCK": 4}),
+        "never released": ScheduleLaunch(wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": False, "BLOCK": 4}),
+        "right": ScheduleLaunch(locked_kernel, (M,), locked[1:], {"GROUP": 2, "BARRIER": True, "BLOCK": 4}),
+        "no lock": ScheduleLaunch(everybody_adds_kernel, (M,), launch[1:], {"BLOCK": 4}),
+        "09a, your file": ScheduleLaunch(learners_file("09a"), (M,), yours, {"GROUP": 2, "BLOCK": 4}),
     }
 )
 explorer

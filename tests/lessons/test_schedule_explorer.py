@@ -17,7 +17,7 @@ from course_lib.compiler import KernelSource
 from course_lib.lessons import interleaved, schedule_explorer
 from course_lib.lessons.schedule.model import MARKS, caption, frames, mark, shared_tensors, telling, title
 from course_lib.lessons.schedule.run import Interleaving
-from course_lib.lessons.schedule.widget import Launch, draw, learners_file
+from course_lib.lessons.schedule.widget import ScheduleLaunch, draw, learners_file
 
 
 @triton.jit
@@ -243,9 +243,11 @@ def test_every_frame_can_be_drawn_and_says_what_it_shows():
 
 def test_the_widget_steps_reseeds_and_survives_a_bad_file():
     launches = {
-        "right": Launch(kernel, (4,), arguments(), {"GROUP": 2, "KIND": "right", "BLOCK": 4}),
-        "never": Launch(kernel, (4,), arguments(), {"GROUP": 2, "KIND": "never", "BLOCK": 4}),
-        "broken": Launch(lambda: KernelSource("def (", "kernel", "x.py"), (4,), arguments(), {"GROUP": 2, "KIND": "right", "BLOCK": 4}),
+        "right": ScheduleLaunch(kernel, (4,), arguments(), {"GROUP": 2, "KIND": "right", "BLOCK": 4}),
+        "never": ScheduleLaunch(kernel, (4,), arguments(), {"GROUP": 2, "KIND": "never", "BLOCK": 4}),
+        "broken": ScheduleLaunch(
+            lambda: KernelSource("def (", "kernel", "x.py"), (4,), arguments(), {"GROUP": 2, "KIND": "right", "BLOCK": 4}
+        ),
     }
     widget = schedule_explorer(launches)
     before = widget.caption

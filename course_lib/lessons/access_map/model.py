@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from course_lib.lessons.access_map.run import Access, Recording, Tensor
+from course_lib.lessons.access_map.run import RecordedAccess, Recording, Tensor
 from course_lib.lessons.words import format_bytes, format_count
 
 VERBS = ("read", "write", "atomic")
@@ -45,10 +45,10 @@ class Pass:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class AccessStep:
     """One access, and the pass of each of its lanes."""
 
-    access: Access
+    access: RecordedAccess
     verb: str
     visits: np.ndarray  # int64, a lane: the how-many-th time, from 1, without end
 
@@ -72,7 +72,7 @@ class AccessMap:
     """A launch: its recording, and a step for each access, in the order they ran."""
 
     recording: Recording
-    steps: tuple[Step, ...]
+    steps: tuple[AccessStep, ...]
     _counted: dict[int, dict[tuple[str, Pass], Traffic]] = field(default_factory=dict)  # a drawing asks for the same several times
 
     @cached_property
@@ -155,7 +155,7 @@ def model(recording: Recording) -> AccessMap:
             at = np.searchsorted(known, access.offsets)
             visits = seen[at] + 1
             seen[at] += 1  # lanes that meet in one element are one visit
-        steps.append(Step(access, verb, visits))
+        steps.append(AccessStep(access, verb, visits))
     return AccessMap(recording, tuple(steps))
 
 
@@ -239,7 +239,7 @@ def operation(state: AccessMap, at: int) -> str:
     return f"Program {program}, operation {own.index(at) + 1} of {len(own)}"
 
 
-def _does(step: Step) -> str:
+def _does(step: AccessStep) -> str:
     access = step.access
     lanes = access.offsets.size
     what = f"{lanes} {'lane' if lanes == 1 else 'lanes'}"
@@ -254,7 +254,7 @@ def _does(step: Step) -> str:
     return f"{said}, {what}{masked}, {format_bytes(access.bytes)}"
 
 
-def _line(step: Step) -> str:
+def _line(step: AccessStep) -> str:
     return f", line {step.access.line}" if step.access.line is not None else ""
 
 

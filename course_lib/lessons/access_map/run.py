@@ -18,7 +18,7 @@ SECONDS = 60.0  # for the second process, start and kernel together
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class RecordedAccess:
     """One memory operation of one program: ``offsets`` in elements from element 0 of ``tensor``, one a lane that takes part.
 
     ``tensor`` is None for memory that belongs to none of the tensors.
@@ -44,7 +44,7 @@ class Recording:
     kernel: str
     grid: tuple[int, ...]
     tensors: tuple[Tensor, ...]
-    accesses: tuple[Access, ...]
+    accesses: tuple[RecordedAccess, ...]
     source: Mapping[int, str] = field(default_factory=dict)  # lines of the kernel
     fault: str = ""
     apart: str = ""  # why a second process interpreted it; "" if this one did
@@ -70,7 +70,7 @@ def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str,
     return Recording(job.kernel, job.grid, tuple(job.tensors), tuple(accesses), second_process.source_lines(kernel), fault, why)
 
 
-def run(kernel: Any, job: Job) -> tuple[list[Access], str]:
+def run(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
     """The accesses of the launch, and what stopped it, in words. Only where Triton interprets."""
     from course_lib.interpreter import launch
     from course_lib.interpreter.bounds import OutOfBounds, checked
@@ -88,7 +88,7 @@ def run(kernel: Any, job: Job) -> tuple[list[Access], str]:
             fault = f"It was stopped there: {second_process.words(raised)}."
     sizes = (*job.grid, 1, 1)
     accesses = [
-        Access(
+        RecordedAccess(
             event.program[0] + sizes[0] * (event.program[1] + sizes[1] * event.program[2]),
             event.kind, event.tensor, event.offsets, event.masked, event.itemsize, event.line,
         )
@@ -106,11 +106,11 @@ def run_to_plain(kernel: Any, job: Job) -> dict[str, Any]:
     return {"accesses": rows, "offsets": offsets.tobytes(), "fault": fault}
 
 
-def _run_apart(kernel: Any, job: Job) -> tuple[list[Access], str]:
+def _run_apart(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
     answer = second_process.interpreted_apart(run_to_plain, kernel, job, SECONDS)
     offsets = np.frombuffer(answer["offsets"], np.int64)
     accesses, at = [], 0
     for program, kind, tensor, lanes, masked, itemsize, line in answer["accesses"]:
-        accesses.append(Access(program, kind, tensor, offsets[at : at + lanes], masked, itemsize, line))
+        accesses.append(RecordedAccess(program, kind, tensor, offsets[at : at + lanes], masked, itemsize, line))
         at += lanes
     return accesses, answer["fault"]

@@ -48,7 +48,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class State:
+class AccuracyState:
     """What the figure shows: curves over RATIOS, the bound of the chosen algorithm, the chosen ratio, and what could not be drawn."""
 
     quantity: str
@@ -232,7 +232,7 @@ def model(
     chosen: str = "one_pass",
     ratio: int = 6,
     own: Sequence[str] = (),
-) -> State:
+) -> AccuracyState:
     """Run the course's four streamed kernels, and those of the reader's that ``own`` names, on rows of mean/std 1 to 10^5.
 
     Args:
@@ -260,10 +260,10 @@ def model(
             notes.append(f"{OWN[exercise_id]} gave nothing to draw: {mine.note}")
         else:
             curves.append(Curve(exercise_id, OWN[exercise_id], errors(quantity, x, mine.mean, mine.var)))
-    return State(quantity, n, block, rows, chosen, ratio, tuple(curves), bound(chosen, quantity, n, block, x), tuple(notes))
+    return AccuracyState(quantity, n, block, rows, chosen, ratio, tuple(curves), bound(chosen, quantity, n, block, x), tuple(notes))
 
 
-def title(state: State) -> str:
+def title(state: AccuracyState) -> str:
     """The message: what is left of the digits at the chosen ratio."""
     worst = max((curve for curve in state.curves if curve.key in ALGORITHMS), key=lambda curve: is_drawn(curve.errors[state.ratio]))
     at = f"mean/std = {format_ratio(RATIOS[state.ratio])}"
@@ -276,7 +276,7 @@ def title(state: State) -> str:
     return f"{name} is off by {format_number(error, 2)} at {at}"
 
 
-def describe(state: State) -> str:
+def describe(state: AccuracyState) -> str:
     """The caption: settings, the error of every curve at the chosen ratio, the bound, and why a kernel is missing."""
     kind = "absolute error of y, which is around 1" if state.quantity == "y" else f"relative error of the {QUANTITIES[state.quantity]}"
     each = ", ".join(f"{curve.label} {format_number(curve.errors[state.ratio])}" for curve in state.curves)

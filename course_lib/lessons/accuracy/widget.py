@@ -20,7 +20,7 @@ from course_lib.lessons.accuracy.model import (
     QUANTITIES,
     RATIOS,
     ROWS,
-    State,
+    AccuracyState,
     describe,
     format_ratio,
     is_drawn,
@@ -30,7 +30,7 @@ from course_lib.lessons.accuracy.model import (
 from course_lib.lessons.live import LiveFigure, Picture, wide
 
 
-def draw(state: State) -> Picture:
+def draw(state: AccuracyState) -> Picture:
     """Error against mean/std on logarithmic axes, one line a kernel, the chosen algorithm's bound dotted, the chosen ratio marked."""
     figure = Figure(figsize=(style.WIDTH, 4.6))
     axes = figure.add_subplot()

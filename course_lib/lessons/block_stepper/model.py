@@ -44,7 +44,7 @@ class RowState:
 
 
 @dataclass(frozen=True)
-class Frame:
+class BlockFrame:
     """The state after one block of one sweep over one row."""
 
     kind: str
@@ -77,7 +77,7 @@ def steps(
     w: ArrayLike | None = None,
     b: ArrayLike | None = None,
     mask_deviation: bool = True,
-) -> list[Frame]:
+) -> list[BlockFrame]:
     """Every block of every sweep of the blocked forward kernel over x, in order, one program after another.
 
     Args:
@@ -91,7 +91,7 @@ def steps(
     """
     x, w, b = check_rows(x, block, kind, eps, w, b)
     state = _Rows(x, w, b, block, kind, eps, mask_deviation)
-    frames: list[Frame] = []
+    frames: list[BlockFrame] = []
     for row in range(len(x)):
         for phase in SWEEPS[kind]:
             frames += state.sweep(row, phase)
@@ -106,7 +106,7 @@ class _Rows:
         self.rows = [RowState(y=(None,) * x.shape[1]) for _ in x]
         self.shown = tuple(tuple(float(value) for value in row) for row in x)
 
-    def sweep(self, row: int, phase: str) -> list[Frame]:
+    def sweep(self, row: int, phase: str) -> list[BlockFrame]:
         n = self.x.shape[1]
         accumulator = np.zeros(self.block)
         frames = []
@@ -157,10 +157,10 @@ class _Rows:
                 known = replace(known, spread=running / n, rms=rms, rstd=1.0 / rms if rms else math.inf)
             self.rows[row] = known
 
-    def _frame(self, row, phase, index, columns, inside, lanes, added, accumulator) -> Frame:
+    def _frame(self, row, phase, index, columns, inside, lanes, added, accumulator) -> BlockFrame:
         sums = added is not None
         wrong = self.kind == "layer_norm" and not self.mask_deviation and phase != "sum"
-        return Frame(
+        return BlockFrame(
             kind=self.kind,
             eps=self.eps,
             block=self.block,
@@ -200,7 +200,7 @@ def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.nd
     return x, w, b
 
 
-def title(frame: Frame) -> str:
+def title(frame: BlockFrame) -> str:
     """The message of one frame."""
     row = frame.rows[frame.row]
     pad = sum(frame.masked)
@@ -217,7 +217,7 @@ def title(frame: Frame) -> str:
     return f"Row {frame.row}: lanes collect {of} of {_columns(frame)}"
 
 
-def describe(frame: Frame) -> str:
+def describe(frame: BlockFrame) -> str:
     """The caption: where the kernel is, what the lanes hold, and what is known of the row, in sentences."""
     row = frame.rows[frame.row]
     sweeps = list(SWEEPS[frame.kind])
@@ -288,14 +288,14 @@ def check_room(shape: tuple[int, ...]) -> None:
         raise CourseError(f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {shape}.")
 
 
-def _is_wrong(frame: Frame) -> bool:
+def _is_wrong(frame: BlockFrame) -> bool:
     spread = frame.rows[frame.row].spread
     return (
         frame.right_spread is not None and spread is not None and not math.isclose(spread, frame.right_spread, rel_tol=1e-9, abs_tol=1e-12)
     )
 
 
-def _columns(frame: Frame) -> str:
+def _columns(frame: BlockFrame) -> str:
     inside = [column for column, off in zip(frame.columns, frame.masked, strict=True) if not off]
     return f"column {inside[0]}" if len(inside) == 1 else f"columns {inside[0]} to {inside[-1]}"
 

@@ -23,7 +23,7 @@ from course_lib.lessons.block_stepper.model import (
     MAX_ROWS,
     SWEEPS,
     TYPED,
-    Frame,
+    BlockFrame,
     check_room,
     check_rows,
     describe,
@@ -37,7 +37,7 @@ from course_lib.lessons.words import format_decimal
 _NOISE = 1e-13  # what rounding leaves of a 0; anything larger is a number of the reader's
 
 
-def draw(frames: Sequence[Frame], index: int) -> Picture:
+def draw(frames: Sequence[BlockFrame], index: int) -> Picture:
     """Matrix with the current block outlined, the lanes and accumulators under it, and what is known of each row."""
     frame = frames[index]
     m, n = len(frame.x), len(frame.x[0])
@@ -59,7 +59,7 @@ def draw(frames: Sequence[Frame], index: int) -> Picture:
     return Picture(style.png(figure, alt), alt, caption)
 
 
-def _draw_matrix(axes: Axes, frame: Frame, left: float, top: float, cell_w: float, row_h: float) -> None:
+def _draw_matrix(axes: Axes, frame: BlockFrame, left: float, top: float, cell_w: float, row_h: float) -> None:
     n = len(frame.x[0])
     padded = -(-n // frame.block) * frame.block
     style.write(axes, 0.2, 0.58, "x above, y below it once it is written", colour=style.QUIET)
@@ -86,7 +86,7 @@ def _draw_matrix(axes: Axes, frame: Frame, left: float, top: float, cell_w: floa
     axes.add_patch(Rectangle((start, top + frame.row * row_h), frame.block * cell_w, row_h - 0.06, **outline))
 
 
-def _draw_lanes(axes: Axes, frame: Frame, left: float, top: float, cell_w: float, lane_h: float, lane_rows: int) -> None:
+def _draw_lanes(axes: Axes, frame: BlockFrame, left: float, top: float, cell_w: float, lane_h: float, lane_rows: int) -> None:
     held = {"sum": "x", "squares": "x", "deviation": "x - mean", "normalise": "y"}[frame.phase]
     added = {"sum": "adds x", "squares": "adds x^2", "deviation": "squared", "normalise": ""}[frame.phase]
     wrong = frame.phase == "deviation" and not frame.mask_deviation
@@ -109,7 +109,7 @@ def _draw_lanes(axes: Axes, frame: Frame, left: float, top: float, cell_w: float
         style.write(axes, *at, f"together {format_decimal(frame.running)}", bold=True)
 
 
-def _draw_table(axes: Axes, frame: Frame, top: float) -> None:
+def _draw_table(axes: Axes, frame: BlockFrame, top: float) -> None:
     layer = frame.kind == "layer_norm"
     names = ["row", *(["sum", "mean"] if layer else []), "sum of sq." if not layer else "sq. dev.", "variance" if layer else "mean sq."]
     names += ["rms" if not layer else "std", "rstd", "state"]
@@ -198,7 +198,7 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
         for name, size in zip(("rows", "columns"), fixed, strict=False):
             controls[name].value = size
 
-    def frames(kind: str, data: str, typed: str, rows: int, columns: int, block: int, eps: float, mask_deviation: bool) -> list[Frame]:
+    def frames(kind: str, data: str, typed: str, rows: int, columns: int, block: int, eps: float, mask_deviation: bool) -> list[BlockFrame]:
         if data in (first, TYPED):
             values = given if data == first else parsed(typed)
         else:
@@ -208,7 +208,7 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
     return LiveStepper(frames, draw, controls, arrange=arrange, still=_telling)
 
 
-def _telling(frames: Sequence[Frame]) -> int:
+def _telling(frames: Sequence[BlockFrame]) -> int:
     """The frame in which row 0 gets its variance or mean square."""
     return next(i for i, frame in enumerate(frames) if frame.phase in ("squares", "deviation") and frame.last_block)
 

@@ -30,7 +30,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchTraffic:
     """One kernel launch and what it moves."""
 
     name: str
@@ -50,8 +50,8 @@ class Comparison:
     n: int
     dtype: str
     upcast: bool
-    unfused: tuple[Launch, ...]
-    fused: tuple[Launch, ...]
+    unfused: tuple[LaunchTraffic, ...]
+    fused: tuple[LaunchTraffic, ...]
 
     @property
     def unfused_bytes(self) -> int:
@@ -90,32 +90,32 @@ def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Compari
     if case == "add":
         mn = _Tensors(m * n, size)
         unfused = (
-            Launch("add", (mn.read("x"), mn.read("r"), mn.write("s"))),
-            Launch("rms_norm", (mn.read("s"), mn.write("y"))),
+            LaunchTraffic("add", (mn.read("x"), mn.read("r"), mn.write("s"))),
+            LaunchTraffic("rms_norm", (mn.read("s"), mn.write("y"))),
         )
-        fused = (Launch("add + rms_norm", (mn.read("x"), mn.read("r"), mn.write("s"), mn.write("y"))),)
+        fused = (LaunchTraffic("add + rms_norm", (mn.read("x"), mn.read("r"), mn.write("s"), mn.write("y"))),)
     else:
         unfused = _eager(m, n, size, upcast)
         mn = _Tensors(m * n, size)
-        fused = (Launch("rms_norm", (mn.read("x"), mn.write("y"))),)
+        fused = (LaunchTraffic("rms_norm", (mn.read("x"), mn.write("y"))),)
     return Comparison(case, m, n, dtype, upcast, unfused, fused)
 
 
-def _eager(m: int, n: int, size: int, upcast: bool) -> tuple[Launch, ...]:
+def _eager(m: int, n: int, size: int, upcast: bool) -> tuple[LaunchTraffic, ...]:
     casts = upcast and size != 4
     inner = 4 if casts else size
     low, high, row = _Tensors(m * n, size), _Tensors(m * n, inner), _Tensors(m, inner)
     chain = [
-        Launch("pow", (high.read("x"), high.write("x^2"))),
-        Launch("mean", (high.read("x^2"), row.write("ms"))),
-        Launch("add eps", (row.read("ms"), row.write("ms"))),
-        Launch("rsqrt", (row.read("ms"), row.write("rstd"))),
-        Launch("mul rstd", (high.read("x"), row.read("rstd"), high.write("xhat"))),
-        Launch("mul w", (low.read("xhat"), low.write("y"))),
+        LaunchTraffic("pow", (high.read("x"), high.write("x^2"))),
+        LaunchTraffic("mean", (high.read("x^2"), row.write("ms"))),
+        LaunchTraffic("add eps", (row.read("ms"), row.write("ms"))),
+        LaunchTraffic("rsqrt", (row.read("ms"), row.write("rstd"))),
+        LaunchTraffic("mul rstd", (high.read("x"), row.read("rstd"), high.write("xhat"))),
+        LaunchTraffic("mul w", (low.read("xhat"), low.write("y"))),
     ]
     if casts:
-        chain.insert(0, Launch("cast up", (low.read("x"), high.write("x"))))
-        chain.insert(-1, Launch("cast down", (high.read("xhat"), low.write("xhat"))))
+        chain.insert(0, LaunchTraffic("cast up", (low.read("x"), high.write("x"))))
+        chain.insert(-1, LaunchTraffic("cast down", (high.read("xhat"), low.write("xhat"))))
     return tuple(chain)
 
 

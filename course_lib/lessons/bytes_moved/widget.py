@@ -16,7 +16,7 @@ from course_lib.lessons.bytes_moved.model import (
     ITEMSIZE,
     ROWS,
     Comparison,
-    Launch,
+    LaunchTraffic,
     Traffic,
     describe,
     microseconds,
@@ -74,7 +74,7 @@ def _segment(axes: Axes, x: float, y: float, width: float, height: float, part: 
     return False
 
 
-def _flow(launch: Launch) -> str:
+def _flow(launch: LaunchTraffic) -> str:
     """What goes in and what comes out: "x, rstd → xhat"."""
     read, written = (", ".join(part.tensor for part in launch.traffic if part.write is write) for write in (False, True))
     return f"{read} → {written}"

@@ -13,7 +13,7 @@ LIMITS = {"1e-6: a few fp32 roundings": 1e-6, "1e-4": 1e-4, "0.001: a hair on th
 
 
 @dataclass(frozen=True)
-class State:
+class LossState:
     """The reference's and another run's losses up to a step, and what they say about each other."""
 
     reference: str
@@ -37,7 +37,7 @@ class State:
         return int(apart[0]) if apart.size else None
 
 
-def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float, baseline: float | None = None) -> State:
+def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float, baseline: float | None = None) -> LossState:
     """``run`` against the first of ``runs``, over the first ``until`` steps.
 
     Raises: CourseError if there is no such run, or nothing to compare it with.
@@ -47,10 +47,10 @@ def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: floa
         raise CourseError(f"loss_curves compares a run with {names[0] if names else 'a first one'!r}; there is no other run {run!r}.")
     if until < 1 or limit <= 0:
         raise CourseError(f"loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}.")
-    return State(names[0], run, tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit, baseline, names.index(run) - 1)
+    return LossState(names[0], run, tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit, baseline, names.index(run) - 1)
 
 
-def title(state: State) -> str:
+def title(state: LossState) -> str:
     if not len(state.gaps):
         return f"{state.reference}: waiting for {state.run}"
     if not state.gaps.any():
@@ -60,7 +60,7 @@ def title(state: State) -> str:
     return f"Further apart than {state.limit:g} nats from step {state.parts} on"
 
 
-def describe(state: State) -> str:
+def describe(state: LossState) -> str:
     """The caption."""
     gaps = state.gaps
     if not len(gaps):

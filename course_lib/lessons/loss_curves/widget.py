@@ -13,14 +13,14 @@ from matplotlib.patheffects import withStroke
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveFigure, Picture, wide
-from course_lib.lessons.loss_curves.model import LIMITS, State, describe, model, title
+from course_lib.lessons.loss_curves.model import LIMITS, LossState, describe, model, title
 
 _LOOKS = ("ours", "blocked", "quack", "liger", "compile")  # of the runs that are compared, in their order
 _LINES = ("--", ":", "-.", (0, (6, 1, 1, 1)), (0, (9, 2)))
 _FEED = 10  # steps between two drawings while losses come in
 
 
-def draw(state: State, steps: int | None = None) -> Picture:
+def draw(state: LossState, steps: int | None = None) -> Picture:
     """Both curves above, the size of their difference below on a logarithmic axis, with the limit and the step where they part."""
     figure = Figure(figsize=(style.WIDTH, 5.2))
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(1.35, 1.0))
@@ -34,7 +34,7 @@ def draw(state: State, steps: int | None = None) -> Picture:
     return Picture(style.png(figure, alt), alt, caption)
 
 
-def _draw_losses(axes: Axes, state: State) -> None:
+def _draw_losses(axes: Axes, state: LossState) -> None:
     look = style.COLOURS[_LOOKS[state.number % len(_LOOKS)]]
     # the reference is wide and light in print, so that a curve on top of it shows it on both sides
     axes.plot(state.wanted, color=style.COLOURS["torch"], linewidth=5.0, alpha=0.45, marker="", label=state.reference)
@@ -49,7 +49,7 @@ def _draw_losses(axes: Axes, state: State) -> None:
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False, borderaxespad=0.2)
 
 
-def _draw_gaps(axes: Axes, state: State) -> None:
+def _draw_gaps(axes: Axes, state: LossState) -> None:
     gaps, floor = state.gaps, 1e-8
     steps = np.arange(len(gaps))
     look = style.COLOURS[_LOOKS[state.number % len(_LOOKS)]]

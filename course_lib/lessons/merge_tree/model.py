@@ -34,7 +34,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Frame:
+class MergeFrame:
     """The tree after one step. ``levels[0]`` are the blocks; None is not known yet."""
 
     x: tuple[float, ...]
@@ -53,7 +53,7 @@ class Frame:
         return self.levels[-1][0]
 
 
-def steps(x: ArrayLike, block: int = 1, dtype: str = "fp32") -> list[Frame]:
+def steps(x: ArrayLike, block: int = 1, dtype: str = "fp32") -> list[MergeFrame]:
     """Every step: first one element of each block at a time, all blocks side by side; then merge by merge, level by level.
 
     Args:
@@ -83,7 +83,7 @@ class _Tree:
         self.direct = float(statistics.one_pass(x, x.dtype, "pairwise").var)
         self.true = float(x.astype(np.float64).var())
 
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[MergeFrame]:
         frames = []
         states = [statistics.empty((), self.x.dtype) for _ in self.levels[0]]
         for column in range(min(self.block, len(self.x))):
@@ -100,7 +100,7 @@ class _Tree:
             parts = [self._merge(parts, level, place, frames) for place in range(len(self.levels[level]))]
         return frames
 
-    def _merge(self, parts: list[Partial], level: int, place: int, frames: list[Frame]) -> Partial:
+    def _merge(self, parts: list[Partial], level: int, place: int, frames: list[MergeFrame]) -> Partial:
         merged = statistics.merge(parts[2 * place], parts[2 * place + 1])
         self.levels[level][place] = self._node(level, place, merged)
         frames.append(self._frame("merge", level, [place], 0))
@@ -110,14 +110,14 @@ class _Tree:
         size = self.block << level
         return Node(place * size, (place + 1) * size - 1, int(part.count), float(part.mean), float(part.M2))
 
-    def _frame(self, step: str, level: int, made: list[int], column: int) -> Frame:
+    def _frame(self, step: str, level: int, made: list[int], column: int) -> MergeFrame:
         levels = tuple(tuple(nodes) for nodes in self.levels)
-        return Frame(
+        return MergeFrame(
             tuple(map(float, self.x)), self.dtype, self.block, levels, step, level, tuple(made), column, self.direct, self.true
         )  # fmt: skip
 
 
-def title(frame: Frame) -> str:
+def title(frame: MergeFrame) -> str:
     """The message of one frame."""
     if frame.root is not None and frame.level == len(frame.levels) - 1 and frame.root.count == len(frame.x):
         return f"The root knows all {frame.root.count}: variance {format_decimal(frame.root.M2, 3)} / {frame.root.count} = {format_decimal(_variance(frame), 3)}"
@@ -131,7 +131,7 @@ def title(frame: Frame) -> str:
     return f"Merge: {_range(a)} with {_range(b)}"
 
 
-def describe(frame: Frame) -> str:
+def describe(frame: MergeFrame) -> str:
     """The caption: the step's arithmetic in numbers."""
     words = [f"{len(frame.x)} numbers in blocks of {frame.block}, {frame.dtype}."]
     if frame.step == "update":
@@ -161,7 +161,7 @@ def describe(frame: Frame) -> str:
     return " ".join(words)
 
 
-def _merged(frame: Frame) -> tuple[Node, Node, Node]:
+def _merged(frame: MergeFrame) -> tuple[Node, Node, Node]:
     """The node that a merge made, and the two it was made of."""
     place = frame.made[0]
     below = frame.levels[frame.level - 1]
@@ -173,7 +173,7 @@ def _known(node: Node | None) -> Node:
     return node
 
 
-def _variance(frame: Frame) -> float:
+def _variance(frame: MergeFrame) -> float:
     root = _known(frame.root)
     return root.M2 / root.count
 

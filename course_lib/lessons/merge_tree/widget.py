@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveStepper, Picture, wide
-from course_lib.lessons.merge_tree.model import BLOCKS, DATA, DTYPES, MAX_COLUMNS, Frame, Node, describe, steps, title
+from course_lib.lessons.merge_tree.model import BLOCKS, DATA, DTYPES, MAX_COLUMNS, MergeFrame, Node, describe, steps, title
 from course_lib.lessons.words import format_decimal
 
 
-def draw(frames: Sequence[Frame], index: int) -> Picture:
+def draw(frames: Sequence[MergeFrame], index: int) -> Picture:
     """The numbers on top, the blocks below them, and the tree of merges down to the root."""
     frame = frames[index]
     top, box_h, gap = 1.35, 0.62, 0.32
@@ -51,7 +51,7 @@ def draw(frames: Sequence[Frame], index: int) -> Picture:
     return Picture(style.png(figure, alt), alt, caption)
 
 
-def _draw_element(axes: Axes, frame: Frame, column: int, at: tuple[float, float], slot: float) -> None:
+def _draw_element(axes: Axes, frame: MergeFrame, column: int, at: tuple[float, float], slot: float) -> None:
     size = (slot - 0.06, 0.4)
     if column >= len(frame.x):
         style.cell(axes, at, size, "", "masked")
@@ -103,7 +103,7 @@ def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: 
         "dtype": ipywidgets.Dropdown(options=list(DTYPES), value=dtype, description="dtype", layout=wide(130)),
     }
 
-    def frames(data: str, n: int, block: int, dtype: str) -> list[Frame]:
+    def frames(data: str, n: int, block: int, dtype: str) -> list[MergeFrame]:
         return steps(DATA[data][:n], block, dtype)
 
     return LiveStepper(frames, draw, controls, still=lambda frames: len(frames) - 1)

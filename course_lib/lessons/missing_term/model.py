@@ -46,7 +46,7 @@ _NOTHING = 1e-9  # of the size of wdy * rstd: what rounding leaves
 
 
 @dataclass(frozen=True)
-class State:
+class MissingTermState:
     """One row's dx with a mistake in it. Vectors have shape (N,), float64; sizes are root mean squares.
 
     ``error = along_one + along_xhat + rest`` with ``along_one`` a multiple of 1, ``along_xhat`` one of xhat, and as little
@@ -107,7 +107,7 @@ def size(values: np.ndarray) -> float:
 
 def model(
     kind: str = "layer_norm", term: str = "c1", ratio: float = 3.0, columns: int = 16, weights: str = "random", gradient: str = "random"
-) -> State:
+) -> MissingTermState:
     """A row with standard deviation STD and mean ``STD * ratio``, its dx with one mistake, and the error taken apart.
 
     Args:
@@ -144,7 +144,7 @@ def model(
     true = _dx(xhat, wdy, rstd, c2=layer)
     dx = _mistaken(term, layer, x, w, dy, mean, rstd)
     slope, intercept = _line(xhat, dx - true)
-    return State(kind, term, ratio, weights, gradient, xhat, wdy, float(rstd), dx, true, intercept, slope)
+    return MissingTermState(kind, term, ratio, weights, gradient, xhat, wdy, float(rstd), dx, true, intercept, slope)
 
 
 def _dx(
@@ -174,7 +174,7 @@ def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     return slope, float(error.mean() - slope * xhat.mean())
 
 
-def named(state: State) -> str:
+def named(state: MissingTermState) -> str:
     """What the error itself says about its cause, read from the line and the rest, not from what was chosen."""
     error, noise = size(state.error), state.noise
     if error <= noise:
@@ -205,7 +205,7 @@ def named(state: State) -> str:
     return "No line: the row sums may be right, so look at wdy"
 
 
-def describe(state: State) -> str:
+def describe(state: MissingTermState) -> str:
     """The caption: the setting, the sizes of the parts, and the line beside c1 and c2."""
     what = TERMS[state.kind][state.term]
     words = [
@@ -223,10 +223,10 @@ def describe(state: State) -> str:
     return " ".join(words)
 
 
-def clean(value: float, state: State) -> float:
+def clean(value: float, state: MissingTermState) -> float:
     return 0.0 if abs(value) <= max(state.noise, 1e-6 * size(state.error)) else float(value)
 
 
-def format_size(value: float, state: State) -> str:
+def format_size(value: float, state: MissingTermState) -> str:
     value = clean(value, state)
     return format_number(value, 3)

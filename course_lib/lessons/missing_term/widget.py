@@ -19,7 +19,7 @@ from course_lib.lessons.missing_term.model import (
     RATIOS,
     TERMS,
     WEIGHTS,
-    State,
+    MissingTermState,
     clean,
     describe,
     format_size,
@@ -36,7 +36,7 @@ _PARTS = {
 }
 
 
-def draw(state: State) -> Picture:
+def draw(state: MissingTermState) -> Picture:
     """dx by column beside the true dx; the error against xhat with its line; the sizes of the three parts."""
     figure = Figure(figsize=(style.WIDTH, 5.6))
     (top,), (bottom,) = figure.subfigures(2, 1, height_ratios=(1.0, 1.15), squeeze=False)
@@ -53,7 +53,7 @@ def draw(state: State) -> Picture:
     return Picture(style.png(figure, alt), alt, caption)
 
 
-def _draw_dx(axes: Axes, state: State) -> None:
+def _draw_dx(axes: Axes, state: MissingTermState) -> None:
     cols = np.arange(state.N)
     axes.bar(cols - 0.2, state.true, 0.4, label="true dx", **style.fill("dx"))
     axes.bar(cols + 0.2, state.dx, 0.4, label="dx computed", facecolor=style.PANEL, edgecolor="#A44A00", linewidth=1.4)
@@ -64,7 +64,7 @@ def _draw_dx(axes: Axes, state: State) -> None:
     axes.grid(axis="x", visible=False)
 
 
-def _draw_line(axes: Axes, state: State) -> None:
+def _draw_line(axes: Axes, state: MissingTermState) -> None:
     reach = np.array([min(state.xhat.min(), 0.0), max(state.xhat.max(), 0.0)])
     error = np.where(np.abs(state.error) <= state.noise, 0.0, state.error)
     axes.plot(reach, state.intercept + state.slope * reach, color=style.INK, linestyle="--", marker="", linewidth=1.6)
@@ -77,7 +77,7 @@ def _draw_line(axes: Axes, state: State) -> None:
     _room(axes, error, state)
 
 
-def _equation(state: State) -> str:
+def _equation(state: MissingTermState) -> str:
     """The line in words: "error = 0.168 - 0.102 * xhat + rest"."""
     terms = [format_size(state.intercept, state)] if clean(state.intercept, state) else []
     if slope := clean(state.slope, state):
@@ -88,7 +88,7 @@ def _equation(state: State) -> str:
     return f"error = {' '.join(terms) or '0'}"
 
 
-def _draw_parts(axes: Axes, state: State) -> None:
+def _draw_parts(axes: Axes, state: MissingTermState) -> None:
     parts = {"along 1": state.along_one, "along xhat": state.along_xhat, "in neither": state.rest}
     sizes = [clean(size(values), state) for values in parts.values()]
     looks: dict[str, Any] = {key: [look[key] for look in _PARTS.values()] for key in ("facecolor", "hatch")}
@@ -101,7 +101,7 @@ def _draw_parts(axes: Axes, state: State) -> None:
     axes.grid(axis="y", visible=False)
 
 
-def _room(axes: Axes, values: np.ndarray, state: State) -> None:
+def _room(axes: Axes, values: np.ndarray, state: MissingTermState) -> None:
     """Limits that keep 0 in sight and do not blow rounding up to the height of the picture."""
     low, high = min(float(values.min()), 0.0), max(float(values.max()), 0.0)
     if high - low <= state.noise:

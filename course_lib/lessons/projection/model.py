@@ -23,7 +23,7 @@ ZERO = 5e-4  # below it a length is drawn as a point and written as 0
 
 
 @dataclass(frozen=True)
-class State:
+class ProjectionState:
     """One row's gradient, taken apart. Vectors have shape (3,).
 
     ``wdy = along_one + along_xhat + left``: the c2 term, the c1 term, and what is left, which is dx / rstd. RMSNorm
@@ -72,7 +72,7 @@ def left_of(kind: str, wdy: np.ndarray, xhat: np.ndarray) -> np.ndarray:
     return wdy - (xhat * wdy).mean() * xhat - c2
 
 
-def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> State:
+def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> ProjectionState:
     """The parts of the gradient of one row.
 
     Args:
@@ -98,7 +98,7 @@ def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> State:
         raise CourseError(f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value.")
     rstd = spread**-0.5
     xhat = centred * rstd
-    return State(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)
+    return ProjectionState(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)
 
 
 def row(turn: float, mean: float, std: float) -> np.ndarray:
@@ -116,7 +116,7 @@ def _in_plane(turn: float) -> np.ndarray:
     return math.cos(angle) * FRAME[0] + math.sin(angle) * FRAME[1]
 
 
-def title(state: State) -> str:
+def title(state: ProjectionState) -> str:
     """The message of the picture."""
     if state.kept >= 0.005:
         return f"{KINDS[state.kind]}: eps lets {state.kept:.0%} of the push along xhat through. No projector"
@@ -125,7 +125,7 @@ def title(state: State) -> str:
     return "LayerNorm: what is left changes neither the mean nor the scale of the row"
 
 
-def describe(state: State) -> str:
+def describe(state: ProjectionState) -> str:
     """The caption: every vector in numbers, and what a step along dx can and cannot do to the row."""
     words = [
         f"{KINDS[state.kind]}, N = 3, eps = {state.eps:g}: x = {format_vector(state.x)}, rstd = {format_decimal(state.rstd)}, "
@@ -146,11 +146,11 @@ def describe(state: State) -> str:
     return " ".join(words)
 
 
-def _nearly(state: State) -> str:
+def _nearly(state: ProjectionState) -> str:
     return "" if state.eps == 0 else f" but the share eps * rstd^2 = {state.kept:.1g}"
 
 
-def _once_more(state: State) -> str:
+def _once_more(state: ProjectionState) -> str:
     moved = float(np.linalg.norm(state.again - state.left))
     if moved < ZERO:
         return "Applied once more, the matrix moves it by less than the drawing shows; only at eps = 0 is it a projector."

@@ -24,7 +24,7 @@ from course_lib.lessons.projection.model import (
     STDS,
     ZERO,
     N,
-    State,
+    ProjectionState,
     clean,
     describe,
     format_vector,
@@ -47,7 +47,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(state: State, view: float = 285.0) -> Picture:
+def draw(state: ProjectionState, view: float = 285.0) -> Picture:
     """wdy taken apart, seen from ``view`` degrees around the vertical axis, which is the direction 1."""
     figure = Figure(figsize=(style.WIDTH, 4.5), dpi=style.DPI, facecolor=style.PANEL)
     figure.set_layout_engine("none")
@@ -65,7 +65,7 @@ def draw(state: State, view: float = 285.0) -> Picture:
     return Picture(style.png(figure, alt), alt, caption)
 
 
-def _draw_space(axes: Axes3D, state: State, view: float) -> None:
+def _draw_space(axes: Axes3D, state: ProjectionState, view: float) -> None:
     axes.set_axis_off()
     axes.set(xlim=(-_REACH, _REACH), ylim=(-_REACH, _REACH), zlim=(-_REACH, _REACH))
     axes.set_box_aspect((1, 1, 1), zoom=1.7)  # pyright: ignore[reportArgumentType] - its stub says int; the function divides by it
@@ -88,7 +88,7 @@ def _draw_space(axes: Axes3D, state: State, view: float) -> None:
         axes.plot(*zip(-only, only, strict=True), color=LOOKS["left"]["color"], linewidth=0.9, linestyle="-.", marker="", zorder=2)
 
 
-def _draw_vectors(axes: Axes3D, state: State) -> None:
+def _draw_vectors(axes: Axes3D, state: ProjectionState) -> None:
     corner = state.left + state.along_xhat
     _arrow(axes, "wdy", np.zeros(N), state.wdy)
     if state.c2 is not None:
@@ -147,7 +147,7 @@ def _label(axes: Axes3D, at: np.ndarray, text: str, colour: str, bold: bool = Tr
     )  # fmt: skip
 
 
-def _draw_key(figure: Figure, state: State) -> None:
+def _draw_key(figure: Figure, state: ProjectionState) -> None:
     """What the line styles mean, with the numbers: readable without colour and without the drawing."""
     axes = figure.add_axes((0.63, 0.0, 0.37, 0.93))
     axes.set(xlim=(0, 1), ylim=(1, 0))

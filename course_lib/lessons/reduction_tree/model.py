@@ -20,7 +20,7 @@ _SEED = 4
 
 
 @dataclass(frozen=True)
-class Step:
+class ReductionStep:
     """What every thread does at the same time.
 
     ``kind``: "own" (a thread adds a value that only it reads), "shared" (it adds a partner's number, read from shared
@@ -60,14 +60,14 @@ class Reduction:
     warp: int
     dtype: str
     loaded: tuple[float, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ReductionStep, ...]
 
     @property
     def sum(self) -> float:
         return (self.steps[-1].held if self.steps else self.loaded)[0]
 
     @property
-    def additions(self) -> tuple[Step, ...]:
+    def additions(self) -> tuple[ReductionStep, ...]:
         """The steps that add; "meet" and "share" only hand numbers on."""
         return tuple(step for step in self.steps if step.kind not in ("meet", "share"))
 
@@ -130,39 +130,39 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
         own = values[start : start + threads]
         held = held.copy()
         held[: own.size] += own
-        steps.append(Step("own", start, _until(own.size, threads, start), _numbers(held)))
+        steps.append(ReductionStep("own", start, _until(own.size, threads, start), _numbers(held)))
     steps += _through_shared_memory(held) if way == "shared" else _by_shuffles(held, warp)
     return Reduction(_numbers(values), threads, way, warp, dtype, loaded, tuple(steps))
 
 
-def _through_shared_memory(held: np.ndarray) -> list[Step]:
+def _through_shared_memory(held: np.ndarray) -> list[ReductionStep]:
     steps, stride = [], held.size // 2
     while stride:
         held = held.copy()
         held[:stride] += held[stride : 2 * stride]
-        steps.append(Step("shared", stride, _until(stride, held.size, stride), _numbers(held)))
+        steps.append(ReductionStep("shared", stride, _until(stride, held.size, stride), _numbers(held)))
         stride //= 2
     return steps
 
 
-def _by_shuffles(held: np.ndarray, warp: int) -> list[Step]:
-    steps: list[Step] = []
+def _by_shuffles(held: np.ndarray, warp: int) -> list[ReductionStep]:
+    steps: list[ReductionStep] = []
     threads, warps = np.arange(held.size), held.size // warp
 
     def swaps(held: np.ndarray, width: int, active: int) -> np.ndarray:
         stride = width // 2
         while stride:
             held = np.where(threads < active, held + held[threads ^ stride], held)
-            steps.append(Step("shuffle", stride, _those(threads ^ stride, active), _numbers(held)))
+            steps.append(ReductionStep("shuffle", stride, _those(threads ^ stride, active), _numbers(held)))
             stride //= 2
         return held
 
     held = swaps(held, min(warp, held.size), held.size)
     if warps > 1:
         held = held[threads % warps * warp]
-        steps.append(Step("meet", 0, _those(threads, warps), _numbers(held)))
+        steps.append(ReductionStep("meet", 0, _those(threads, warps), _numbers(held)))
         held = swaps(held, warps, warps)
-        steps.append(Step("share", 0, (0,) * held.size, _numbers(np.full_like(held, held[0]))))
+        steps.append(ReductionStep("share", 0, (0,) * held.size, _numbers(np.full_like(held, held[0]))))
     return steps
 
 

@@ -19,7 +19,7 @@ from course_lib.lessons.reduction_tree.model import (
     WARPS,
     WAYS,
     Reduction,
-    Step,
+    ReductionStep,
     describe,
     model,
     title,
@@ -90,7 +90,7 @@ def _line_of_threads(axes: Axes, left, width, top, label, held, partners, digits
         style.cell(axes, (left(thread), top), (width - 0.05, _CELL), text, kind, heavy=current and kind == "active")
 
 
-def _draw_partners(axes: Axes, left, width, top, step: Step, warp: int, current: bool) -> None:
+def _draw_partners(axes: Axes, left, width, top, step: ReductionStep, warp: int, current: bool) -> None:
     look = {"color": style.INK if current else style.QUIET, "linewidth": 1.4 if current else 0.7, "marker": "", "zorder": 1}
     for thread, partner in enumerate(step.partners):
         if partner is None:
@@ -105,7 +105,7 @@ def _draw_partners(axes: Axes, left, width, top, step: Step, warp: int, current:
 
 
 def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int = 4) -> LiveStepper:
-    """Step through a reduction: Back, Step, Play, and a slider for the steps.
+    """Step through a reduction: Back, ReductionStep, Play, and a slider for the steps.
 
     Args:
         n: how many values, 1 to 32.

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
-from course_lib.lessons.schedule.model import MARKS, MOST_COLUMNS, MOST_ELEMENTS, MOST_ROWS, Frame, Lane, Memory, number, title
+from course_lib.lessons.schedule.model import MARKS, MOST_COLUMNS, MOST_ELEMENTS, MOST_ROWS, Lane, Memory, ScheduleFrame, number, title
 
 _LEFT, _STEP, _LANE = 1.0, 0.195, 0.34
 _SHOWN = 24  # operations: a window that ends at the current one
@@ -14,7 +14,7 @@ _STATES = {"L": "waiting", "S": "active", "T": "done", "w": "masked", "F": "done
 _CELL_W, _CELL_H = 0.78, 0.3
 
 
-def figure(frame: Frame) -> Figure:
+def figure(frame: ScheduleFrame) -> Figure:
     """The frame as a figure of the notebook's width; its height depends on lanes and memory, so it is the same in every frame of a run."""
     rows = sum(_rows(memory) for memory in frame.memory)
     lanes_bottom = 0.95 + len(frame.lanes) * _LANE
@@ -39,7 +39,7 @@ def figure(frame: Frame) -> Figure:
     return drawn
 
 
-def _lane(axes: Axes, frame: Frame, lane: Lane, top: float, first: int, raced: set[int]) -> None:
+def _lane(axes: Axes, frame: ScheduleFrame, lane: Lane, top: float, first: int, raced: set[int]) -> None:
     style.write(axes, _LEFT - 0.1, top + _LANE / 2, f"program {lane.program}", ha="right", bold=_acts(frame, lane))
     axes.plot([_LEFT, _LEFT + _SHOWN * _STEP], [top + _LANE / 2] * 2, color=style.GRID, linewidth=1.0, linestyle="-", marker="", zorder=1)
     for at, letter in lane.marks:
@@ -57,7 +57,7 @@ def _lane(axes: Axes, frame: Frame, lane: Lane, top: float, first: int, raced: s
     style.write(axes, _LEFT + _SHOWN * _STEP + 0.1, top + _LANE / 2, words, bold=lane.status == "waits")
 
 
-def _acts(frame: Frame, lane: Lane) -> bool:
+def _acts(frame: ScheduleFrame, lane: Lane) -> bool:
     return frame.operation is not None and frame.operation.program == lane.program
 
 

@@ -51,7 +51,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Frame:
+class ScheduleFrame:
     """The state after ``number`` of ``total`` operations that are shown. ``operation`` is None in the first frame."""
 
     kernel: str
@@ -68,7 +68,7 @@ class Frame:
     last: bool
 
 
-def frames(run: Interleaving, *, everything: bool = False) -> list[Frame]:
+def frames(run: Interleaving, *, everything: bool = False) -> list[ScheduleFrame]:
     """The frames of ``run``: before the first operation, and after each.
 
     Args:
@@ -112,7 +112,7 @@ def mark(operation: Operation) -> str:
     return "T" if operation.kind in ("cas", "xchg") else "A"
 
 
-def telling(all_frames: Sequence[Frame]) -> int:
+def telling(all_frames: Sequence[ScheduleFrame]) -> int:
     """The frame a still picture shows: where the first race is complete, else the last but a few, where somebody waits."""
     for frame in all_frames:
         if frame.races:
@@ -149,7 +149,7 @@ class _State:
         if number in self.frame_of:
             self.marks[operation.program].append((self.frame_of[number], mark(operation)))
 
-    def frame(self, at: int, number: int) -> Frame:
+    def frame(self, at: int, number: int) -> ScheduleFrame:
         """Frame ``at``, after operation ``number`` of the run."""
         run, operation = self.run, self.run.operations[self.shown[at - 1]] if at else None
         races = tuple(
@@ -157,7 +157,7 @@ class _State:
             for race in run.races
             if race.first in self.frame_of and self.frame_of.get(race.second, at + 1) <= at
         )
-        return Frame(
+        return ScheduleFrame(
             run.kernel,
             run.seed,
             at,
@@ -200,7 +200,7 @@ def _verdict(run: Interleaving) -> str:
 # ---- words
 
 
-def caption(frame: Frame) -> str:
+def caption(frame: ScheduleFrame) -> str:
     """What the frame shows, in sentences."""
     words = [f"Seed {frame.seed}, operation {frame.number} of {frame.total}."]
     if frame.operation is None:
@@ -225,7 +225,7 @@ def caption(frame: Frame) -> str:
     return " ".join(words)
 
 
-def title(frame: Frame) -> str:
+def title(frame: ScheduleFrame) -> str:
     """The one message of the picture."""
     if frame.last and "Deadlock" in frame.verdict:
         return "Deadlock: nobody can go on"

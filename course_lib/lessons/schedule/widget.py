@@ -16,7 +16,7 @@ from course_lib.compiler import KernelSource
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveStepper, Picture
 from course_lib.lessons.schedule.figure import figure
-from course_lib.lessons.schedule.model import Frame, caption, frames, telling, title
+from course_lib.lessons.schedule.model import ScheduleFrame, caption, frames, telling, title
 from course_lib.lessons.schedule.run import Interleaving, interleaved
 
 _AT_ONCE = 20  # seeds that a second process runs in one go: its start is what takes time
@@ -24,7 +24,7 @@ MOST_SEED = 9999
 
 
 @dataclass(frozen=True)
-class Launch:
+class ScheduleLaunch:
     """A launch to explore: ``kernel`` is a @triton.jit function, a KernelSource, or a function that gives one anew each time."""
 
     kernel: Any
@@ -36,7 +36,7 @@ class Launch:
 class _Runs:
     """Seeds of one launch, each run once while the kernel's text stays as it is."""
 
-    def __init__(self, launch: Launch, resident: int):
+    def __init__(self, launch: ScheduleLaunch, resident: int):
         self.launch, self.resident = launch, resident
         self._known: dict[int, Interleaving] = {}
         self._text: str | None = None
@@ -57,7 +57,7 @@ class _Runs:
         return self._known[seed]
 
 
-def schedule_explorer(launches: Mapping[str, Launch], seed: int = 0, resident: int = 8) -> LiveStepper:
+def schedule_explorer(launches: Mapping[str, ScheduleLaunch], seed: int = 0, resident: int = 8) -> LiveStepper:
     """Step, play and reseed real interleavings: a lane a program, every operation in order, locks, buffers, who waits for whom.
 
     Args:
@@ -76,13 +76,13 @@ def schedule_explorer(launches: Mapping[str, Launch], seed: int = 0, resident: i
         "everything": ipywidgets.Checkbox(False, description="private memory, too", indent=False, layout=ipywidgets.Layout(width="180px")),
     }
 
-    def make(kernel: str, seed: int, everything: bool) -> list[Frame]:
+    def make(kernel: str, seed: int, everything: bool) -> list[ScheduleFrame]:
         return frames(runs[kernel].get(seed), everything=everything)
 
     return LiveStepper(make, draw, controls, still=telling)
 
 
-def draw(all_frames: Sequence[Frame], index: int) -> Picture:
+def draw(all_frames: Sequence[ScheduleFrame], index: int) -> Picture:
     """The picture of one frame."""
     frame = all_frames[index]
     words = caption(frame)
