@@ -154,7 +154,7 @@ class Session:
         else:
             self.message = f"You saved {exercise.id}, which is not the exercise watched here. Press l to go there."
 
-    def judged(self, exercise: Exercise, outcome: Verdict | CourseError) -> None:
+    def take_verdict(self, exercise: Exercise, outcome: Verdict | CourseError) -> None:
         """A check has ended. Its verdict is kept; it is shown if its exercise is still the one watched."""
         self.changes += 1
         complaint = note(outcome) if isinstance(outcome, Verdict) else ""
@@ -317,7 +317,7 @@ def _watch_on_screen(exercise: Exercise) -> None:
             for saved in saves.poll():
                 session.saved(saved)
             if ended := checker.finished():
-                session.judged(*ended)
+                session.take_verdict(*ended)
             if session.check_wanted and checker.exercise is None:
                 session.check_wanted = False
                 checker.start(session.current)

@@ -262,7 +262,7 @@ assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 missing_term()
 
 # %%
-from course_lib.lessons.missing_term.model import TERMS, named, size
+from course_lib.lessons.missing_term.model import TERMS, name_cause, size
 from course_lib.lessons.missing_term.model import model as mistake
 
 for term in ("c1", "c2", "both", "rstd", "w"):
@@ -270,7 +270,7 @@ for term in ("c1", "c2", "both", "rstd", "w"):
     parts = [size(part) / size(state.error) for part in (state.along_one, state.along_xhat, state.rest)]
     one, hat, rest = (f"{part:.2f}" for part in parts)
     print(f"{TERMS['layer_norm'][term]:>22}: along 1 {one}, along xhat {hat}, in neither {rest}")
-    print(f"{'':24}{named(state)}")
+    print(f"{'':24}{name_cause(state)}")
     wanted = {"c1": (0, 1, 0), "c2": (1, 0, 0), "rstd": (0, 0, 1), "w": (0, 0, 1)}
     assert term == "both" or np.allclose(parts, wanted[term], atol=1e-5)
 
@@ -606,7 +606,7 @@ print("LayerNorm, rows of dx and of dx * xhat add up to 0; fails:", fails)
 assert fails == {"c1 forgotten": True, "c2 forgotten": True, "w forgotten": False}
 
 habit = mistake("rms_norm", "c2")
-print(f"a c2 put in: {named(habit)}")
+print(f"a c2 put in: {name_cause(habit)}")
 assert np.isclose(habit.intercept, -habit.c2 * habit.rstd) and abs(habit.slope) < 1e-9 and size(habit.rest) < 1e-9
 
 # %% [markdown]

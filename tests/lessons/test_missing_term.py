@@ -14,7 +14,20 @@ from PIL import Image
 from course_lib.base.errors import CourseError
 from course_lib.lessons import missing_term, style
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.missing_term.model import COLUMNS, EPS, GRADIENTS, KINDS, RATIOS, STD, TERMS, WEIGHTS, describe, model, named, size
+from course_lib.lessons.missing_term.model import (
+    COLUMNS,
+    EPS,
+    GRADIENTS,
+    KINDS,
+    RATIOS,
+    STD,
+    TERMS,
+    WEIGHTS,
+    describe,
+    model,
+    name_cause,
+    size,
+)
 from course_lib.lessons.missing_term.widget import draw
 from course_lib.norms import reference
 
@@ -36,7 +49,7 @@ def test_the_parts_add_up_and_the_rest_is_at_right_angles_to_both_directions(kin
     scale = size(state.error) + size(state.wdy)
     np.testing.assert_allclose(state.along_one + state.along_xhat + state.rest, state.error, atol=1e-9 * scale)
     assert abs(state.rest.mean()) < 1e-6 * scale and abs((state.rest * state.xhat).mean()) < 1e-6 * scale
-    assert named(state) and describe(state).endswith(".")
+    assert name_cause(state) and describe(state).endswith(".")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,20 +97,20 @@ def test_height_and_slope_are_the_missing_terms(columns, ratio):
 )
 @pytest.mark.parametrize("columns", [8, 16, 32])
 def test_the_error_names_its_cause(kind, term, words, columns):
-    assert words in named(model(kind, term, columns=columns))
+    assert words in name_cause(model(kind, term, columns=columns))
 
 
 def test_bf16_statistics_look_like_wrong_row_sums_far_from_0_and_like_lost_digits_near_it():
-    assert "digits are lost" in named(model("layer_norm", "statistics", 0.0))
+    assert "digits are lost" in name_cause(model("layer_norm", "statistics", 0.0))
     state = model("layer_norm", "statistics", 100.0)
-    assert "xhat is off" in named(state) and size(state.error) > 0.02 * size(state.true)
+    assert "xhat is off" in name_cause(state) and size(state.error) > 0.02 * size(state.true)
 
 
 def test_a_gradient_of_ones_with_w_1_hides_all_but_c2():
     seen = {term: size(s.error) > s.noise for term in TERMS["layer_norm"] for s in [model("layer_norm", term, 3.0, 16, "ones", "ones")]}
     assert {term for term in ("c1", "c2", "rstd", "w") if seen[term]} == {"c2"}
     state = model("layer_norm", "c1", 3.0, 16, "ones", "ones")
-    assert "does not see" in named(state) and "whatever returns 0 passes" in describe(state)
+    assert "does not see" in name_cause(state) and "whatever returns 0 passes" in describe(state)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +134,7 @@ def test_what_it_cannot_draw_it_says(arguments, words):
 def test_the_picture_has_words_and_is_wide_enough_to_read():
     for kind, term in (("layer_norm", "none"), ("layer_norm", "mean"), ("rms_norm", "c2")):
         drawn = draw(model(kind, term))
-        assert drawn.png.startswith(PNG) and drawn.caption in drawn.alt and named(model(kind, term)) in drawn.alt
+        assert drawn.png.startswith(PNG) and drawn.caption in drawn.alt and name_cause(model(kind, term)) in drawn.alt
         assert Image.open(io.BytesIO(drawn.png)).size[0] == round(style.WIDTH * style.DPI)
 
 

@@ -15,7 +15,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.compiler import KernelSource
 from course_lib.lessons import interleaved, schedule_explorer
-from course_lib.lessons.schedule.model import MARKS, caption, frames, mark, shared_tensors, telling, title
+from course_lib.lessons.schedule.model import MARKS, caption, find_telling_frame, frames, mark, shared_tensors, title
 from course_lib.lessons.schedule.run import Interleaving
 from course_lib.lessons.schedule.widget import ScheduleLaunch, draw, learners_file
 
@@ -214,7 +214,7 @@ def test_a_race_is_marked_from_its_second_operation_on():
     first, second, race = all_frames[-1].races[0]
     assert not all_frames[second - 1].races or all_frames[second - 1].races[-1][2] != race
     assert race in [r for _, _, r in all_frames[second].races] and first < second
-    assert telling(all_frames) <= second and race.message in caption(all_frames[second])
+    assert find_telling_frame(all_frames) <= second and race.message in caption(all_frames[second])
 
 
 def test_private_memory_is_left_out_unless_asked_for():

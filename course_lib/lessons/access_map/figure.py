@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_lib.lessons import style
-from course_lib.lessons.access_map.model import AccessMap, Pass, _does, _used, describe, operation, runs, title
+from course_lib.lessons.access_map.model import AccessMap, Pass, _describe_step, _list_verbs, describe, operation, runs, title
 from course_lib.lessons.access_map.run import Tensor
 from course_lib.lessons.live import Picture
 from course_lib.lessons.words import format_bytes, format_count
@@ -70,7 +70,7 @@ def _step(axes: Axes, state: AccessMap, at: int) -> None:
         style.write(axes, 0.2, 0.6, "Every lane of every access is masked, or there is none.")
         return
     access = state.steps[at].access
-    style.write(axes, 0.2, 0.58, _fit(f"{operation(state, at)}: {_does(state.steps[at])}", style.WIDTH - 0.4))
+    style.write(axes, 0.2, 0.58, _fit(f"{operation(state, at)}: {_describe_step(state.steps[at])}", style.WIDTH - 0.4))
     if access.line is not None:
         text = state.recording.source.get(access.line, "").strip()
         style.write(axes, 0.2, 0.83, _fit(f"line {access.line}:  {text}", style.WIDTH - 0.4), colour=style.QUIET)
@@ -196,7 +196,7 @@ def _table(axes: Axes, state: AccessMap, at: int, tensors: list[Tensor], used: l
                 part = so_far.get((tensor.name, a_pass))
                 words = "0" if part is None else _short(part.bytes, part.lines, step - 0.06)
                 style.write(axes, left + (i + 1) * step - 0.12, y, words, ha="right")
-        times = ", ".join(format_count(state.times(tensor.name, verb), verb) for verb in _used(state, tensor))
+        times = ", ".join(format_count(state.times(tensor.name, verb), verb) for verb in _list_verbs(state, tensor))
         style.write(axes, right, y, times, ha="right")
 
 

@@ -123,11 +123,6 @@ class AccessMap:
         (size,) = [t.nbytes for t in self.recording.tensors if t.name == tensor]
         return self.bytes(tensor, verb) / size if size else 0.0
 
-    @property
-    def elsewhere(self) -> int:
-        """Bytes asked for outside the tensors: the launch was stopped at the first of them."""
-        return sum(step.access.bytes for step in self.steps if step.access.tensor is None)
-
     def footprint(self, tensor: str, programs: Iterable[int], until: int | None = None) -> dict[tuple[int, Pass], np.ndarray]:
         """(program, pass) -> the sorted offsets it covers, of the first ``until`` steps."""
         wanted = set(programs)
@@ -213,10 +208,10 @@ def describe(state: AccessMap, at: int) -> str:
     words = [f"{recording.kernel}, grid {_shape(recording.grid)}."]
     if state.steps:
         step = state.steps[at]
-        words.append(f"{operation(state, at)}: {_does(step)}{_line(step)}.")
+        words.append(f"{operation(state, at)}: {_describe_step(step)}{_line(step)}.")
     words.append(f"Asked for so far, lane by lane: {format_bytes(state.bytes(until=at + 1))}.")
     over = [
-        f"{tensor.name} {' and '.join(format_count(state.times(tensor.name, verb), verb) for verb in _used(state, tensor))}"
+        f"{tensor.name} {' and '.join(format_count(state.times(tensor.name, verb), verb) for verb in _list_verbs(state, tensor))}"
         for tensor in recording.tensors
         if state.passes[tensor.name]
     ]
@@ -228,7 +223,7 @@ def describe(state: AccessMap, at: int) -> str:
     return " ".join(words)
 
 
-def _used(state: AccessMap, tensor: Tensor) -> list[str]:
+def _list_verbs(state: AccessMap, tensor: Tensor) -> list[str]:
     return [verb for verb in VERBS if any(p.verb == verb for p in state.passes[tensor.name])]
 
 
@@ -239,7 +234,7 @@ def operation(state: AccessMap, at: int) -> str:
     return f"Program {program}, operation {own.index(at) + 1} of {len(own)}"
 
 
-def _does(step: AccessStep) -> str:
+def _describe_step(step: AccessStep) -> str:
     access = step.access
     lanes = access.offsets.size
     what = f"{lanes} {'lane' if lanes == 1 else 'lanes'}"

@@ -205,10 +205,10 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
             values = _random(rows, columns, mean=3.0 if data.endswith("3") else 0.0)
         return steps(values, block, kind, eps, mask_deviation=mask_deviation)
 
-    return LiveStepper(frames, draw, controls, arrange=arrange, still=_telling)
+    return LiveStepper(frames, draw, controls, arrange=arrange, still=_find_telling_frame)
 
 
-def _telling(frames: Sequence[BlockFrame]) -> int:
+def _find_telling_frame(frames: Sequence[BlockFrame]) -> int:
     """The frame in which row 0 gets its variance or mean square."""
     return next(i for i, frame in enumerate(frames) if frame.phase in ("squares", "deviation") and frame.last_block)
 

@@ -188,7 +188,9 @@ def describe(state: Exploration) -> str:
     """The caption: the numbers of the chosen row, and of the whole curve."""
     row = state.row
     words = [f"N = {state.n}, all arithmetic in {state.dtype}{_summed(state)}; kappa = {row.kappa:.4g}."]
-    words.append(f"The variance of the stored row is {row.true:.5g}, computed {row.computed:.5g}{' (clamped)' if _clamped(state) else ''}:")
+    words.append(
+        f"The variance of the stored row is {row.true:.5g}, computed {row.computed:.5g}{' (clamped)' if _is_clamped(state) else ''}:"
+    )
     words.append(f"relative error {_power(row.error)}, bound {_power(row.bound)}.")
     if all(map(math.isfinite, row.y)):
         words.append(f"The mean square of y is {row.mean_square:.3g}; it should be {row.mean_square_true:.3g}.")
@@ -201,7 +203,7 @@ def describe(state: Exploration) -> str:
     return " ".join(words)
 
 
-def _clamped(state: Exploration) -> bool:
+def _is_clamped(state: Exploration) -> bool:
     return state.clamp and state.row.computed == 0.0 and state.row.true > 0.0
 
 

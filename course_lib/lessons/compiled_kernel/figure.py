@@ -41,7 +41,7 @@ def draw(view: View) -> Picture:
                 style.write(axes, _LEFT + (i + 0.5) * step, at, text, ha="center", bold=i == chosen)
         y += row_height
     words = describe(view)
-    alt = f"{title(view)}. For 1 to 32 warps a bar of registers a thread, a hatched bar of spilled bytes, and the numbers: {_spoken(view)}. {words}"
+    alt = f"{title(view)}. For 1 to 32 warps a bar of registers a thread, a hatched bar of spilled bytes, and the numbers: {_describe_columns(view)}. {words}"
     return Picture(style.png(figure, alt), alt, words)
 
 
@@ -83,14 +83,14 @@ def _rows(view: View) -> list[tuple[str, list[str], float]]:
     limits = [_limit(column) for column in view.columns]
     return [
         ("shared bytes", [_cell(column, lambda c: str(c.report.shared_bytes)) for column in view.columns], _LINE),
-        ("loads, bits", loads, _tall(loads)),
-        ("stores, bits", stores, _tall(stores)),
+        ("loads, bits", loads, _measure_height(loads)),
+        ("stores, bits", stores, _measure_height(stores)),
         ("resident warps", [_cell(column, lambda c: f"{c.residency.warps} of {c.residency.most}") for column in view.columns], _LINE),
-        ("limited by", limits, _tall(limits)),
+        ("limited by", limits, _measure_height(limits)),
     ]
 
 
-def _tall(cells: list[str]) -> float:
+def _measure_height(cells: list[str]) -> float:
     return _LINE + 0.19 * max(cell.count("\n") for cell in cells)
 
 
@@ -114,7 +114,7 @@ def _limit(column: Column) -> str:
     return _cell(column, names)
 
 
-def _spoken(view: View) -> str:
+def _describe_columns(view: View) -> str:
     parts = []
     for column in view.columns:
         if column.report is not None:

@@ -146,14 +146,14 @@ class Reports:
             self._known = {key: made for key, made in self._known.items() if not _may_pass(made)}
 
     def _key(self, choice: Choice) -> tuple[Choice, str]:
-        return choice, _whole_text(self.subjects[choice.subject].kernel())
+        return choice, _read_text(self.subjects[choice.subject].kernel())
 
 
 def _may_pass(made: CompileReport | Exception) -> bool:
     return isinstance(made, Exception) and not (isinstance(made, CompileError) and made.cause not in _PASSING)
 
 
-def _whole_text(kernel: Any) -> str:
+def _read_text(kernel: Any) -> str:
     return kernel.text if isinstance(kernel, KernelSource) else source_text(kernel).text
 
 
@@ -292,11 +292,11 @@ def code_of(column: Column, lines: Sequence[int]) -> tuple[list[tuple[int, str]]
         return [], []
     parts = [column.report.lines[line] for line in lines if line in column.report.lines]
     return (
-        _picked(column.report.ptx, {number for part in parts for number in part.ptx}),
-        _picked(column.report.sass or "", {number for part in parts for number in part.sass}),
+        _number_lines(column.report.ptx, {number for part in parts for number in part.ptx}),
+        _number_lines(column.report.sass or "", {number for part in parts for number in part.sass}),
     )
 
 
-def _picked(listing: str, numbers: set[int]) -> list[tuple[int, str]]:
+def _number_lines(listing: str, numbers: set[int]) -> list[tuple[int, str]]:
     texts = listing.splitlines()
     return [(number, texts[number - 1].split("//")[0].strip()) for number in sorted(numbers)]

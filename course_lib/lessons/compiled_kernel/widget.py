@@ -149,17 +149,17 @@ class Explorer(LiveFigure):
                 f"<b>{html.escape(source.name)}</b> ({html.escape(str(where))}). Each line: its number, how many PTX and how many SASS "
                 "instructions it became. Click on lines, with Shift or Ctrl on several, or move the sliders."
             )
-        self._lines_chosen()
+        self._show_chosen_lines()
 
     def _watch(self, on: bool) -> None:
-        for control, called in ((self.listing, self._lines_chosen), (self.line, self._slid), (self.count, self._slid)):
+        for control, called in ((self.listing, self._show_chosen_lines), (self.line, self._select_lines), (self.count, self._select_lines)):
             (control.observe if on else control.unobserve)(called, names="value")
 
-    def _slid(self, change: Mapping[str, Any]) -> None:
+    def _select_lines(self, change: Mapping[str, Any]) -> None:
         numbers = {number for _, number in self.listing.options}
         self.listing.value = tuple(n for n in range(self.line.value, self.line.value + self.count.value) if n in numbers)
 
-    def _lines_chosen(self, change: Mapping[str, Any] | None = None) -> None:
+    def _show_chosen_lines(self, change: Mapping[str, Any] | None = None) -> None:
         if self.listing.value:
             self._watch(False)
             self.line.value = min(self.listing.value)

@@ -142,7 +142,7 @@ def model(
     rstd = 1 / np.sqrt(((x - mean) ** 2).mean() + EPS)
     xhat, wdy = (x - mean) * rstd, w * dy
     true = _dx(xhat, wdy, rstd, c2=layer)
-    dx = _mistaken(term, layer, x, w, dy, mean, rstd)
+    dx = _compute_mistaken_dx(term, layer, x, w, dy, mean, rstd)
     slope, intercept = _line(xhat, dx - true)
     return MissingTermState(kind, term, ratio, weights, gradient, xhat, wdy, float(rstd), dx, true, intercept, slope)
 
@@ -154,7 +154,7 @@ def _dx(
     return (wdy - c1 * average(xhat * wdy) * xhat - c2 * average(wdy)) * (rstd if last else 1.0)
 
 
-def _mistaken(term: str, layer: bool, x: np.ndarray, w: np.ndarray, dy: np.ndarray, mean: float, rstd: float) -> np.ndarray:
+def _compute_mistaken_dx(term: str, layer: bool, x: np.ndarray, w: np.ndarray, dy: np.ndarray, mean: float, rstd: float) -> np.ndarray:
     xhat, wdy = (x - mean) * rstd, w * dy
     if term == "w":
         return _dx(xhat, dy, rstd, c2=layer)
@@ -174,7 +174,7 @@ def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     return slope, float(error.mean() - slope * xhat.mean())
 
 
-def named(state: MissingTermState) -> str:
+def name_cause(state: MissingTermState) -> str:
     """What the error itself says about its cause, read from the line and the rest, not from what was chosen."""
     error, noise = size(state.error), state.noise
     if error <= noise:
@@ -216,7 +216,7 @@ def describe(state: MissingTermState) -> str:
         f"{format_size(size(state.rest), state)} in neither.",
         f"The line through the error: {format_size(state.intercept, state)} at xhat = 0, slope {format_size(state.slope, state)}; "
         f"c2 * rstd is {format_size(state.c2 * state.rstd, state)}, c1 * rstd is {format_size(state.c1 * state.rstd, state)}.",
-        f"{named(state)}.",
+        f"{name_cause(state)}.",
     ]
     if size(state.true) <= state.noise:
         words.append("The true dx is 0 here: whatever returns 0 passes.")

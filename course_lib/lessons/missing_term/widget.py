@@ -24,7 +24,7 @@ from course_lib.lessons.missing_term.model import (
     describe,
     format_size,
     model,
-    named,
+    name_cause,
     size,
 )
 
@@ -44,10 +44,10 @@ def draw(state: MissingTermState) -> Picture:
     line, bars = bottom.subplots(1, 2, width_ratios=(1.25, 1.0))
     _draw_line(line, state)
     _draw_parts(bars, state)
-    figure.suptitle(named(state), fontsize=12, weight="bold", x=0.01, ha="left")
+    figure.suptitle(name_cause(state), fontsize=12, weight="bold", x=0.01, ha="left")
     caption = describe(state)
     alt = (
-        f"{named(state)}. Above, dx and the true dx as bars by column. Below left, the error of dx against xhat with the line that fits "
+        f"{name_cause(state)}. Above, dx and the true dx as bars by column. Below left, the error of dx against xhat with the line that fits "
         f"it best; below right, bars for the error along 1, along xhat and in neither. {caption}"
     )
     return Picture(style.png(figure, alt), alt, caption)

@@ -63,10 +63,10 @@ class ProjectionState:
     @property
     def again(self) -> np.ndarray:
         """The same matrix applied to ``left``; a projector would change nothing."""
-        return left_of(self.kind, self.left, self.xhat)
+        return project_out(self.kind, self.left, self.xhat)
 
 
-def left_of(kind: str, wdy: np.ndarray, xhat: np.ndarray) -> np.ndarray:
+def project_out(kind: str, wdy: np.ndarray, xhat: np.ndarray) -> np.ndarray:
     """``wdy - xhat c1 - c2`` (without c2 for RMSNorm): the matrix ``I - 11'/N - xhat xhat'/N`` times wdy."""
     c2 = wdy.mean() if kind == "layer_norm" else 0.0
     return wdy - (xhat * wdy).mean() * xhat - c2
@@ -138,19 +138,23 @@ def describe(state: ProjectionState) -> str:
     drift, stretch = clean(state.left.mean()), clean(float((state.left * state.xhat).mean()))
     words.append(f"Its mean is {format_decimal(drift)}, so a step along it {_moves(drift)} the mean of the row.")
     if state.kept < ZERO:
-        words.append(f"Along xhat nothing is left{_nearly(state)}: to first order the step does not change the row's scale.")
-        words.append("Applied once more, the matrix changes nothing: it is a projector." if state.eps == 0 else _once_more(state))
+        words.append(f"Along xhat nothing is left{_describe_share(state)}: to first order the step does not change the row's scale.")
+        words.append(
+            "Applied once more, the matrix changes nothing: it is a projector." if state.eps == 0 else _describe_second_application(state)
+        )
     else:
         share = f"the share eps * rstd^2 = {state.kept:.2g}"
-        words.append(f"Along xhat {format_decimal(stretch)} of the {format_decimal(state.c1)} is left, {share}. {_once_more(state)}")
+        words.append(
+            f"Along xhat {format_decimal(stretch)} of the {format_decimal(state.c1)} is left, {share}. {_describe_second_application(state)}"
+        )
     return " ".join(words)
 
 
-def _nearly(state: ProjectionState) -> str:
+def _describe_share(state: ProjectionState) -> str:
     return "" if state.eps == 0 else f" but the share eps * rstd^2 = {state.kept:.1g}"
 
 
-def _once_more(state: ProjectionState) -> str:
+def _describe_second_application(state: ProjectionState) -> str:
     moved = float(np.linalg.norm(state.again - state.left))
     if moved < ZERO:
         return "Applied once more, the matrix moves it by less than the drawing shows; only at eps = 0 is it a projector."

@@ -79,12 +79,12 @@ def _draw_space(axes: Axes3D, state: ProjectionState, view: float) -> None:
     axes.plot([0, 0], [0, 0], [-2.1, 2.2], color=style.QUIET, linewidth=1.0, linestyle=(0, (9, 2)), marker="", zorder=2)
     _label(axes, np.array([0, 0, 2.45]), "1", style.QUIET)
     for number, axis in enumerate(np.eye(N)):
-        end = 1.7 * _seen(axis)
+        end = 1.7 * _rotate(axis)
         axes.plot(*zip(np.zeros(N), end, strict=True), color=style.QUIET, linewidth=0.7, linestyle="-", marker="", zorder=2)
         _label(axes, 1.12 * end, f"x[{number}]", style.QUIET, bold=False)
     if state.kind == "layer_norm" and state.eps == 0:
         only = np.cross(ONE, state.xhat)
-        only = 2.4 * _seen(only / np.linalg.norm(only))
+        only = 2.4 * _rotate(only / np.linalg.norm(only))
         axes.plot(*zip(-only, only, strict=True), color=LOOKS["left"]["color"], linewidth=0.9, linestyle="-.", marker="", zorder=2)
 
 
@@ -96,7 +96,7 @@ def _draw_vectors(axes: Axes3D, state: ProjectionState) -> None:
     _arrow(axes, "along_xhat", corner, state.left)
     _arrow(axes, "xhat", np.zeros(N), state.xhat)
     _arrow(axes, "left", np.zeros(N), state.left, width=3.2)
-    again = _seen(state.again)
+    again = _rotate(state.again)
     if np.linalg.norm(state.again - state.left) > 0.05:
         axes.plot(*again[:, None], linestyle="", marker="X", color=style.PANEL, markersize=9, markeredgecolor=style.INK, zorder=9)
         _label(axes, again + 2 * _BELOW, "once more", style.INK)
@@ -105,7 +105,7 @@ def _draw_vectors(axes: Axes3D, state: ProjectionState) -> None:
 def _arrow(axes: Axes3D, name: str, start: np.ndarray, end: np.ndarray, width: float = 2.2) -> None:
     """A line with its look, and a marker and the name at the end that it points to."""
     look = LOOKS[name]
-    first, last = _seen(start), _seen(end)
+    first, last = _rotate(start), _rotate(end)
     if np.linalg.norm(last - first) >= ZERO:
         line = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": width, "marker": "", "zorder": 5}
         axes.plot(*zip(first, last, strict=True), **line)
@@ -123,18 +123,18 @@ def _arrow(axes: Axes3D, name: str, start: np.ndarray, end: np.ndarray, width: f
         if np.linalg.norm(last - first) > 0.4:
             middle = (first + last) / 2
             outwards = middle * [1, 1, 0] if name == "along_one" else middle  # past the line, away from the other arrows
-            _label(axes, middle + 1.7 * _aside(outwards), removed[name], look["color"])
+            _label(axes, middle + 1.7 * _move_past_tip(outwards), removed[name], look["color"])
     else:
-        _label(axes, last + (_BELOW if name == "left" else _aside(last)), name, look["color"])
+        _label(axes, last + (_BELOW if name == "left" else _move_past_tip(last)), name, look["color"])
 
 
-def _aside(end: np.ndarray) -> np.ndarray:
+def _move_past_tip(end: np.ndarray) -> np.ndarray:
     """A little past the tip, so that the name does not lie on the line."""
     length = float(np.linalg.norm(end))
     return 0.32 * end / length if length > 0.1 else _BELOW
 
 
-def _seen(vector: np.ndarray) -> np.ndarray:
+def _rotate(vector: np.ndarray) -> np.ndarray:
     """``vector`` in the drawing's axes: the direction 1 upwards."""
     return FRAME @ vector
 

@@ -130,7 +130,7 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
         own = values[start : start + threads]
         held = held.copy()
         held[: own.size] += own
-        steps.append(ReductionStep("own", start, _until(own.size, threads, start), _numbers(held)))
+        steps.append(ReductionStep("own", start, _shift_partners(own.size, threads, start), _numbers(held)))
     steps += _through_shared_memory(held) if way == "shared" else _by_shuffles(held, warp)
     return Reduction(_numbers(values), threads, way, warp, dtype, loaded, tuple(steps))
 
@@ -140,7 +140,7 @@ def _through_shared_memory(held: np.ndarray) -> list[ReductionStep]:
     while stride:
         held = held.copy()
         held[:stride] += held[stride : 2 * stride]
-        steps.append(ReductionStep("shared", stride, _until(stride, held.size, stride), _numbers(held)))
+        steps.append(ReductionStep("shared", stride, _shift_partners(stride, held.size, stride), _numbers(held)))
         stride //= 2
     return steps
 
@@ -153,24 +153,24 @@ def _by_shuffles(held: np.ndarray, warp: int) -> list[ReductionStep]:
         stride = width // 2
         while stride:
             held = np.where(threads < active, held + held[threads ^ stride], held)
-            steps.append(ReductionStep("shuffle", stride, _those(threads ^ stride, active), _numbers(held)))
+            steps.append(ReductionStep("shuffle", stride, _list_partners(threads ^ stride, active), _numbers(held)))
             stride //= 2
         return held
 
     held = swaps(held, min(warp, held.size), held.size)
     if warps > 1:
         held = held[threads % warps * warp]
-        steps.append(ReductionStep("meet", 0, _those(threads, warps), _numbers(held)))
+        steps.append(ReductionStep("meet", 0, _list_partners(threads, warps), _numbers(held)))
         held = swaps(held, warps, warps)
         steps.append(ReductionStep("share", 0, (0,) * held.size, _numbers(np.full_like(held, held[0]))))
     return steps
 
 
-def _those(partners: np.ndarray, active: int) -> tuple[int | None, ...]:
+def _list_partners(partners: np.ndarray, active: int) -> tuple[int | None, ...]:
     return tuple(int(partner) if thread < active else None for thread, partner in enumerate(partners))
 
 
-def _until(count: int, threads: int, shift: int) -> tuple[int | None, ...]:
+def _shift_partners(count: int, threads: int, shift: int) -> tuple[int | None, ...]:
     return tuple(t + shift if t < count else None for t in range(threads))
 
 
@@ -203,7 +203,7 @@ def describe(made: Reduction, done: int) -> str:
     else:
         words.append(_described(made, done))
     if done == len(made.steps) and made.steps:
-        words.append(_bill(made))
+        words.append(_describe_cost(made))
     return " ".join(words)
 
 
@@ -211,12 +211,12 @@ def _described(made: Reduction, done: int) -> str:
     step, count = made.steps[done - 1], made.threads
     head = f"{_step(made, done)}"
     if step.kind == "own":
-        idle = f"; {_who(step.working, count)} idle" if step.idle else ""
+        idle = f"; {_describe_idle(step.working, count)} idle" if step.idle else ""
         return f"{head}: {_until_words(step.working)} value t + {step.stride} to a sum of their own{idle}. No thread needs another."
     if step.kind == "shared":
         return (
             f"{head}, stride {step.stride}: {_until_words(step.working)} the number of thread t + {step.stride}, from shared memory; "
-            f"{_who(step.working, count)} idle. Then all wait at a barrier."
+            f"{_describe_idle(step.working, count)} idle. Then all wait at a barrier."
         )
     if step.kind == "meet":
         return (
@@ -233,7 +233,7 @@ def _described(made: Reduction, done: int) -> str:
     )
 
 
-def _bill(made: Reduction) -> str:
+def _describe_cost(made: Reduction) -> str:
     n = len(made.values)
     useful = n - 1
     done = sum(step.working for step in made.additions)
@@ -263,7 +263,7 @@ def _until_words(working: int) -> str:
     return "thread 0 adds" if working == 1 else f"threads t = 0 to {working - 1} add"
 
 
-def _who(first: int, threads: int) -> str:
+def _describe_idle(first: int, threads: int) -> str:
     if first >= threads:
         return "no thread is"
     return f"thread {first} is" if first == threads - 1 else f"threads {first} to {threads - 1} are"

@@ -112,7 +112,7 @@ def mark(operation: Operation) -> str:
     return "T" if operation.kind in ("cas", "xchg") else "A"
 
 
-def telling(all_frames: Sequence[ScheduleFrame]) -> int:
+def find_telling_frame(all_frames: Sequence[ScheduleFrame]) -> int:
     """The frame a still picture shows: where the first race is complete, else the last but a few, where somebody waits."""
     for frame in all_frames:
         if frame.races:
@@ -208,7 +208,7 @@ def caption(frame: ScheduleFrame) -> str:
         if frame.left_out:
             words.append(f"{frame.left_out} loads and stores of a program's own memory are left out.")
     else:
-        words.append(f"Program {frame.operation.program}, line {frame.operation.line}: {_deed(frame.operation)}.")
+        words.append(f"Program {frame.operation.program}, line {frame.operation.line}: {_describe_operation(frame.operation)}.")
     waiting = [
         f"program {lane.program} waits for {lane.waits_on}"
         + (f", changed last by program {lane.waits_for}" if lane.waits_for is not None else "")
@@ -256,7 +256,7 @@ def _place(operation: Operation) -> str:
     return f"{operation.tensor}[{where}]"
 
 
-def _deed(operation: Operation) -> str:
+def _describe_operation(operation: Operation) -> str:
     place = _place(operation)
     values = ", ".join(number(value) for value in operation.left[:6]) + (", ..." if len(operation.left) > 6 else "")
     match mark(operation):

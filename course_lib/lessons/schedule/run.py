@@ -210,12 +210,12 @@ class _Replay:
         raw = np.ascontiguousarray(flat[lanes])
         found = _decoded(raw, tensor)
         if access.writes:
-            flat[lanes] = self._after(access, raw)
+            flat[lanes] = self._read_what_is_left(access, raw)
         left = _decoded(np.ascontiguousarray(flat[lanes]), tensor)
         elements = ((offsets - tensor.start) // tensor.itemsize).tolist()
         return plain | {"tensor": tensor.name, "elements": elements, "found": found.tolist(), "left": left.tolist()}
 
-    def _after(self, access: Any, raw: np.ndarray) -> np.ndarray:
+    def _read_what_is_left(self, access: Any, raw: np.ndarray) -> np.ndarray:
         """The bytes that the operation leaves in its live lanes, (lanes, itemsize)."""
         brought = np.ascontiguousarray(np.broadcast_to(access.values, access.addresses.shape)[access.mask])
         old = raw.view(brought.dtype)[:, 0]

@@ -16,7 +16,7 @@ from course_lib.compiler import KernelSource
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveStepper, Picture
 from course_lib.lessons.schedule.figure import figure
-from course_lib.lessons.schedule.model import ScheduleFrame, caption, frames, telling, title
+from course_lib.lessons.schedule.model import ScheduleFrame, caption, find_telling_frame, frames, title
 from course_lib.lessons.schedule.run import Interleaving, interleaved
 
 _AT_ONCE = 20  # seeds that a second process runs in one go: its start is what takes time
@@ -79,7 +79,7 @@ def schedule_explorer(launches: Mapping[str, ScheduleLaunch], seed: int = 0, res
     def make(kernel: str, seed: int, everything: bool) -> list[ScheduleFrame]:
         return frames(runs[kernel].get(seed), everything=everything)
 
-    return LiveStepper(make, draw, controls, still=telling)
+    return LiveStepper(make, draw, controls, still=find_telling_frame)
 
 
 def draw(all_frames: Sequence[ScheduleFrame], index: int) -> Picture:
