@@ -62,9 +62,10 @@ nbval: dev ## instructors: run every notebook, compare the marked outputs
 	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadfile -p no:cacheprovider --nbval-lax --nbval-current-env --nbval-cell-timeout 120 \
 		notebooks $(NBVAL_ARGS)
 
-lint: dev ## authors: ruff's checks and its formatting
+lint: dev ## authors: ruff's checks, its formatting, and types
 	@$(VENV)/python -m ruff check .
 	@$(VENV)/python -m ruff format --check .
+	@$(VENV)/python -m basedpyright
 
 pins: dev ## authors: prove that the pins fit every Python and processor
 	@$(VENV)/python tools/check_pins.py
