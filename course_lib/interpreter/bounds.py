@@ -41,7 +41,9 @@ class Region:
         object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
         object.__setattr__(self, "strides", tuple(int(stride) for stride in self.strides))
         if len(self.shape) != len(self.strides):
-            raise ValueError(f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension")
+            raise ValueError(
+                f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension"
+            )
 
     @classmethod
     def of(cls, name: str, tensor) -> Region:
@@ -51,7 +53,9 @@ class Region:
         """
         device = getattr(getattr(tensor, "device", None), "type", "cpu")
         if device != "cpu":
-            raise CourseError(f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu().")
+            raise CourseError(
+                f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu()."
+            )
         return cls(name, tensor.data_ptr(), tensor.element_size(), tuple(tensor.shape), tuple(tensor.stride()))
 
     @property
@@ -78,7 +82,11 @@ class Region:
         """The highest address of an element; below ``low`` if there is none."""
         if not self.elements:
             return self.low - 1
-        return self.low + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True)) * self.itemsize
+        return (
+            self.low
+            + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True))
+            * self.itemsize
+        )
 
     @cached_property
     def _layout(self) -> tuple[tuple[tuple[int, int], ...], np.ndarray | None]:
@@ -87,7 +95,9 @@ class Region:
         merged: list[tuple[int, int]] = []
         for stride, size in sorted((abs(t), s) for s, t in zip(self.shape, self.strides, strict=True) if s > 1 and t):
             for k, (inner_size, inner) in enumerate(merged):
-                if stride % inner == 0 and stride // inner <= inner_size:  # its steps leave no gap: one longer dimension
+                if (
+                    stride % inner == 0 and stride // inner <= inner_size
+                ):  # its steps leave no gap: one longer dimension
                     merged[k] = ((size - 1) * (stride // inner) + inner_size, inner)
                     break
             else:
@@ -130,7 +140,11 @@ class Region:
                 inside = fits if inside is None else inside & fits
             # a division costs several times what a bit mask does, and most innermost strides are the element's size
             offset = offset & (stride - 1) if stride & (stride - 1) == 0 else offset - offset // stride * stride
-        here = offset == 0 if listed is None else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
+        here = (
+            offset == 0
+            if listed is None
+            else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
+        )
         return here if inside is None else inside & here
 
     def index(self, element: int) -> tuple[tuple[int, ...], int]:
@@ -139,7 +153,11 @@ class Region:
         Inside the tensor this is the tensor's index. Outside it is where the index would be if the outermost dimension
         went on without end and each row ran on to the start of the next.
         """
-        dimensions = [(abs(stride), size, k) for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if stride]
+        dimensions = [
+            (abs(stride), size, k)
+            for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True))
+            if stride
+        ]
         long = [stride for stride, size, _ in dimensions if size > 1]
         span = sum((size - 1) * stride for stride, size, _ in dimensions)
         # a dimension of size 1 can have any stride; it says where a next row or column would be only outside the others' steps
@@ -164,7 +182,7 @@ def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int)
 class OutOfBounds(Exception):
     """A kernel's access outside its tensors. The message says it in words; the attributes say it as data.
 
-    ``kind`` and ``program`` are those of :class:`hooks.Access`. ``tensor`` is the name of the region meant, None if
+    ``kind`` and ``program`` are those of :class:`hooks.MemoryAccess`. ``tensor`` is the name of the region meant, None if
     there are no regions. ``count`` of ``lanes`` unmasked lanes miss it, the first of them at flat index ``lane`` of the
     block. ``element`` is that lane's offset from element 0, in elements, rounded down; ``row`` and ``column`` are where
     that is (row: None for a tensor of one dimension, the flat index of the leading dimensions for one of three; both
@@ -201,7 +219,7 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
     for region in regions:
         region._layout  # noqa: B018 - a layout that cannot be checked is refused here, not in the middle of a kernel
 
-    def check(access: hooks.Access) -> None:
+    def check(access: hooks.MemoryAccess) -> None:
         if token not in _open_blocks.get():
             return  # a widget's kernel, in the thread beside this one
         live = access.live()
@@ -229,8 +247,12 @@ def require_interpreter(what: str) -> None:
     from triton.language import standard
     from triton.runtime.interpreter import InterpretedFunction
 
-    if not isinstance(standard.sum, InterpretedFunction):  # the library's own functions say which way Triton was imported
-        raise CourseError(f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again.")
+    if not isinstance(
+        standard.sum, InterpretedFunction
+    ):  # the library's own functions say which way Triton was imported
+        raise CourseError(
+            f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again."
+        )
 
 
 def _under(error: BaseException) -> OutOfBounds | None:
@@ -241,7 +263,7 @@ def _under(error: BaseException) -> OutOfBounds | None:
     return link
 
 
-def _fault(regions: Sequence[Region], access: hooks.Access, live: np.ndarray) -> OutOfBounds:
+def _fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarray) -> OutOfBounds:
     where = hooks.line_of_kernel()
     file, line = where or (None, None)
     region = _meant(regions, live, where)
@@ -250,7 +272,9 @@ def _fault(regions: Sequence[Region], access: hooks.Access, live: np.ndarray) ->
     if region is None:
         lane = int(np.flatnonzero(access.mask)[0])
         message = f"{_program(access.program)} {_does(access.kind)}, and the kernel was given no tensor{end}"
-        return OutOfBounds(message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts)
+        return OutOfBounds(
+            message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts
+        )
     same_size = region.itemsize == access.itemsize
     hits = region.contains(access.addresses) & access.mask if same_size else np.zeros_like(access.mask)
     misses = access.mask & ~hits
@@ -357,7 +381,9 @@ def _row_of_lanes_before(region: Region, addresses: np.ndarray, hits: np.ndarray
     before = start + np.flatnonzero(hits.ravel()[start:lane])
     if before.size < 2:
         return None
-    (*first, a), (*last, b) = (region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]])
+    (*first, a), (*last, b) = (
+        region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]]
+    )
     return tuple(first) if first == last and a != b else None
 
 

@@ -62,7 +62,10 @@ def compute_bf16_by_value() -> None:
     import triton.language as tl
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
-    stock = {name: getattr(InterpreterBuilder, name) for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_rsqrt")}
+    stock = {
+        name: getattr(InterpreterBuilder, name)
+        for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_rsqrt")
+    }
 
     def widened(*handles):
         """The handles as fp32 if any is bf16, else None. bf16 bits as they are would be taken for integers."""
@@ -86,7 +89,11 @@ def compute_bf16_by_value() -> None:
 
     def ternary_op(self, lhs, rhs, other, op):
         wide = widened(lhs, rhs, other) if op is np.clip else None  # np.where chooses patterns, which is right as it is
-        return stock["ternary_op"](self, lhs, rhs, other, op) if wide is None else narrowed(stock["ternary_op"](self, *wide, op))
+        return (
+            stock["ternary_op"](self, lhs, rhs, other, op)
+            if wide is None
+            else narrowed(stock["ternary_op"](self, *wide, op))
+        )
 
     def create_fma(self, x, y, z):
         wide = widened(x, y, z)
@@ -97,7 +104,9 @@ def compute_bf16_by_value() -> None:
         return stock["create_rsqrt"](self, arg) if wide is None else narrowed(stock["create_rsqrt"](self, *wide))
 
     def get_bf16(self, value):
-        return TensorHandle(bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16)  # the stock one has no constants of bf16
+        return TensorHandle(
+            bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16
+        )  # the stock one has no constants of bf16
 
     for hook in (binary_op, unary_op, ternary_op, create_fma, create_rsqrt, get_bf16):
         setattr(InterpreterBuilder, hook.__name__, hook)

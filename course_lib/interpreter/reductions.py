@@ -32,7 +32,9 @@ def reduce_as_a_tree() -> None:
 
     def combined(combine_fn, left: list[np.ndarray], right: list[np.ndarray], scalars: list) -> list[np.ndarray]:
         """The combine function on whole arrays; a component that it returns as one value is that value in every lane."""
-        tensors = [as_tensor(data, scalar) for side in (left, right) for data, scalar in zip(side, scalars, strict=True)]
+        tensors = [
+            as_tensor(data, scalar) for side in (left, right) for data, scalar in zip(side, scalars, strict=True)
+        ]
         result = combine_fn.fn(*tensors)
         result = result if isinstance(result, tuple) else (result,)
         out = []

@@ -25,13 +25,15 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from course_lib.kernels.launch import tables
-from course_lib.kernels.split_row import chunk_statistics, merged_statistics
+from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.split_row import compute_chunk_statistics, merge_statistics
 
 
 @triton.jit
 def few_rows_statistics_kernel(
-    x_ptr, residual_ptr, total_ptr, means_ptr, squares_ptr,
+    x_ptr, residual_ptr,      # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
+    total_ptr,                # (M, N), x's dtype, written only if ADD
+    means_ptr, squares_ptr,   # (M, CHUNKS), fp32, contiguous, written; means only if CENTRED
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_total_row,   # in elements; total has unit column stride
     N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
@@ -53,7 +55,7 @@ def few_rows_statistics_kernel(
     if ADD:
         x += tl.load(residual_ptr + row * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0)
         tl.store(total_ptr + row * stride_total_row + cols, x, mask=mask)
-    mean, squares = chunk_statistics(x.to(tl.float32), mask, count, CENTRED)
+    mean, squares = compute_chunk_statistics(x.to(tl.float32), mask, count, CENTRED)
     if CENTRED:
         tl.store(means_ptr + row * CHUNKS + chunk, mean)
     tl.store(squares_ptr + row * CHUNKS + chunk, squares)
@@ -61,7 +63,10 @@ def few_rows_statistics_kernel(
 
 @triton.jit
 def few_rows_output_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, means_ptr, squares_ptr,
+    x_ptr, y_ptr,             # (M, N), fp16, bf16 or fp32, both the same; y is written
+    w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
+    mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
+    means_ptr, squares_ptr,   # (M, CHUNKS), fp32, contiguous; means is read only if CENTRED
     stride_x_row, stride_x_col, stride_y_row,   # in elements; y has unit column stride
     N, eps,
     CENTRED: tl.constexpr,
@@ -95,7 +100,7 @@ def few_rows_output_kernel(
     means = squares
     if CENTRED:
         means = tl.load(means_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=0.0)
-    means, rstds = merged_statistics(means, squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
+    means, rstds = merge_statistics(means, squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
     rstd = tl.max(rstds, axis=0)  # all copies are equal
     y = x.to(tl.float32)
     if CENTRED:
@@ -124,27 +129,29 @@ def few_rows_forward(
     M, N = x.shape
     if x.dtype == torch.float64:
         raise ValueError("the chunks' statistics are fp32, and x is fp64; use 'blocked'")
-    if M > tables.GRID_LIMIT:
-        raise ValueError(f"x has {M} rows, and this grid has one program a row along an axis of {tables.GRID_LIMIT}; use 'split'")
+    if M > device.GRID_LIMIT:
+        raise ValueError(
+            f"x has {M} rows, and this grid has one program a row along an axis of {device.GRID_LIMIT}; use 'split'"
+        )
     launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
     part, num_warps = tables.few_rows(N)
     # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every other M
     means = torch.empty((M, launch.chunks), dtype=torch.float32, device=x.device)
     squares = torch.empty_like(means)
-    added = x if residual is None else residual
-    dependent = tables.has_dependent_launch(x.device)
+    added = operands.substitute_absent(residual, x)
+    dependent = device.has_dependent_launch(x.device)
     few_rows_statistics_kernel[(launch.chunks, M)](
-        x, added, y if total is None else total, means, squares,
-        tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), N,
+        x, added, operands.substitute_absent(total, y), means, squares,
+        *operands.strides(x), *operands.strides(added), y.stride(0), N,
         CENTRED=mean is not None, ADD=residual is not None, CHUNKS=launch.chunks, BLOCK=launch.block, DEPENDENT=dependent,
         num_warps=launch.num_warps,
     )  # fmt: skip
     source = x if total is None else total
-    chunks_2 = triton.next_power_of_2(launch.chunks)
+    chunks_2 = tables.next_power_of_2(launch.chunks)
     few_rows_output_kernel[(triton.cdiv(N, part), M)](
-        source, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd, means, squares,
-        tables.row_stride(source), source.stride(1), y.stride(0), N, eps,
+        source, y, operands.substitute_absent(w, x), operands.substitute_absent(b, x), operands.substitute_absent(mean, rstd), rstd, means, squares,
+        *operands.strides(source), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part, EARLY=total is None, DEPENDENT=dependent,
-        num_warps=num_warps, **tables.launched_early(dependent),
+        num_warps=num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip

@@ -23,11 +23,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.launch import tables
+from course_lib.kernels.launch import operands, tables
 
 
 def two_tiles_kernel(
-    x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
+    x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
+    total_ptr, y_ptr,         # (M, N), x's dtype, written; total only if ADD
+    w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
+    mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written; mean only if CENTRED
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements; y and total have unit column stride
     N, eps,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
@@ -35,7 +38,7 @@ def two_tiles_kernel(
     ADD: tl.constexpr,        # add the residual first, and store the sum in total
     BLOCK: tl.constexpr,      # columns of the first tile, at most N
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
-    ONCE: tl.constexpr,       # the mark of what passes through the caches once
+    EVICTION_POLICY: tl.constexpr,   # of x, residual and y, which are read or written once, so that w and b stay in L2
 ):  # fmt: skip
     """One row a program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -46,12 +49,14 @@ def two_tiles_kernel(
     wide = cols.to(tl.int64) * stride_x_col
     tail_wide = tail_cols.to(tl.int64) * stride_x_col
 
-    x = tl.load(x_ptr + row * stride_x_row + wide, eviction_policy=ONCE)
-    tail = tl.load(x_ptr + row * stride_x_row + tail_wide, mask=mask, other=0.0, eviction_policy=ONCE)
+    x = tl.load(x_ptr + row * stride_x_row + wide, eviction_policy=EVICTION_POLICY)
+    tail = tl.load(x_ptr + row * stride_x_row + tail_wide, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY)
     if ADD:
         source = residual_ptr + row * stride_residual_row
-        x += tl.load(source + cols.to(tl.int64) * stride_residual_col, eviction_policy=ONCE)
-        tail += tl.load(source + tail_cols.to(tl.int64) * stride_residual_col, mask=mask, other=0.0, eviction_policy=ONCE)
+        x += tl.load(source + cols.to(tl.int64) * stride_residual_col, eviction_policy=EVICTION_POLICY)
+        tail += tl.load(
+            source + tail_cols.to(tl.int64) * stride_residual_col, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY
+        )
         tl.store(total_ptr + row * stride_y_row + cols, x)
         tl.store(total_ptr + row * stride_y_row + tail_cols, tail, mask=mask)
     x = x.to(ACC)
@@ -73,8 +78,13 @@ def two_tiles_kernel(
     if HAS_B:
         y += tl.load(b_ptr + cols, eviction_policy="evict_last").to(ACC)
         tail_y += tl.load(b_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(ACC)
-    tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), eviction_policy=ONCE)
-    tl.store(y_ptr + row * stride_y_row + tail_cols, tail_y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=ONCE)
+    tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
+    tl.store(
+        y_ptr + row * stride_y_row + tail_cols,
+        tail_y.to(y_ptr.dtype.element_ty),
+        mask=mask,
+        eviction_policy=EVICTION_POLICY,
+    )
 
 
 two_tiles_forward_kernel = triton.jit(two_tiles_kernel)
@@ -82,11 +92,14 @@ two_tiles_forward_kernel = triton.jit(two_tiles_kernel)
 unaligned_two_tiles_forward_kernel = triton.jit(two_tiles_kernel, do_not_specialize_on_alignment=["w_ptr", "b_ptr"])
 
 
-def variant(N: int, num_warps: int) -> tuple:
+def choose_kernel(N: int, num_warps: int) -> tuple:
     """The kernel for rows of N columns, and the registers a thread may take at most (None: any number)."""
     if N % 16 == 0:
         return two_tiles_forward_kernel, None
-    return unaligned_two_tiles_forward_kernel, 128 if num_warps <= 16 else None  # 32 warps have 64 each, whatever is asked for
+    return (
+        unaligned_two_tiles_forward_kernel,
+        128 if num_warps <= 16 else None,
+    )  # 32 warps have 64 each, whatever is asked for
 
 
 def two_tiles_forward(
@@ -99,11 +112,11 @@ def two_tiles_forward(
     """
     M, N = x.shape
     block, tail, num_warps = tables.two_tiles(N)
-    kernel, most_registers = variant(N, num_warps)
-    added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
+    kernel, most_registers = choose_kernel(N, num_warps)
+    added = operands.substitute_absent(residual, x)
     kernel[(M,)](
-        x, added, y if total is None else total, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd,
-        tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), N, eps,
+        x, added, operands.substitute_absent(total, y), y, operands.substitute_absent(w, x), operands.substitute_absent(b, x), operands.substitute_absent(mean, rstd), rstd,
+        *operands.strides(x), *operands.strides(added), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None, BLOCK=block, TAIL=tail,
-        ONCE=tables.once(N, add=residual is not None), num_warps=num_warps, maxnreg=most_registers,
+        EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None), num_warps=num_warps, maxnreg=most_registers,
     )  # fmt: skip

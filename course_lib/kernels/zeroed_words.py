@@ -18,13 +18,17 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels.launch import tables
+from course_lib.kernels.launch.device import has_dependent_launch
 
 _BLOCK = 1024
 
 
 @triton.jit(do_not_specialize=["count"])
-def zero_words_kernel(words_ptr, count, BLOCK: tl.constexpr):
+def zero_words_kernel(
+    words_ptr,             # (count,), int64, written
+    count,
+    BLOCK: tl.constexpr,   # words a program
+):  # fmt: skip
     """Bytes: writes 8 a word."""
     gdc_launch_dependents()
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -33,7 +37,7 @@ def zero_words_kernel(words_ptr, count, BLOCK: tl.constexpr):
 
 def zeroed_words(count: int, device: torch.device) -> tuple[Tensor, bool]:
     """``count`` words, shape (count,), int64, and whether the kernel that uses them is to be a dependent launch and must wait."""
-    if not tables.has_dependent_launch(device):
+    if not has_dependent_launch(device):
         return torch.zeros(count, dtype=torch.int64, device=device), False
     words = torch.empty(count, dtype=torch.int64, device=device)
     zero_words_kernel[(triton.cdiv(count, _BLOCK),)](words, count, BLOCK=_BLOCK, num_warps=4)

@@ -19,7 +19,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from course_lib.kernels.launch.tables import statistics_dtype
+from course_lib.kernels.launch.operands import statistics_dtype
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_lib.kernels.launch.tables import statistics_dtype
+from course_lib.kernels.launch.operands import statistics_dtype
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 

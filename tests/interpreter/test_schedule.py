@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.interpreter import schedule
 from course_lib.interpreter.schedule import explore, run
+from course_lib.interpreter.scheduler import Scheduler
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
 
@@ -591,7 +591,7 @@ def test_a_kernel_that_raises(resident):
 
 
 def test_an_interrupt_ends_every_thread(monkeypatch):
-    real = schedule._Run.record
+    real = Scheduler.record
     count = 0
 
     def record(self, *arguments):
@@ -601,7 +601,7 @@ def test_an_interrupt_ends_every_thread(monkeypatch):
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         return real(self, *arguments)
 
-    monkeypatch.setattr(schedule._Run, "record", record)
+    monkeypatch.setattr(Scheduler, "record", record)
     with pytest.raises(KeyboardInterrupt):
         run(rereads_kernel, (4,), torch.ones(1), zeros(4), TURNS=10**6)
     assert 40 <= count < 5000
