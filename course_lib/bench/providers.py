@@ -62,7 +62,11 @@ class Provider:
 
     def state(self, error: Exception) -> str:
         """What an exception means: "refused", or "error" for one that nobody expects."""
-        return "refused" if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error))) else "error"
+        return (
+            "refused"
+            if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error)))
+            else "error"
+        )
 
 
 def _direct(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> Functions:
@@ -283,7 +287,11 @@ def _through(function: type[torch.autograd.Function], *arguments, dy: Tensor, ou
 
 
 def _liger() -> Functions:
-    from liger_kernel.ops import LigerFusedAddRMSNormFunction, LigerLayerNormFunction, LigerRMSNormFunction
+    from liger_kernel.ops import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        LigerFusedAddRMSNormFunction,
+        LigerLayerNormFunction,
+        LigerRMSNormFunction,
+    )
 
     def layer(v: Values) -> Call:
         return _through(LigerLayerNormFunction, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
@@ -303,7 +311,13 @@ def _liger() -> Functions:
 
 
 def _quack() -> Functions:
-    from quack.rmsnorm import layernorm_bwd, layernorm_fwd, rmsnorm, rmsnorm_bwd, rmsnorm_fwd
+    from quack.rmsnorm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        layernorm_bwd,
+        layernorm_fwd,
+        rmsnorm,
+        rmsnorm_bwd,
+        rmsnorm_fwd,
+    )
 
     def layer_forward(v: Values) -> Call:
         w, b = v.w.float(), v.b.float()  # it takes no others; a model that uses it keeps them so
@@ -329,7 +343,10 @@ def _quack() -> Functions:
 
 
 def _apex() -> Functions:
-    from apex.normalization.fused_layer_norm import FusedLayerNormAffineFunction, FusedRMSNormAffineFunction
+    from apex.normalization.fused_layer_norm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        FusedLayerNormAffineFunction,
+        FusedRMSNormAffineFunction,
+    )
 
     def layer(v: Values) -> Call:
         return _through(FusedLayerNormAffineFunction, v.x, v.w, v.b, v.w.shape, EPS, dy=v.dy, outputs=3)
@@ -347,7 +364,11 @@ def _apex() -> Functions:
 
 
 def _flash_attn() -> Functions:
-    from flash_attn.ops.triton.layer_norm import LayerNormFn, layer_norm_fn, rms_norm_fn
+    from flash_attn.ops.triton.layer_norm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        LayerNormFn,
+        layer_norm_fn,
+        rms_norm_fn,
+    )
 
     def backward(v: Values, b: Tensor | None, is_rms_norm: bool, outputs: int) -> Call:
         # positions: x, weight, bias, residual, x1, weight1, bias1, eps, dropout_p, rowscale, prenorm, residual_in_fp32, is_rms_norm
@@ -358,8 +379,12 @@ def _flash_attn() -> Functions:
         {
             "layer_norm": lambda x, residual, w, b: (layer_norm_fn(x, w, b, eps=EPS),),
             "rms_norm": lambda x, residual, w, b: (rms_norm_fn(x, w, None, eps=EPS),),
-            "add_rms_norm": lambda x, residual, w, b: rms_norm_fn(x, w, None, residual=residual, eps=EPS, prenorm=True)[::-1],
-            "add_layer_norm": lambda x, residual, w, b: layer_norm_fn(x, w, b, residual=residual, eps=EPS, prenorm=True)[::-1],
+            "add_rms_norm": lambda x, residual, w, b: rms_norm_fn(x, w, None, residual=residual, eps=EPS, prenorm=True)[
+                ::-1
+            ],
+            "add_layer_norm": lambda x, residual, w, b: layer_norm_fn(
+                x, w, b, residual=residual, eps=EPS, prenorm=True
+            )[::-1],
         },
         {
             "layer_norm_backward": lambda v: backward(v, v.b, False, 3),
@@ -378,15 +403,30 @@ PROVIDERS = {
         Provider("blocked", _forward_design("blocked"), refuses=_ELSEWHERE),
         Provider("resident", _resident, refuses=_ELSEWHERE),
         Provider("few_rows", _forward_design("few rows"), refuses=_ELSEWHERE),
-        *(Provider(name, _backward_design(name), refuses=_ELSEWHERE) for name in ("persistent", "two-stage", "locked", "columns")),
+        *(
+            Provider(name, _backward_design(name), refuses=_ELSEWHERE)
+            for name in ("persistent", "two-stage", "locked", "columns")
+        ),
         Provider("split", _split, refuses=_ELSEWHERE),
         Provider("unfused", _unfused),
         Provider("kernels", _kernels),
         Provider("torch", _torch, peer=True),
         Provider("compile", _compile, peer=True),
-        Provider("liger", _liger, "liger_kernel", "liger-kernel", "Cannot launch Triton kernel|support feature dim|supported size", True),
         Provider(
-            "quack", _quack, "quack", "quack-kernels", "does not support N|is not divisible by vector size|'cp_size' only supports", True
+            "liger",
+            _liger,
+            "liger_kernel",
+            "liger-kernel",
+            "Cannot launch Triton kernel|support feature dim|supported size",
+            True,
+        ),
+        Provider(
+            "quack",
+            _quack,
+            "quack",
+            "quack-kernels",
+            "does not support N|is not divisible by vector size|'cp_size' only supports",
+            True,
         ),
         Provider("apex", _apex, "apex", "apex", peer=True),
         Provider("flash_attn", _flash_attn, "flash_attn", "flash-attn", "support feature dim", True),
@@ -403,7 +443,9 @@ def chosen(names: Iterable[str] | None, among: Collection[str]) -> list[Provider
     names = list(among if names is None else names)
     for name in names:
         if name not in among:
-            raise CourseError(f"this measurement has no provider {name!r}. It has: {', '.join(p for p in PROVIDERS if p in among)}.")
+            raise CourseError(
+                f"this measurement has no provider {name!r}. It has: {', '.join(p for p in PROVIDERS if p in among)}."
+            )
     return [provider for name, provider in PROVIDERS.items() if name in names]
 
 

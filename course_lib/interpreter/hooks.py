@@ -91,6 +91,10 @@ def patch() -> None:
 
     stock = {name: getattr(Builder, name) for name in _OPERATIONS}
 
+    def current_program() -> tuple[int, int, int]:
+        x, y, z = interpreter_builder.grid_idx
+        return int(x), int(y), int(z)
+
     def tell(kind: str, pointers, mask, values=None, expected=None, sem="") -> None:
         addresses = pointers.data.astype(np.int64, copy=False)
         live = (
@@ -100,7 +104,7 @@ def patch() -> None:
         )
         width = pointers.get_element_ty().primitive_bitwidth
         access = MemoryAccess(
-            kind, addresses, live, max(1, width // 8), tuple(int(i) for i in interpreter_builder.grid_idx),
+            kind, addresses, live, max(1, width // 8), current_program(),
             None if values is None else values.data, None if expected is None else expected.data, str(sem).split(".")[-1].lower(),
         )  # fmt: skip
         for observer in tuple(_observers):
@@ -130,11 +134,7 @@ def patch() -> None:
         if _observers:
             nothing = np.zeros(0, np.int64)
             for observer in tuple(_observers):
-                observer(
-                    MemoryAccess(
-                        "barrier", nothing, nothing.astype(bool), 1, tuple(int(i) for i in interpreter_builder.grid_idx)
-                    )
-                )
+                observer(MemoryAccess("barrier", nothing, nothing.astype(bool), 1, current_program()))
         return stock["create_barrier"](self, *rest)
 
     for hook in (create_masked_load, create_masked_store, create_atomic_cas, create_atomic_rmw, create_barrier):

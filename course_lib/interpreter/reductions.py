@@ -103,5 +103,7 @@ def reduce_as_a_tree() -> None:
         wide = as_tensor(bf16_values(argument.handle.data), tl.float32)
         return [narrow(part) for part in stock_cumsum(self, wide)]
 
-    ReduceOps.generic_reduce, ReduceOps.sum, ReduceOps.min_max = generic_reduce, sum_, min_max
-    ScanOps.generic_scan, ScanOps.cumsum = generic_scan, cumsum
+    for name, method in {"generic_reduce": generic_reduce, "sum": sum_, "min_max": min_max}.items():
+        setattr(ReduceOps, name, method)
+    for name, method in {"generic_scan": generic_scan, "cumsum": cumsum}.items():
+        setattr(ScanOps, name, method)

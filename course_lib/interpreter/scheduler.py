@@ -7,10 +7,12 @@ schedule and the same bits every time.
 from __future__ import annotations
 
 import contextvars
+import inspect
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -50,9 +52,16 @@ class Program:
 class Scheduler:
     """One interleaved run of a launch. The arguments are those of :func:`course_lib.interpreter.schedule.run`."""
 
-    def __init__(self, kernel, grid, arguments, constexprs, seed, resident, max_steps):
-        import inspect
-
+    def __init__(
+        self,
+        kernel: Any,  # Triton has no public type for an interpreted kernel
+        grid: Sequence[int] | Callable[[dict], Sequence[int]],
+        arguments: Sequence,
+        constexprs: dict,
+        seed: int,
+        resident: int,
+        max_steps: int,
+    ):
         from triton.runtime.interpreter import GridExecutor, _implicit_cvt, interpreter_builder
 
         self.builder = interpreter_builder
@@ -61,11 +70,11 @@ class Scheduler:
         bound = inspect.getcallargs(self.function, *arguments, **{k: v for k, v in constexprs.items() if k in names})
         fixed = GridExecutor(self.function, kernel.arg_names, ()).constexprs
         self.arguments = {name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()}
-        sizes = tuple(grid(self.arguments) if callable(grid) else grid)
+        sizes: tuple[int, ...] = tuple(grid(self.arguments) if callable(grid) else grid)
         if not 1 <= len(sizes) <= 3:
             raise CourseError(f"the grid {sizes} has {len(sizes)} dimensions: one to three can be launched")
-        self.sizes = (*sizes, 1, 1)[:3]
-        programs = tuple(product(*(range(size) for size in self.sizes)))
+        self.sizes = x, y, z = (*sizes, 1, 1)[:3]
+        programs = tuple(product(range(x), range(y), range(z)))
         self.schedule = Schedule(
             kernel=kernel.__name__,
             seed=seed,

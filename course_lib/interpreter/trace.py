@@ -78,24 +78,6 @@ class Trace:
         region = self._region(tensor)
         return self.bytes(tensor, kind) / region.nbytes if region.nbytes else 0.0
 
-    def by_program(self) -> dict[tuple[int, int, int], list[Event]]:
-        """The events of each program, in order."""
-        programs: dict[tuple[int, int, int], list[Event]] = {}
-        for event in self.events:
-            programs.setdefault(event.program, []).append(event)
-        return programs
-
-    def as_rows(self) -> list[dict]:
-        """One flat record an event, of plain numbers and text: for a table, pandas or JSON."""
-        return [
-            {
-                "program": list(event.program), "kind": event.kind, "tensor": event.tensor, "lanes": event.lanes, "masked": event.masked,
-                "lowest": int(event.offsets.min()) if event.lanes else None, "highest": int(event.offsets.max()) if event.lanes else None,
-                "bytes": event.bytes, "line": event.line,
-            }
-            for event in self.events
-        ]  # fmt: skip
-
     def _region(self, name: str) -> Region:
         for region in self.regions:
             if region.name == name:

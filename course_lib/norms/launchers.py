@@ -28,7 +28,9 @@ def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) ->
     return layer_norm_forward(_as_the_kernel_reads(x.detach(), "x"), _packed(w), _packed(b), eps)
 
 
-def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def launch_backward(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of :func:`launch_forward`.
 
     Args:
@@ -41,7 +43,8 @@ def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd:
     Raises: ValueError if dy or x is not a matrix.
     """
     sums = statistics_dtype(x.dtype)
-    ones_or_w = torch.ones(x.shape[-1], dtype=sums, device=x.device) if w is None else _packed(w).to(sums)
+    packed = _packed(w)
+    ones_or_w = torch.ones(x.shape[-1], dtype=sums, device=x.device) if packed is None else packed.to(sums)
     dy, x = _as_the_kernel_reads(dy, "dy"), _as_the_kernel_reads(x, "x")
     return layer_norm_backward(dy, x, ones_or_w, mean, rstd, bias_dtype=sums)
 
@@ -56,7 +59,9 @@ def _as_the_kernel_reads(matrix: Tensor, name: str) -> Tensor:
     A compiled kernel would read past the end of some tensors; here such elements are NaN.
     """
     if matrix.ndim != 2:
-        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first.")
+        raise ValueError(
+            f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first."
+        )
     M, N = matrix.shape
     if N <= 1 or matrix.stride(1) == 1:
         return matrix

@@ -615,7 +615,8 @@ def test_nothing_to_draw_is_said(no_gpu, tmp_path):
 
 
 def test_the_command_measures_saves_and_draws(no_gpu, monkeypatch, tmp_path):
-    monkeypatch.setattr(forward, "_ELEMENTS", 64)
+    small = replace(forward.GRID, sweeps=tuple(replace(sweep, elements=64) for sweep in forward.GRID.sweeps))
+    monkeypatch.setattr(forward, "measure", small.measure)
     saved, text, drawn = bench_command.run("forward", columns="8,9", dtype="fp32", providers="resident,torch", plot=tmp_path / "f.png")
     assert "forward_fp32_part-test-gpu-2026-01-02.json" in saved and "layer_norm resident" in text and "f.png" in drawn
     again = measurement.stored("forward_fp32_part")
