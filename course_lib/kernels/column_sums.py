@@ -1,10 +1,11 @@
 """Adds up the rows of two matrices of fp32 partial sums, in a fixed order: the last step of every dw and db.
 
-The sums are small (P rows, one a program that made them), but there are N of them, and one kernel adds both up, so that a
-backward pass launches two kernels and not three. The order of the additions depends on P alone: no atomics, no locks, the
-same bits every time.
+The sums are small (P rows, one a program that made them), but there are N of them, and one kernel adds both up, so that
+a backward pass launches two kernels and not three. The order of the additions depends on P alone: no atomics, no locks,
+the same bits every time.
 
-Source: stage two of the Triton tutorial "Layer Normalization", which sums its GROUP_SIZE_M buffers in tiles of 32 x 128.
+Source: stage two of the Triton tutorial "Layer Normalization", which sums its GROUP_SIZE_M buffers in tiles of 32 x
+128.
 """
 
 from __future__ import annotations

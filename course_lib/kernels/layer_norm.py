@@ -82,7 +82,7 @@ def layer_norm_resident_kernel(
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
     ROWS: tl.constexpr,       # rows a program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
-    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x and y, which are read or written once, so that w and b stay in L2
+    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x and y, read or written once, so that w and b stay in L2
 ):  # fmt: skip
     """A tile of ROWS whole rows a program, read once.
 
@@ -124,9 +124,10 @@ def _resident(
     M, N = x.shape
     launch = tables.resident(N)
     grid = (triton.cdiv(M, launch.rows),)
-    weights = operands.substitute_absent(w, x), operands.substitute_absent(b, x)
+    weights = operands.first_given(w, x), operands.first_given(b, x)
     options = {
-        "HAS_W": w is not None, "HAS_B": b is not None, "ROWS": launch.rows, "BLOCK": launch.block, "num_warps": launch.num_warps,
+        "HAS_W": w is not None, "HAS_B": b is not None, "ROWS": launch.rows, "BLOCK": launch.block,
+        "num_warps": launch.num_warps,
     }  # fmt: skip
     if residual is None:
         layer_norm_resident_kernel[grid](
@@ -135,8 +136,8 @@ def _resident(
         )  # fmt: skip
     else:
         add_layer_norm_kernel[grid](
-            x, residual, total, y, *weights, mean, rstd, *operands.strides(x), *operands.strides(residual), y.stride(0), M, N, eps,
-            **options,
+            x, residual, total, y, *weights, mean, rstd, *operands.strides(x), *operands.strides(residual), y.stride(0),
+            M, N, eps, **options,
         )  # fmt: skip
 
 
@@ -149,7 +150,8 @@ def _blocked(
     M, N = x.shape
     launch = tables.blocked(N)
     layer_norm_blocked_kernel[(M,)](
-        x, y, operands.substitute_absent(w, x), operands.substitute_absent(b, x), mean, rstd, *operands.strides(x), *y.stride(), N, eps,
+        x, y, operands.first_given(w, x), operands.first_given(b, x), mean, rstd,
+        *operands.strides(x), *y.stride(), N, eps,
         HAS_W=w is not None, HAS_B=b is not None, BLOCK=launch.block, num_warps=launch.num_warps,
     )  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""LayerNorm backward, six ways to the same gradients: the five of norm_backward.py, and the Triton tutorial's, under a lock.
+"""LayerNorm backward, six ways to the same gradients: the five of norm_backward.py, and the tutorial's, under a lock.
 
-- locked: each row adds its part of dw and db into one of GROUP shared buffers under a spin lock; 3 passes plus the traffic on
-  the buffers. Who comes first decides the order of the additions, so bits change between runs. Lesson 09 shows it, and no
-  choice of algorithm takes it.
+- locked: each row adds its part of dw and db into one of GROUP shared buffers under a spin lock; 3 passes plus the
+  traffic on the buffers. Who comes first decides the order of the additions, so bits change between runs. Lesson 09
+  shows it, and no choice of algorithm takes it.
 
 Source: the Triton tutorial "Layer Normalization", with its strides, buffer and barrier mistakes mended.
 """
@@ -83,7 +83,7 @@ def _locked(
     dw_partial, db_partial = make_partials(group, x, centred=True)
     locks = torch.zeros(2 * group, dtype=torch.int32, device=x.device)
     layer_norm_backward_locked_kernel[(M,)](
-        dy, x, operands.substitute_absent(w, x), mean, rstd, dx, dw_partial, db_partial, locks,
+        dy, x, operands.first_given(w, x), mean, rstd, dx, dw_partial, db_partial, locks,
         *operands.strides(dy), *operands.strides(x), dx.stride(0), N,
         HAS_W=w is not None, GROUP=group, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
@@ -107,7 +107,8 @@ def layer_norm_backward(
         bias_dtype: of db; None takes w's dtype, or x's without w.
         algorithm: one of ALGORITHMS; "auto" is what :func:`course_lib.kernels.launch.choice.choose_backward` says.
 
-    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and ``bias_dtype``.
+    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and
+    ``bias_dtype``.
 
     Raises: ValueError if the algorithm is unknown, or N is too long for it.
     """

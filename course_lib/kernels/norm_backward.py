@@ -5,28 +5,29 @@ With ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)`` over the
     LayerNorm: dx = (wdy - (xhat * c1 + c2)) * rstd     dw = sum over rows of dy * xhat     db = sum over rows of dy
     RMSNorm:   dx = (wdy - xhat * c1) * rstd            dw = sum over rows of dy * xhat
 
-RMSNorm subtracts no mean, so it has no c2 and no db; ``CENTRED`` is what tells the two apart in a kernel. The compiler sees
-it as a constant and leaves the other norm's lines out.
+RMSNorm subtracts no mean, so it has no c2 and no db; ``CENTRED`` is what tells the two apart in a kernel. The compiler
+sees it as a constant and leaves the other norm's lines out.
 
 ``dx`` needs its own row only. ``dw`` and ``db`` need every row, and rows belong to different programs. Passes over M N
 elements of x, dy and dx (3 is the least), and what each design does about the sums:
 
 - two-stage: ``dx`` by rows, then ``dw`` and ``db`` by columns of row chunks, then a sum over the chunks. 5 passes, no
   locks, no scratch worth speaking of.
-- persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw and
-  db in registers until the end. 3 passes plus 8 P N bytes of partial sums for each of dw and db, P programs. No locks, the
-  same bits every time.
+- persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw
+  and db in registers until the end. 3 passes plus 8 P N bytes of partial sums for each of dw and db, P programs. No
+  locks, the same bits every time.
 - columns, for rows of any length: c1 and c2 by rows in one kernel, then dx and the partial sums by columns. 5 passes.
-- two tiles (two_tiles_backward.py), for rows of up to PERSISTENT_LIMIT columns, far from a power of two and no multiple of
-  16: persistent. 3 passes.
-- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to programs.
-  3 passes.
+- two tiles (two_tiles_backward.py), for rows of up to PERSISTENT_LIMIT columns, far from a power of two and no multiple
+  of 16: persistent. 3 passes.
+- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to
+  programs. 3 passes.
 
-mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std = 100).
-fp64 inputs are computed in fp64.
+mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std =
+100). fp64 inputs are computed in fp64.
 
 Sources: the formulas are derived in lesson 02, after Ba, Kiros and Hinton 2016, "Layer Normalization", and Zhang and
-Sennrich 2019, "Root Mean Square Layer Normalization"; the persistent design follows flash-attention's and quack's kernels.
+Sennrich 2019, "Root Mean Square Layer Normalization"; the persistent design follows flash-attention's and quack's
+kernels.
 """
 
 from __future__ import annotations
@@ -95,7 +96,10 @@ def norm_column_partials_kernel(
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,               # rows a step, columns a program
 ):  # fmt: skip
-    """Sums of dy * xhat and, for LayerNorm, of dy over one chunk of rows, for BLOCK_N columns. Bytes: reads x and dy (2 M N)."""
+    """Sums of dy * xhat and, for LayerNorm, of dy over one chunk of rows, for BLOCK_N columns.
+
+    Bytes: reads x and dy (2 M N).
+    """
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
     chunk = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -252,7 +256,10 @@ def norm_backward_columns_kernel(
     HAS_W: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,               # rows a step, columns a program
 ):  # fmt: skip
-    """dx and partial sums for BLOCK_N columns of one chunk of rows, c1 and c2 given. Bytes: reads x and dy, writes dx (3 M N)."""
+    """dx and partial sums for BLOCK_N columns of one chunk of rows, c1 and c2 given.
+
+    Bytes: reads x and dy, writes dx (3 M N).
+    """
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
     chunk = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -293,7 +300,8 @@ def norm_backward_columns_kernel(
         tl.store(db_partial_ptr + offsets, tl.sum(db, axis=0), mask=cols < N)
 
 
-# Fills dx, given dy, x, w, mean (None for RMSNorm), rstd and dx, and returns the partial sums of dw and, for LayerNorm, of db.
+# Fills dx, given dy, x, w, mean (None for RMSNorm), rstd and dx, and returns the partial sums of dw and, for LayerNorm,
+# of db.
 Design = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor], tuple[Tensor, Tensor | None]]
 
 
@@ -310,8 +318,8 @@ def norm_backward(
         bias_dtype: of db; None takes w's dtype, or x's without w.
         algorithm: a key of ``designs``, or "auto": what :func:`choice.choose_backward` says.
 
-    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and ``bias_dtype``; db is
-    None for RMSNorm.
+    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and
+    ``bias_dtype``; db is None for RMSNorm.
 
     Raises: ValueError if the algorithm is unknown, or N is too long for it.
     """
@@ -345,10 +353,12 @@ def _persistent(
     programs = min(-(-M // launch.rows), launch.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = make_partials(programs, x, centred=centred)
     norm_backward_persistent_kernel[(programs,)](
-        dy, x, operands.substitute_absent(w, x), operands.substitute_absent(mean, rstd), rstd, dx, dw_partial, operands.substitute_absent(db_partial, dw_partial),
+        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+        dw_partial, operands.first_given(db_partial, dw_partial),
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, FULL=launch.block == N, ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages,
-        EVICTION_POLICY=tables.eviction_policy(N), DEPENDENT=device.has_dependent_launch(x.device), num_warps=launch.num_warps,
+        CENTRED=centred, HAS_W=w is not None, FULL=launch.block == N,
+        ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages, EVICTION_POLICY=tables.eviction_policy(N),
+        DEPENDENT=device.has_dependent_launch(x.device), num_warps=launch.num_warps,
     )  # fmt: skip
     return dw_partial, db_partial
 
@@ -358,17 +368,17 @@ def _two_stage(
 ) -> tuple[Tensor, Tensor | None]:
     M, N = x.shape
     centred = mean is not None
-    saved = operands.substitute_absent(mean, rstd), rstd
+    saved = operands.first_given(mean, rstd), rstd
     strides = *operands.strides(dy), *operands.strides(x)
     launch = tables.resident(N)
     norm_dx_kernel[(triton.cdiv(M, launch.rows),)](
-        dy, x, operands.substitute_absent(w, x), *saved, dx, *strides, dx.stride(0), M, N,
+        dy, x, operands.first_given(w, x), *saved, dx, *strides, dx.stride(0), M, N,
         CENTRED=centred, HAS_W=w is not None, ROWS=launch.rows, BLOCK=launch.block, num_warps=launch.num_warps,
     )  # fmt: skip
     chunks, rows_a_chunk = tables.row_chunks(M)
     dw_partial, db_partial = make_partials(chunks, x, centred=centred)
     norm_column_partials_kernel[(triton.cdiv(N, 128), chunks)](
-        dy, x, *saved, dw_partial, operands.substitute_absent(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
+        dy, x, *saved, dw_partial, operands.first_given(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
         CENTRED=centred, BLOCK_M=32, BLOCK_N=128, num_warps=4,
     )  # fmt: skip
     return dw_partial, db_partial
@@ -379,7 +389,7 @@ def _columns(
 ) -> tuple[Tensor, Tensor | None]:
     M, N = x.shape
     centred = mean is not None
-    given = dy, x, operands.substitute_absent(w, x), operands.substitute_absent(mean, rstd), rstd
+    given = dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd
     strides = *operands.strides(dy), *operands.strides(x)
     launch = tables.blocked(N)
     c1 = torch.empty_like(rstd)
@@ -399,7 +409,8 @@ def _columns(
     block_m, block_n, num_warps = tables.columns_backward(centred)
     dw_partial, db_partial = make_partials(chunks, x, centred=centred)
     norm_backward_columns_kernel[(triton.cdiv(N, block_n), chunks)](
-        *given, c1, c2, dx, dw_partial, operands.substitute_absent(db_partial, dw_partial), *strides, dx.stride(0), M, N, rows_a_chunk,
+        *given, c1, c2, dx, dw_partial, operands.first_given(db_partial, dw_partial),
+        *strides, dx.stride(0), M, N, rows_a_chunk,
         CENTRED=centred, HAS_W=w is not None, BLOCK_M=block_m, BLOCK_N=block_n, num_warps=num_warps,
     )  # fmt: skip
     return dw_partial, db_partial

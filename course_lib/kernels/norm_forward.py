@@ -1,7 +1,8 @@
-"""LayerNorm's and RMSNorm's forward passes, as far as they are the same: the outputs' memory, the choice of a design, its call.
+"""What LayerNorm's and RMSNorm's forward passes have in common: memory for the outputs, the choice of a design, its
+call.
 
-A design is a function that fills the outputs. Those of layer_norm.py and rms_norm.py ("resident", "blocked") have a kernel for each
-norm, which the lessons read; the designs here have one kernel for both.
+A design is a function that fills the outputs. Those of layer_norm.py and rms_norm.py ("resident", "blocked") have a
+kernel for each norm, which the lessons read; the designs here have one kernel for both.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from course_lib.kernels.launch import choice, operands
 from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
-# Fills y, total (None without a residual), mean (None for RMSNorm) and rstd, given x, residual, w, b, y, total, mean, rstd and eps.
+# Fills y, total (None without a residual), mean (None for RMSNorm) and rstd, given x, residual, w, b, y, total, mean,
+# rstd and eps.
 Design = Callable[
     [Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None
 ]
@@ -40,10 +42,11 @@ def norm_forward(
         centred: LayerNorm; else RMSNorm, whose b is None.
         algorithm: a key of ``designs``, or "auto": what :func:`choice.choose_forward` says.
 
-    Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for RMSNorm) and rstd, shape (M,),
-    fp32, or fp64 for an fp64 x.
+    Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for RMSNorm) and rstd,
+    shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the algorithm is unknown, or cannot take this x; if the shapes or dtypes of x and residual differ.
+    Raises: ValueError if the algorithm is unknown, or cannot take this x; if the shapes or dtypes of x and residual
+    differ.
     """
     if algorithm != "auto" and algorithm not in designs:
         raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
@@ -59,4 +62,4 @@ def norm_forward(
         if algorithm == "auto":
             algorithm = choice.choose_forward(x, residual, w, b, centred=centred)
         designs[algorithm](x, residual, w, b, y, total, mean, rstd, eps)
-    return operands.substitute_absent(total, y), y, mean, rstd
+    return operands.first_given(total, y), y, mean, rstd

@@ -104,9 +104,9 @@ def _resident(
 ) -> None:  # fmt: skip
     M, N = x.shape
     launch = tables.resident(N)
-    added = operands.substitute_absent(residual, x)
+    added = operands.first_given(residual, x)
     rms_norm_resident_kernel[(triton.cdiv(M, launch.rows),)](
-        x, added, operands.substitute_absent(total, y), y, operands.substitute_absent(w, x), rstd,
+        x, added, operands.first_given(total, y), y, operands.first_given(w, x), rstd,
         *operands.strides(x), *operands.strides(added), *y.stride(), M, N, eps,
         HAS_W=w is not None, ADD=residual is not None, ROWS=launch.rows, BLOCK=launch.block,
         EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None), num_warps=launch.num_warps,
@@ -122,7 +122,7 @@ def _blocked(
     M, N = x.shape
     launch = tables.blocked(N)
     rms_norm_blocked_kernel[(M,)](
-        x, y, operands.substitute_absent(w, x), rstd, *operands.strides(x), *y.stride(), N, eps,
+        x, y, operands.first_given(w, x), rstd, *operands.strides(x), *y.stride(), N, eps,
         HAS_W=w is not None, BLOCK=launch.block, num_warps=launch.num_warps,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""RMSNorm backward: LayerNorm's without the mean. The formulas, the kernels and their designs are in norm_backward.py."""
+"""RMSNorm backward: LayerNorm's without the mean. Formulas, kernels and designs are in norm_backward.py."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Mean and variance of rows, by five kernels: one pass, shifted one pass, two passes, Welford, and two passes in registers.
+"""Mean and variance of rows, by five kernels: one pass, shifted one pass, two passes, Welford, and two passes in
+registers.
 
 Each stores mean and var (biased) of every row of an (M, N) matrix, in fp32. Bytes through device memory, itemsize s;
 what is written, 8 M, is left out:
 
-- one-pass: x read once, M N s. ``E[x^2] - E[x]^2`` cancels where |mean| >> std, and is not clamped: it can come out negative.
+- one-pass: x read once, M N s. ``E[x^2] - E[x]^2`` cancels where |mean| >> std, and is not clamped: it can come out
+  negative.
 - shifted one-pass: M N s, and the first element of each row once more. As good as its shift: the error grows with
   (mean - shift)^2 / var.
 - two-pass, streamed: x read twice, 2 M N s, less where a row still lies in a cache when the second sweep comes.
@@ -13,8 +15,8 @@ what is written, 8 M, is left out:
 The accumulators are a lane's own and the lanes meet once, after the loop: a sum has N / BLOCK additions on top of one
 another in a lane, and log2(BLOCK) between lanes.
 
-Sources: Welford 1962, "Note on a Method for Calculating Corrected Sums of Squares and Products"; Chan, Golub and LeVeque
-1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances".
+Sources: Welford 1962, "Note on a Method for Calculating Corrected Sums of Squares and Products"; Chan, Golub and
+LeVeque 1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances".
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ def one_pass_kernel(
     N,
     BLOCK: tl.constexpr,          # columns a step
 ):  # fmt: skip
-    """``var = sum(x^2) / N - mean^2``, both sums from one sweep. Registers: x and two accumulators, BLOCK / (32 * num_warps) each."""
+    """``var = sum(x^2) / N - mean^2``, both sums from one sweep.
+
+    Registers: x and two accumulators, BLOCK / (32 * num_warps) each.
+    """
     row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
     x_row_ptr = x_ptr + row * stride_x_row
     total = tl.zeros([BLOCK], dtype=tl.float32)
@@ -179,7 +184,8 @@ KERNELS = {
 
 
 def streamed_launch(N: int, block: int | None = None) -> tables.TileLaunch:
-    """The launch of a streamed kernel for rows of N columns: 8 elements a thread, unless ``block`` asks for another block.
+    """The launch of a streamed kernel for rows of N columns: 8 elements a thread, unless ``block`` asks for another
+    block.
 
     Raises: ValueError if block is no power of two of at least 1.
     """
@@ -196,7 +202,8 @@ def row_statistics(x: Tensor, algorithm: str = "resident", *, block: int | None 
     Args:
         x: shape (M, N), N >= 1, fp32, fp16 or bf16, any strides.
         algorithm: one of ALGORITHMS.
-        block: columns a step, a power of two; None takes 2048 or the row if that is shorter. "resident" takes the table's.
+        block: columns a step, a power of two; None takes 2048 or the row if that is shorter. "resident" takes the
+            table's.
 
     Returns: mean and var, shape (M,), fp32. Where "one_pass" has lost its digits, var may be negative.
 

@@ -1,29 +1,30 @@
-"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are dealt out to a group of programs.
+"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are dealt out to a group of
+programs.
 
-Each program owns one chunk of the columns and walks down the rows of its group. It keeps its chunk of a row in registers,
-publishes the chunk's statistics, waits until all chunks of that row are published, merges them in a fixed order and
-writes its part of y. x is read once and y written once, 2 M N elements, however long the row is; what the programs tell
-one another is 8 bytes a chunk.
+Each program owns one chunk of the columns and walks down the rows of its group. It keeps its chunk of a row in
+registers, publishes the chunk's statistics, waits until all chunks of that row are published, merges them in a fixed
+order and writes its part of y. x is read once and y written once, 2 M N elements, however long the row is; what the
+programs tell one another is 8 bytes a chunk.
 
-**One word carries a message and its own arrival.** A chunk's mean and M2, its sum of squared deviations, are packed into 64
-bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign bit is free: set, it says that the word
-is there. Nobody has to order a flag after the data, so there is no fence and no acquire. On an H100 both are dear: the
-fence waits for the program's earlier stores to land, and the acquire empties the L1 cache of w and b.
+**One word carries a message and its own arrival.** A chunk's mean and M2, its sum of squared deviations, are packed
+into 64 bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign bit is free: set, it says that
+the word is there. Nobody has to order a flag after the data, so there is no fence and no acquire. On an H100 both are
+dear: the fence waits for the program's earlier stores to land, and the acquire empties the L1 cache of w and b.
 
-**The wait is hidden.** A program publishes its part of the next row before it waits for the others' parts of this one, and
-has the row after that on its way from memory. Measured on an H100 at 1024 x 65536, fp16, time over floor, RMSNorm and
-LayerNorm: counter with release and acquire 1.25 and 1.39; words 1.28 and 1.53 (programs walk down the rows, and wait);
-words published a row ahead 1.05 and 1.09.
+**The wait is hidden.** A program publishes its part of the next row before it waits for the others' parts of this one,
+and has the row after that on its way from memory. Measured on an H100 at 1024 x 65536, fp16, time over floor, RMSNorm
+and LayerNorm: counter with release and acquire 1.25 and 1.39; words 1.28 and 1.53 (programs walk down the rows, and
+wait); words published a row ahead 1.05 and 1.09.
 
-**Why nobody waits forever.** A program does not take the chunk of its program id: it draws a ticket when it starts, and a
-group has consecutive tickets. So if the device has room for as many programs as a row has chunks, the first group that
-is not finished is running as a whole, whatever the order in which the hardware started the programs; and each of its
-programs publishes a row before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than the
-device has multiprocessors. (Several such launches at once, each holding fewer places than a row has chunks, could starve
-one another; run them on one stream.)
+**Why nobody waits forever.** A program does not take the chunk of its program id: it draws a ticket when it starts, and
+a group has consecutive tickets. So if the device has room for as many programs as a row has chunks, the first group
+that is not finished is running as a whole, whatever the order in which the hardware started the programs; and each of
+its programs publishes a row before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than
+the device has multiprocessors. (Several such launches at once, each holding fewer places than a row has chunks, could
+starve one another; run them on one stream.)
 
-**Why the bits are fixed.** The chunk length depends on N alone, and the merge adds the chunks' numbers as a tree over their
-index. Who came first decides nothing, so a row gets the same bits in every batch.
+**Why the bits are fixed.** The chunk length depends on N alone, and the merge adds the chunks' numbers as a tree over
+their index. Who came first decides nothing, so a row gets the same bits in every batch.
 
 Sources: the ticket is that of decoupled look-back (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with
 Decoupled Look-back"), and so is the word that holds value and flag; the merge is Chan, Golub and LeVeque's (1979).
@@ -38,7 +39,7 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
 from course_lib.kernels.launch import choice, device, operands, tables
-from course_lib.kernels.zeroed_words import zeroed_words
+from course_lib.kernels.zeroed_words import make_zeroed_words
 
 
 @triton.jit
@@ -55,7 +56,7 @@ def compute_chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
 
 @triton.jit
 def merge_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
-    """Mean and rstd of rows from those of their chunks, along axis 1. ``chunks`` has each lane's chunk; from CHUNKS on is padding."""
+    """Mean and rstd of rows from those of their chunks, along axis 1. ``chunks``: each lane's, padding from CHUNKS on."""
     there = chunks < CHUNKS
     squares = tl.where(there, squares, 0.0)
     if CENTRED:
@@ -88,12 +89,12 @@ def unpack(words):
 @triton.jit(do_not_specialize=["M", "groups"])
 def split_row_forward_kernel(
     x_ptr, residual_ptr,      # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
-    total_ptr, y_ptr,         # (M, N), x's dtype, written; total only if ADD
+    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
     words_ptr,                # (M * CHUNKS,), int64, all 0 at the start: two packed fp32 numbers each
     ticket_ptr,               # one int64, 0 at the start
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements; y and total have unit column stride
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
     M, N, eps, groups,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm, which has no mean to subtract
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
@@ -107,8 +108,8 @@ def split_row_forward_kernel(
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
-    Each thread reads its own copy of the words: COPIES rows of them make one lane a thread. Then the sum that ends the wait
-    has looked at every copy, and no thread goes on with a word that only its neighbour has seen.
+    Each thread reads its own copy of the words: COPIES rows of them make one lane a thread. Then the sum that ends the
+    wait has looked at every copy, and no thread goes on with a word that only its neighbour has seen.
     """
     if DEPENDENT:
         gdc_wait()
@@ -120,7 +121,8 @@ def split_row_forward_kernel(
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # kept for RMSNorm only: beside b its registers would spill. Measured at 65536 columns: 1.09 of the floor with w kept, 1.13 without
+    # kept for RMSNorm only: beside b its registers would spill. Measured at 65536 columns: 1.09 of the floor with w
+    # kept, 1.13 without
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     if KEEP_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
@@ -174,8 +176,8 @@ def split_row_forward_kernel(
                 mask=more, other=0.0, eviction_policy="evict_first",
             )  # fmt: skip
         if not CENTRED:
-            # keeps the compiler from moving those loads behind the next lines. Measured at 65536 columns: RMSNorm 1.05 with it, 1.05
-            # to 1.20 without; LayerNorm the same with and without
+            # keeps the compiler from moving those loads behind the next lines. Measured at 65536 columns: RMSNorm 1.05
+            # with it, 1.05 to 1.20 without; LayerNorm the same with and without
             tl.debug_barrier()
         mean, squares = compute_chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
         if after < M:
@@ -212,7 +214,7 @@ def split_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """Fill y, rstd and, for LayerNorm, mean with the norm of the rows of ``x``, or with ``residual`` those of ``total = x + residual``.
+    """Fill y, rstd and, for LayerNorm, mean with the norm of x's rows, or of those of ``total = x + residual``.
 
     Args:
         x, residual: shape (M, N), M, N >= 1, fp32, fp16 or bf16, any strides.
@@ -226,17 +228,17 @@ def split_forward(
     M, N = x.shape
     launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
     check_room(x, launch.chunks)
-    words, dependent = zeroed_words(
+    words, dependent = make_zeroed_words(
         2 + M * launch.chunks, x.device
     )  # the first is the ticket counter, the second unused
     groups = tables.even_groups(
         M, launch.programs_per_multiprocessor * device.count_multiprocessors(x.device) // launch.chunks
     )
-    added = operands.substitute_absent(residual, x)
+    added = operands.first_given(residual, x)
     chunks_2 = tables.next_power_of_2(launch.chunks)
     split_row_forward_kernel[(groups * launch.chunks,)](
-        x, added, operands.substitute_absent(total, y), y, operands.substitute_absent(w, x), operands.substitute_absent(b, x),
-        operands.substitute_absent(mean, rstd), rstd, words[2:], words,
+        x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+        operands.first_given(mean, rstd), rstd, words[2:], words,
         *operands.strides(x), *operands.strides(added), y.stride(0), M, N, eps, groups,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None,
         CHUNKS=launch.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, launch.num_warps), BLOCK=launch.block,
@@ -252,5 +254,6 @@ def check_room(x: Tensor, chunks: int) -> None:
         )
     if not choice.has_room_for(x, chunks):
         raise ValueError(
-            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; use 'blocked', or 'columns' backward"
+            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; "
+            "use 'blocked', or 'columns' backward"
         )

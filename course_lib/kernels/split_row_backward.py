@@ -1,15 +1,18 @@
-"""LayerNorm and RMSNorm backward for long rows: a group of programs shares the rows, each program owns some of the columns.
+"""LayerNorm and RMSNorm backward for long rows: a group of programs shares the rows, each program owns some of the
+columns.
 
 The persistent kernels of norm_backward.py keep x, dy and their part of dw and db in registers, which ends at 8192
-columns. Here a row's columns are dealt out to CHUNKS programs. Each keeps its own columns of dw and db, and for every row
-the programs of a group tell one another two numbers: their parts of the sums under c1 and c2. x and dy are read once and
-dx is written once, 3 M N elements, as for short rows; a design that computes c1 and c2 in a kernel of their own needs 5.
+columns. Here a row's columns are dealt out to CHUNKS programs. Each keeps its own columns of dw and db, and for every
+row the programs of a group tell one another two numbers: their parts of the sums under c1 and c2. x and dy are read
+once and dx is written once, 3 M N elements, as for short rows; a design that computes c1 and c2 in a kernel of their
+own needs 5.
 
-The exchange is that of split_row.py: one 64-bit word a row and chunk, stored by a relaxed atomic exchange and published one
-row ahead of the wait, while the row after next is on its way. The sums under c1 and c2 have either sign, so there is no
-sign bit to spare; a word says that it is there by not being 0, and the lowest bit of the second sum is set for that. It moves
-that sum by its last digit in fp32, an error as small as a rounding. Measured on an H100, fp16, time over floor, LayerNorm
-and RMSNorm at 32768 columns: a counter with release and acquire 1.60 and 1.36, words published a row ahead 1.23 and 1.16.
+The exchange is that of split_row.py: one 64-bit word a row and chunk, stored by a relaxed atomic exchange and published
+one row ahead of the wait, while the row after next is on its way. The sums under c1 and c2 have either sign, so there
+is no sign bit to spare; a word says that it is there by not being 0, and the lowest bit of the second sum is set for
+that. It moves that sum by its last digit in fp32, an error as small as a rounding. Measured on an H100, fp16, time over
+floor, LayerNorm and RMSNorm at 32768 columns: a counter with release and acquire 1.60 and 1.36, words published a row
+ahead 1.23 and 1.16.
 
 **Why nobody waits forever, and why the bits are fixed**: as in split_row.py. Which rows a group takes, and the order in
 which the parts are added, depend on the grid and on N.
@@ -27,7 +30,7 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.kernels.launch import device, operands, tables
 from course_lib.kernels.split_row import check_room
-from course_lib.kernels.zeroed_words import zeroed_words
+from course_lib.kernels.zeroed_words import make_zeroed_words
 
 
 @triton.jit
@@ -62,10 +65,12 @@ def add_first_keep_rest(count, first, second, other_count, other_first, other_se
 
 @triton.jit
 def read_words(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
-    """How many words are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which count only if none is.
+    """How many words are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which count only
+    if none is.
 
-    One reduction carries the three, and so waits for one pair of barriers. Measured at 65536 columns, LayerNorm: 1.24 of the floor, and
-    1.32 with a reduction each. (split_row.py has a reduction each: there the joint one is slower, 1.17 and 1.08.)
+    One reduction carries the three, and so waits for one pair of barriers. Measured at 65536 columns, LayerNorm: 1.24
+    of the floor, and 1.32 with a reduction each. (split_row.py has a reduction each: there the joint one is slower,
+    1.17 and 1.08.)
     """
     missing = tl.sum((words == 0).to(tl.int32), axis=1)
     c1 = tl.sum(tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
@@ -108,7 +113,8 @@ def split_row_backward_kernel(
     wide = cols.to(tl.int64)
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # kept for RMSNorm only: beside db its registers would spill. Measured at 32768 columns: LayerNorm 1.25 without, 1.38 with it
+    # kept for RMSNorm only: beside db its registers would spill. Measured at 32768 columns: LayerNorm 1.25 without,
+    # 1.38 with it
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     w = 1.0
     if HAS_W:
@@ -218,13 +224,13 @@ def split_backward(
     )
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
-    words, dependent = zeroed_words(
+    words, dependent = make_zeroed_words(
         2 + M * launch.chunks, x.device
     )  # the first is the ticket counter, the second unused
     chunks_2 = tables.next_power_of_2(launch.chunks)
     split_row_backward_kernel[(groups * launch.chunks,)](
-        dy, x, operands.substitute_absent(w, x), operands.substitute_absent(mean, rstd), rstd, dx,
-        dw_partial, operands.substitute_absent(db_partial, dw_partial), words[2:], words,
+        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+        dw_partial, operands.first_given(db_partial, dw_partial), words[2:], words,
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N, groups,
         CENTRED=centred, HAS_W=w is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, launch.num_warps), BLOCK=launch.block, DEPENDENT=dependent,

@@ -1,18 +1,18 @@
-"""LayerNorm and RMSNorm forward for rows far from a power of two: a row is a tile of BLOCK columns and a tile of TAIL columns.
+"""LayerNorm and RMSNorm forward for rows far from a power of two: a row is a tile of BLOCK and one of TAIL columns.
 
 A block has a power of two of lanes, so a row of 4097 columns in one block fills 8192, and half of the lanes do nothing.
-Nothing is not free: where rows are no multiple of 16 elements long, every lane has an instruction of its own for each load and
-store, masked or not. Two blocks, 4096 + 16, fit the row. The first is full and needs no column mask.
+Nothing is not free: where rows are no multiple of 16 elements long, every lane has an instruction of its own for each
+load and store, masked or not. Two blocks, 4096 + 16, fit the row. The first is full and needs no column mask.
 
-**Rows that begin at any address.** Where a row is no multiple of 16 elements, x and y move 2 bytes at a time. w and b begin at a multiple of
-16 bytes, so the compiler loads them in vectors, and then carries each element through shared memory to the thread that has its x. That
-fills the pipe between registers and L1 cache: 83 % busy at N = 4095, LayerNorm, with 53 % of the memory's bandwidth. Compiled without
-knowing where w and b begin, it loads them like x: 43 %, and 59 % of the bandwidth. With 128 registers a thread four programs share a
-multiprocessor.
+**Rows that begin at any address.** Where a row is no multiple of 16 elements, x and y move 2 bytes at a time. w and b
+begin at a multiple of 16 bytes, so the compiler loads them in vectors, and then carries each element through shared
+memory to the thread that has its x. That fills the pipe between registers and L1 cache: 83 % busy at N = 4095,
+LayerNorm, with 53 % of the memory's bandwidth. Compiled without knowing where w and b begin, it loads them like x: 43
+%, and 59 % of the bandwidth. With 128 registers a thread four programs share a multiprocessor.
 
-Bytes: x read once and y written once, 2 M N; with a residual 4 M N. Measured on an H100, fp16, time over floor, LayerNorm and
-RMSNorm: one block 4095 1.69 1.23, 4097 4.15 2.02, 5120 1.18 1.04; two tiles 1.40 1.18, 1.20 1.15, 1.02 1.01; w and b like x
-1.19 1.07 and 1.15 1.08.
+Bytes: x read once and y written once, 2 M N; with a residual 4 M N. Measured on an H100, fp16, time over floor,
+LayerNorm and RMSNorm: one block 4095 1.69 1.23, 4097 4.15 2.02, 5120 1.18 1.04; two tiles 1.40 1.18, 1.20 1.15, 1.02
+1.01; w and b like x 1.19 1.07 and 1.15 1.08.
 
 Source: the masked tail after full blocks is how vectorised CPU loops end.
 """
@@ -28,10 +28,10 @@ from course_lib.kernels.launch import operands, tables
 
 def two_tiles_kernel(
     x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
-    total_ptr, y_ptr,         # (M, N), x's dtype, written; total only if ADD
+    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written; mean only if CENTRED
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements; y and total have unit column stride
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
     N, eps,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
@@ -106,17 +106,20 @@ def two_tiles_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """As :func:`course_lib.kernels.split_row.split_forward`, for 1 <= N <= RESIDENT_LIMIT, and fp64 too: mean and rstd are fp64 then.
+    """As :func:`course_lib.kernels.split_row.split_forward`, for 1 <= N <= RESIDENT_LIMIT, and fp64 too, mean and rstd
+    with it.
 
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
     block, tail, num_warps = tables.two_tiles(N)
     kernel, most_registers = choose_kernel(N, num_warps)
-    added = operands.substitute_absent(residual, x)
+    added = operands.first_given(residual, x)
     kernel[(M,)](
-        x, added, operands.substitute_absent(total, y), y, operands.substitute_absent(w, x), operands.substitute_absent(b, x), operands.substitute_absent(mean, rstd), rstd,
+        x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+        operands.first_given(mean, rstd), rstd,
         *operands.strides(x), *operands.strides(added), y.stride(0), N, eps,
-        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None, BLOCK=block, TAIL=tail,
-        EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None), num_warps=num_warps, maxnreg=most_registers,
+        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None,
+        BLOCK=block, TAIL=tail, EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None),
+        num_warps=num_warps, maxnreg=most_registers,
     )  # fmt: skip

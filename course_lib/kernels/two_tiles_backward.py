@@ -1,12 +1,13 @@
 """LayerNorm and RMSNorm backward for rows that begin at any address and are far from a power of two: two tiles a row.
 
 The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192. Each of its lanes has an
-instruction of its own for every load and store, because the rows are no multiple of 16 elements long, and half of them do
-nothing. Here a row is a tile of BLOCK columns, all of them used, and a tile of TAIL columns, as in two_tiles.py. All else is
-the persistent design: x and dy read once, dw and db in registers, one partial row a program.
+instruction of its own for every load and store, because the rows are no multiple of 16 elements long, and half of them
+do nothing. Here a row is a tile of BLOCK columns, all of them used, and a tile of TAIL columns, as in two_tiles.py. All
+else is the persistent design: x and dy read once, dw and db in registers, one partial row a program.
 
 Bytes: reads x and dy, writes dx (3 M N), and 8 P N of partial sums for RMSNorm, 16 P N for LayerNorm, P programs.
-Measured on an H100, fp16, 8192 x 4097, time over floor, LayerNorm and RMSNorm: one block 2.23 and 2.14, two tiles 1.33 and 1.27.
+Measured on an H100, fp16, 8192 x 4097, time over floor, LayerNorm and RMSNorm: one block 2.23 and 2.14, two tiles 1.33
+and 1.27.
 At 4095 columns, where one block fits, the two are alike: 1.39 and 1.33, 1.39 and 1.32.
 
 Source: norm_backward.py and two_tiles.py.
@@ -39,7 +40,10 @@ def two_tiles_backward_kernel(
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
     DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
-    """Rows p, p + P, p + 2 P, ... for program p of P. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread, about six times."""
+    """Rows p, p + P, p + 2 P, ... for program p of P.
+
+    Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread, about six times.
+    """
     if DEPENDENT:
         gdc_launch_dependents()
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
@@ -113,7 +117,8 @@ def two_tiles_backward(
     dw_partial = torch.empty((programs, N), dtype=operands.statistics_dtype(x.dtype), device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
     two_tiles_backward_kernel[(programs,)](
-        dy, x, operands.substitute_absent(w, x), operands.substitute_absent(mean, rstd), rstd, dx, dw_partial, operands.substitute_absent(db_partial, dw_partial),
+        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+        dw_partial, operands.first_given(db_partial, dw_partial),
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
         CENTRED=centred, HAS_W=w is not None, BLOCK=block, TAIL=tail, DEPENDENT=device.has_dependent_launch(x.device),
         num_warps=num_warps,

@@ -1,4 +1,4 @@
-"""Which algorithm a tensor gets: a function of the row length, the dtype and, for rows too long for one program, of the size of x."""
+"""Which algorithm a tensor gets: by row length, dtype and, for rows too long for one program, the size of x."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from torch import Tensor
 
 from course_lib.kernels.launch import device, operands, tables
 
-# of x: up to this, two launches that read x twice, once from the L2 cache, beat the exchange. Measured on an H100, fp16: they do
-# up to 4 MB at 65536 columns; at 8 MB and 262144 columns they take 2.02 and 1.75 of the floor, and the exchange 1.92 and 1.73
+# of x: up to this, two launches that read x twice, once from the L2 cache, beat the exchange. Measured on an H100,
+# fp16: they do up to 4 MB at 65536 columns; at 8 MB and 262144 columns they take 2.02 and 1.75 of the floor, and the
+# exchange 1.92 and 1.73
 FEW_ROWS_BYTES = 4 << 20
 
 
 def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool) -> str:
     """The algorithm of a forward pass.
 
-    Up to 2048 columns there are several rows a program, and idle lanes cost little. At 32768 columns of fp16 a row alone fills
-    a multiprocessor, and nothing overlaps; shared by programs it takes 1.11 and 1.05 of the floor (LayerNorm, RMSNorm) where one
-    program takes 1.15 and 1.06. With a residual one program takes 1.00.
+    Up to 2048 columns there are several rows a program, and idle lanes cost little. At 32768 columns of fp16 a row
+    alone fills a multiprocessor, and nothing overlaps; shared by programs it takes 1.11 and 1.05 of the floor
+    (LayerNorm, RMSNorm) where one program takes 1.15 and 1.06. With a residual one program takes 1.00.
 
     Args:
         x, residual: shape (M, N); ``vectors``: w and b.
@@ -31,10 +32,11 @@ def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, 
 
 
 def choose_for_long_rows(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool) -> str:
-    """The algorithm of a forward pass over long rows: "few rows", "split" if there is room for a row's chunks, or "blocked"."""
+    """The algorithm of a forward pass over long rows: "few rows", "split" where there is room, or "blocked"."""
     M, N = x.shape
     small = M <= device.GRID_LIMIT and M * N * x.element_size() <= FEW_ROWS_BYTES
-    # the two give a row the same bits where both lay x out alike over their threads, and so only where all loads are whole vectors
+    # the two give a row the same bits where both lay x out alike over their threads, and so only where all loads are
+    # whole vectors
     present = [tensor for tensor in (x, residual, *vectors) if tensor is not None]
     if small and x.dtype != torch.float64 and all(map(_loads_whole_vectors, present)):
         return "few rows"
@@ -46,11 +48,11 @@ def choose_for_long_rows(x: Tensor, residual: Tensor | None, *vectors: Tensor | 
 
 
 def choose_backward(x: Tensor) -> str:
-    """The algorithm of a backward pass: a function of the row length, and of whether the device has room for a long row's programs.
+    """The algorithm of a backward pass: by row length, and by whether the device has room for a long row's programs.
 
-    Rows that begin at any address are read element by element, masked lanes and all. Where a block of a power of two has idle
-    lanes for a quarter of a row or more, two tiles have fewer: 4097 columns take 1.33 and 1.27 of the floor (LayerNorm, RMSNorm)
-    where one block takes 2.23 and 2.14.
+    Rows that begin at any address are read element by element, masked lanes and all. Where a block of a power of two
+    has idle lanes for a quarter of a row or more, two tiles have fewer: 4097 columns take 1.33 and 1.27 of the floor
+    (LayerNorm, RMSNorm) where one block takes 2.23 and 2.14.
     """
     N = x.shape[1]
     if N > tables.PERSISTENT_LIMIT:
@@ -60,7 +62,7 @@ def choose_backward(x: Tensor) -> str:
 
 
 def has_room_for(x: Tensor, chunks: int) -> bool:
-    """True if ``chunks`` programs that share a row of x run at once, and a word holds what they tell one another: it is fp32."""
+    """True if ``chunks`` programs that share a row of x run at once, and tell one another fp32, which fits a word."""
     return x.dtype != torch.float64 and (x.device.type != "cuda" or chunks <= device.count_multiprocessors(x.device))
 
 

@@ -1,4 +1,4 @@
-"""What a launch asks of a device: how many programs it runs at once, and whether a kernel can start before another has ended."""
+"""What a launch asks of a device: how many programs run at once, and whether one kernel may start before another ends."""
 
 from __future__ import annotations
 
@@ -30,19 +30,20 @@ def has_dependent_launch(device: torch.device) -> bool:
 
 
 def dependent_launch_options(dependent: bool) -> dict[str, bool]:
-    """The launch option that starts a kernel before the one ahead of it has ended; none where it is to wait for that."""
+    """The launch option that starts a kernel before the one ahead of it has ended, where ``dependent``."""
     return {"launch_pdl": True} if dependent else {}
 
 
 def needs_resident_programs(constexpr: str) -> Callable[[Kernel], Kernel]:
-    """Marks a kernel whose programs wait for one another: as many as its argument ``constexpr`` says have to be resident at once.
+    """Marks a kernel whose programs wait for one another: as many as ``constexpr`` says have to be resident.
 
-    The mark is the kernel's attribute ``resident_programs``. A GPU runs that many programs at once by itself, and does not read it.
-    Who runs programs one after another, as Triton's interpreter does, has to read it and interleave them, or the first waits forever.
+    The mark is the kernel's attribute ``resident_programs``. A GPU runs that many programs at once by itself, and does
+    not read it. Who runs programs one after another, as Triton's interpreter does, has to read it and interleave them,
+    or the first waits forever.
     """
 
     def mark(kernel: Kernel) -> Kernel:
-        setattr(kernel, "resident_programs", constexpr)  # noqa: B010 - Triton's own class has no such attribute to be typed
+        setattr(kernel, "resident_programs", constexpr)  # noqa: B010 - Triton's class declares no such attribute
         return kernel
 
     return mark

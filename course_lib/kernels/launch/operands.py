@@ -7,7 +7,10 @@ from torch import Tensor
 
 
 def row_stride(x: Tensor) -> int:
-    """Elements from one row to the next. A single row's stride can be any number; Triton compiles anew for a 1 or a multiple of 16."""
+    """Elements from one row to the next.
+
+    A single row's stride can be any number, and Triton compiles anew for a 1 or a multiple of 16: it counts as packed.
+    """
     return x.stride(0) if x.shape[0] > 1 else x.shape[1]
 
 
@@ -16,8 +19,8 @@ def strides(x: Tensor) -> tuple[int, int]:
     return row_stride(x), x.stride(1)
 
 
-def substitute_absent(tensor: Tensor | None, stand_in: Tensor) -> Tensor:
-    """``tensor``, or ``stand_in`` where it is None: a kernel never reads through that pointer, but a launch needs one of some dtype."""
+def first_given(tensor: Tensor | None, stand_in: Tensor) -> Tensor:
+    """``tensor``, or ``stand_in`` where it is None: what a kernel does not read needs a pointer, too."""
     return stand_in if tensor is None else tensor
 
 
@@ -30,5 +33,6 @@ def check_alike(x: Tensor, residual: Tensor) -> None:
     """Raises: ValueError if the two have not the same shape and dtype."""
     if x.shape != residual.shape or x.dtype != residual.dtype:
         raise ValueError(
-            f"x has shape {tuple(x.shape)} and {x.dtype}, residual {tuple(residual.shape)} and {residual.dtype}; they must be the same"
+            f"x has shape {tuple(x.shape)} and {x.dtype}, residual {tuple(residual.shape)} and {residual.dtype}; "
+            "they must be the same"
         )

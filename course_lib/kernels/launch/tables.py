@@ -1,4 +1,4 @@
-"""How many rows a program takes and how many warps work on it, by row length: the numbers, and what was measured for them.
+"""How many rows a program takes and how many warps work on it, by row length: the numbers, and how they were found.
 
 The tables are fixed on purpose. A tuner that looks at M would compile again whenever the batch changes, and two
 configurations round differently: the same row would get different bits in different batches.
@@ -88,7 +88,7 @@ def blocked(N: int) -> TileLaunch:
 
 
 class PersistentLaunch(NamedTuple):
-    """A loop over tiles of ROWS rows and BLOCK columns, by some programs on each multiprocessor, STAGES tiles in flight."""
+    """A loop over tiles of ROWS rows and BLOCK columns, some programs a multiprocessor, STAGES tiles in flight."""
 
     rows: int
     block: int
@@ -97,9 +97,9 @@ class PersistentLaunch(NamedTuple):
     stages: int
 
 
-# widest BLOCK a line serves -> (ROWS, num_warps, programs a multiprocessor, stages). Measured on an H100, fp16, M N = 2^25,
-# over all combinations that hold 4 to 32 fp32 elements of x a thread. Three tiles in flight want loads of 16 bytes, which
-# need rows of a multiple of 16 elements; without, the loads are single elements and other launches win.
+# widest BLOCK a line serves -> (ROWS, num_warps, programs a multiprocessor, stages). Measured on an H100, fp16, M N =
+# 2^25, over all combinations that hold 4 to 32 fp32 elements of x a thread. Three tiles in flight want loads of 16
+# bytes, which need rows of a multiple of 16 elements; without, the loads are single elements and other launches win.
 _PERSISTENT: dict[int, tuple[int, ...]] = {
     128: (8, 2, 4, 3),
     256: (4, 2, 4, 3),
@@ -131,7 +131,8 @@ def persistent(N: int) -> PersistentLaunch:
             f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N}; use algorithm 'columns'"
         )
     block = next_power_of_2(N)
-    # a block with idle lanes: fewer warps have less of them. 5120 columns take 1.20 and 1.11 of the floor, else 1.22 and 1.15
+    # a block with idle lanes: fewer warps have less of them. 5120 columns take 1.20 and 1.11 of the floor, else 1.22
+    # and 1.15
     if 4096 < N <= 6144 and N % 16 == 0:
         return PersistentLaunch(1, block, 8, 1, 3)
     rows, num_warps, programs, stages = _find_line(_PERSISTENT if N % 16 == 0 else _PERSISTENT_UNALIGNED, block)
@@ -151,16 +152,16 @@ def two_tiles_backward(N: int) -> tuple[int, int, int, int]:
 
 
 def columns_backward(centred: bool) -> tuple[int, int, int]:
-    """Rows and columns of a step of the backward pass by columns, and its warps; ``centred`` for LayerNorm, else RMSNorm."""
+    """Rows and columns of a step of the backward pass by columns, and its warps; ``centred`` for LayerNorm."""
     return (4, 1024, 8) if centred else (8, 512, 4)
 
 
 def eviction_policy(N: int, *, add: bool = False) -> str:
     """The eviction policy of x and y: ``evict_first``, as they are read or written once, so that w and b stay in L2.
 
-    None ("") where rows begin at any address: a line of the cache with the end of one row and the start of the next is wanted twice.
-    And none with a residual, where it costs more than it brings. Measured on an H100, fp16, RMSNorm at 4095 columns with a residual:
-    1.14 of the floor with the policy, 1.06 without.
+    None ("") where rows begin at any address: a line of the cache with the end of one row and the start of the next is
+    wanted twice. And none with a residual, where it costs more than it brings. Measured on an H100, fp16, RMSNorm at
+    4095 columns with a residual: 1.14 of the floor with the policy, 1.06 without.
 
     Args:
         add: the kernel adds a residual.
@@ -169,7 +170,7 @@ def eviction_policy(N: int, *, add: bool = False) -> str:
 
 
 def row_chunks(M: int) -> tuple[int, int]:
-    """How many chunks of rows column sums are taken over, and the rows of one: a function of M alone, so the bits are, too."""
+    """The chunks of rows that column sums are taken over, and the rows of one: by M alone, so that the bits are, too."""
     rows = max(32, -(-M // 128))
     return -(-M // rows), rows
 
@@ -177,10 +178,11 @@ def row_chunks(M: int) -> tuple[int, int]:
 def column_sums(N: int) -> tuple[int, int, int]:
     """Rows and columns of a tile of partial sums, and its warps.
 
-    Few steps count for more than full tiles: a step waits for its loads, and up to 8192 columns there are 132 to 528 rows to add
-    on an H100. Measured there, backward passes as a whole, LayerNorm, against steps of 64 rows: 1.13 of the floor and 1.15 at 256
-    columns, 1.075 and 1.085 at 1024, 1.12 and 1.14 at 2048, 1.14 and 1.17 at 8192. Longer rows are shared by programs, and the
-    more of them share one, the fewer partial rows there are: 66 at 16384 columns, 4 at 262144.
+    Few steps count for more than full tiles: a step waits for its loads, and up to 8192 columns there are 132 to 528
+    rows to add on an H100. Measured there, backward passes as a whole, LayerNorm, against steps of 64 rows: 1.13 of the
+    floor and 1.15 at 256 columns, 1.075 and 1.085 at 1024, 1.12 and 1.14 at 2048, 1.14 and 1.17 at 8192. Longer rows
+    are shared by programs, and the more of them share one, the fewer partial rows there are: 66 at 16384 columns, 4 at
+    262144.
     """
     if N > PERSISTENT_LIMIT:
         rows = 64 if N <= 32768 else max(4, (1 << 20) // next_power_of_2(N))
@@ -213,19 +215,21 @@ _MOST_CHUNKS = (
 
 @functools.cache
 def split(N: int, dtype: torch.dtype, *, centred: bool, add: bool) -> SplitLaunch:
-    """The launch for rows that are split over programs: a function of N, x's dtype, LayerNorm or RMSNorm, and the addition, and not
-    of M, so that a row's bits do not depend on the batch.
+    """The launch for rows that are split over programs. It does not depend on M, so that a row's bits do not, either.
 
-    Three rows of a chunk are in registers at once, in x's own dtype, and one in fp32: 16384 columns a multiprocessor in half
-    precision, 12288 with a residual, 8192 in fp32 or where rows do not begin at multiples of 16 elements (those are read element
-    by element, and the addresses take registers). Measured on an H100, fp16, 2048 to 16384 columns, 2 to 32 warps, 1 to 6 programs a
-    multiprocessor: four programs of 4096 columns are the best, and three with a residual.
+    Three rows of a chunk are in registers at once, in x's own dtype, and one in fp32: 16384 columns a multiprocessor in
+    half precision, 12288 with a residual, 8192 in fp32 or where rows do not begin at multiples of 16 elements (those
+    are read element by element, and the addresses take registers). Measured on an H100, fp16, 2048 to 16384 columns, 2
+    to 32 warps, 1 to 6 programs a multiprocessor: four programs of 4096 columns are the best, and three with a
+    residual.
 
-    All programs of the grid have to be on the device at once: the last of four where three fit starts when the others have ended.
-    LayerNorm in bf16, whose conversions take registers, at 65536 columns: 1.16 of the floor with three programs, 1.62 with four.
+    All programs of the grid have to be on the device at once: the last of four where three fit starts when the others
+    have ended.
+    LayerNorm in bf16, whose conversions take registers, at 65536 columns: 1.16 of the floor with three programs, 1.62
+    with four.
 
-    A chunk's mask costs an instruction an element: LayerNorm at 262144 columns of fp16 1.54 with it, 1.17 without. In bf16 the
-    compiler orders the instructions worse without it: 1.25, and 1.16 with it, at 65536 columns.
+    A chunk's mask costs an instruction an element: LayerNorm at 262144 columns of fp16 1.54 with it, 1.17 without. In
+    bf16 the compiler orders the instructions worse without it: 1.25, and 1.16 with it, at 65536 columns.
     """
     if N <= 4096:
         block = max(16, next_power_of_2(max(N // 2, 1)))
@@ -264,7 +268,10 @@ def even_groups(M: int, most: int) -> int:
 
 
 def few_rows(N: int) -> tuple[int, int]:
-    """Columns of y a program writes, and its warps. Measured on an H100 at 1 and 16 rows: 1024 and 4096 columns are 5 % slower at 16."""
+    """Columns of y a program writes, and its warps.
+
+    Measured on an H100 at 1 and 16 rows: 1024 and 4096 columns are 5 % slower at 16.
+    """
     return (2048, 4) if N > 2048 else (max(16, next_power_of_2(N)), 1)
 
 
@@ -273,7 +280,8 @@ def split_backward(N: int, itemsize: int) -> SplitLaunch:
     """The launch of a backward pass whose rows are shared by a group of programs; ``itemsize`` bytes an element of x.
 
     Three rows of x and dy are in registers at once, beside dw and db. Measured on an H100, fp16, 2048 to 8192 columns a
-    program, 4 to 16 warps, 1 to 4 programs a multiprocessor: two programs of 4096 columns are the best, or within 2 % of it.
+    program, 4 to 16 warps, 1 to 4 programs a multiprocessor: two programs of 4096 columns are the best, or within 2 %
+    of it.
     """
     if N <= 4096:
         block = max(16, next_power_of_2(max(N // 2, 1)))
