@@ -67,15 +67,16 @@ def norm_dx_kernel(
     mask = (rows < M)[:, None] & col_mask[None, :]
     wide = cols.to(tl.int64)[None, :]
     x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
-    dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
     xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
+    dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
     wdy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
     if HAS_W:
         wdy *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     if CENTRED:
         mean = tl.load(mean_ptr + rows, mask=rows < M, other=0.0)
-        xhat -= mean[:, None]  # not zero in a padded lane; wdy is, and every use of xhat is a product with it
     rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
+    if CENTRED:
+        xhat -= mean[:, None]  # not zero in a padded lane; wdy is, and every use of xhat is a product with it
     xhat *= rstd[:, None]
     c1 = tl.sum(xhat * wdy, axis=1) / N
     if CENTRED:
@@ -117,10 +118,12 @@ def norm_column_partials_kernel(
         dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
         if CENTRED:
             mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
-            x -= mean[:, None]
-            db += dy
         rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
+        if CENTRED:
+            x -= mean[:, None]
         dw += dy * x * rstd[:, None]
+        if CENTRED:
+            db += dy
     offsets = chunk.to(tl.int64) * N + cols
     tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
     if CENTRED:
@@ -148,6 +151,8 @@ def norm_backward_persistent_kernel(
     """dx for tiles of rows, and one partial row of dw and, for LayerNorm, of db a program.
 
     Program p takes tiles p, p + P, p + 2 P, ... so its partial sums depend on P and the launch table, on no timing.
+    Keep the order of the loads: with x's and dy's addresses computed ahead of both loads, RMSNorm at 1024 columns of fp16
+    takes 125 registers a thread instead of 106 (sm_90).
     Bytes: reads x and dy, writes dx (3 M N), and 4 P N of partial sums for each of dw and db.
     """
     if DEPENDENT:
@@ -168,19 +173,22 @@ def norm_backward_persistent_kernel(
     for tile in tl.range(program, tl.cdiv(M, ROWS), tl.num_programs(0), num_stages=STAGES):
         rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         row_mask = rows < M
-        x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
-        dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
         if FULL and ROWS == 1:
+            x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
             xhat = tl.load(x_tile_ptr, eviction_policy=EVICTION_POLICY).to(ACC)
+            dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, eviction_policy=EVICTION_POLICY).to(ACC)
         else:
             mask = row_mask[:, None] & col_mask[None, :]
+            x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
             xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
+            dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
         if CENTRED:
             mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
-            xhat -= mean[:, None]
         rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
+        if CENTRED:
+            xhat -= mean[:, None]
         xhat *= rstd[:, None]
         wdy = dy
         if HAS_W:
@@ -192,11 +200,11 @@ def norm_backward_persistent_kernel(
         else:
             dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
         target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
-        dx = dx.to(dx_ptr.dtype.element_ty)
         if FULL and ROWS == 1:
-            tl.store(target, dx, eviction_policy=EVICTION_POLICY)
+            tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
         else:
-            tl.store(target, dx, mask=row_mask[:, None] & col_mask[None, :], eviction_policy=EVICTION_POLICY)
+            mask = row_mask[:, None] & col_mask[None, :]
+            tl.store(target, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
         dw += dy * xhat
         if CENTRED:
             db += dy
@@ -223,9 +231,10 @@ def norm_row_sums_kernel(
     row = tl.program_id(0).to(tl.int64)
     if CENTRED:
         mean = tl.load(mean_ptr + row)
-        total = tl.zeros([BLOCK], dtype=ACC)
     rstd = tl.load(rstd_ptr + row)
     products = tl.zeros([BLOCK], dtype=ACC)
+    if CENTRED:
+        total = tl.zeros([BLOCK], dtype=ACC)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         wide = cols.to(tl.int64)
@@ -236,8 +245,9 @@ def norm_row_sums_kernel(
             wdy *= tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
         if CENTRED:
             x -= mean
-            total += wdy
         products += x * rstd * wdy
+        if CENTRED:
+            total += wdy
     tl.store(c1_ptr + row, tl.sum(products, axis=0) / N)
     if CENTRED:
         tl.store(c2_ptr + row, tl.sum(total, axis=0) / N)
@@ -279,21 +289,23 @@ def norm_backward_columns_kernel(
         dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
         if CENTRED:
             mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
-            xhat -= mean[:, None]
         rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
-        xhat *= rstd[:, None]
         c1 = tl.load(c1_ptr + rows, mask=row_mask, other=0.0)
+        if CENTRED:
+            c2 = tl.load(c2_ptr + rows, mask=row_mask, other=0.0)
+            xhat -= mean[:, None]
+        xhat *= rstd[:, None]
         wdy = dy
         if HAS_W:
             wdy = dy * w[None, :]
         if CENTRED:
-            c2 = tl.load(c2_ptr + rows, mask=row_mask, other=0.0)
             dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
-            db += dy
         else:
             dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
         tl.store(dx_ptr + rows[:, None] * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask)
         dw += dy * xhat
+        if CENTRED:
+            db += dy
     offsets = chunk.to(tl.int64) * N + cols
     tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
     if CENTRED:
