@@ -298,10 +298,10 @@ def norm_backward_columns_kernel(
         wdy = dy
         if HAS_W:
             wdy = dy * w[None, :]
+        projection = xhat * c1[:, None]
         if CENTRED:
-            dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
-        else:
-            dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
+            projection += c2[:, None]
+        dx = (wdy - projection) * rstd[:, None]
         tl.store(dx_ptr + rows[:, None] * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask)
         dw += dy * xhat
         if CENTRED:
