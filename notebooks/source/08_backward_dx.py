@@ -638,6 +638,6 @@ exercise("08b")
 # - Triton tutorial "Layer Normalization", backward pass: `dx` as here, with one stride for all. Its dw and db are the next lesson.
 # - llm.c, the page on LayerNorm: the same three lines in C, two sums in one loop.
 # - PyTorch, notes on "Extending PyTorch": what `backward` may assume of the gradient it is handed, which is next to nothing.
-# - `course_lib/kernels/layer_norm_backward.py`: the kernel as the course ships it. After the exercises.
+# - `course_lib/kernels/norm_backward.py`: the kernel as the course ships it. After the exercises.
 #
 # **Next: lesson 09, dw and db.** They add up over rows, and rows belong to different programs. Who adds first?

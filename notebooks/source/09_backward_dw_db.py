@@ -641,7 +641,7 @@ exercise("09c")
 # - Triton tutorial "Layer Normalization", the backward pass: the locked design. Read it with the four errata above at hand.
 # - Flanagan and Freund 2009, "FastTrack": how a tool can tell a race from luck. `course_lib/interpreter/schedule.py` does it here.
 # - PyTorch, "Reproducibility": which of its own operations give other bits from run to run.
-# - flash-attention's and quack's norms: persistent backward kernels. `course_lib/kernels/layer_norm_backward.py`: ours. After the
+# - flash-attention's and quack's norms: persistent backward kernels. `course_lib/kernels/norm_backward.py`: ours. After the
 #   exercises.
 #
 # **Next: lesson 10, autograd.** Three kernels become one function that PyTorch can differentiate, compile and train with.
