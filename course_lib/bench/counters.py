@@ -118,7 +118,7 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
         )
     except subprocess.TimeoutExpired as late:
         raise NoProfiler(f"`ncu` took longer than {_SECONDS} seconds.") from late
-    found = list(parsed(run.stdout))
+    found = list(parse_counters(run.stdout))
     if run.returncode or len(found) != len(cases):
         told = "\n".join((run.stdout[-500:] + run.stderr[-1500:]).strip().splitlines()[-6:])
         hint = (
@@ -135,7 +135,7 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
     return result
 
 
-def parsed(text: str) -> Iterator[list[dict]]:
+def parse_counters(text: str) -> Iterator[list[dict]]:
     """The kernels of each call, from what ``ncu --csv --page raw`` prints; a marker kernel precedes each call's.
 
     Raises: KeyError if a counter is missing, or has a unit that is not known here.
@@ -152,12 +152,12 @@ def parsed(text: str) -> Iterator[list[dict]]:
                 yield kernels
             kernels = []
         elif kernels is not None:
-            kernels.append(_row(line, units))
+            kernels.append(_make_row(line, units))
     if kernels is not None:
         yield kernels
 
 
-def _row(line: dict[str, str], units: dict[str, str]) -> dict:
+def _make_row(line: dict[str, str], units: dict[str, str]) -> dict:
     def number(counter: str) -> float:
         return float(line[counter].replace(",", "") or 0)
 
@@ -189,7 +189,7 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
     return "\n".join([*tables.paragraph(f"{result.label()}: {result.method}", width), *lines])
 
 
-def _profiled(job: list) -> None:
+def _run_for_profiler(job: list) -> None:
     """The child: every call once to compile, then once more for the profiler, behind a marker kernel."""
     prepare = PROVIDERS[_PROVIDERS[0]].load().prepare
     for op, M, N, dtype in job:
@@ -206,6 +206,6 @@ def _profiled(job: list) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        _profiled(json.loads(sys.argv[1]))
+        _run_for_profiler(json.loads(sys.argv[1]))
     else:
         measurement.as_script(measure, table)

@@ -46,7 +46,7 @@ def goal(op: str, M: int, N: int) -> float | None:
     return None if of_class is None or goals is None else goals[CLASSES.index(of_class)]
 
 
-def against(result: Measurement) -> list[dict]:
+def compare_with_goals(result: Measurement) -> list[dict]:
     """One entry a shape and operation: op, M, N, ours, goal, met, peer (the best), peer_over_floor, to_peer and ahead.
 
     ``met`` and ``ahead`` are None where there is no goal or no peer. Shapes that were timed without the course's kernels are left out.
@@ -77,7 +77,7 @@ def against(result: Measurement) -> list[dict]:
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """The course's kernels against the goals, and beside the best peer."""
-    entries = against(result)
+    entries = compare_with_goals(result)
     met, ahead = ([e[key] for e in entries if e[key] is not None] for key in ("met", "ahead"))
     names = [["op", *(e["op"] for e in entries)], ["M x N", *(f"{e['M']} x {e['N']}" for e in entries)]]
     columns = [

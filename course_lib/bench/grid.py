@@ -17,7 +17,7 @@ from course_lib.base.errors import CourseError
 from course_lib.bench import measurement, operations, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS, NormOperation, Values, WrongValues
-from course_lib.bench.providers import Provider, chosen, versions
+from course_lib.bench.providers import Provider, choose_providers, find_versions
 
 TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H100's L2 cache
 MOST_INPUTS = 200
@@ -110,9 +110,9 @@ def begin(
     """
     if dtype not in DTYPES:
         raise CourseError(f"there is no dtype {dtype!r} to measure. There are: {', '.join(DTYPES)}.")
-    providers = chosen(names, among)
+    providers = choose_providers(names, among)
     whole = whole and {p.name for p in providers} == set(among)
-    found = versions(providers)
+    found = find_versions(providers)
     result = measurement.new(f"{of_dtype(kind, dtype)}{'' if whole else measurement.PART}", method, found)
     for provider in providers:
         if not provider.installed():
@@ -134,7 +134,7 @@ def measure_shape(
 
     Raises: what the device raises, if it cannot go on.
     """
-    _progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
+    _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
     itemsize, elements = DTYPES[dtype].itemsize, shape.M * shape.N
     count = min(MOST_INPUTS, max(2, TOUCHED // (2 * elements * itemsize)))
     inputs = operations.make(shape.M, shape.N, DTYPES[dtype], course_lib.DEVICE, count, ops)
@@ -149,9 +149,9 @@ def measure_shape(
         for op in ops:
             if op.name not in prepare:
                 continue
-            _progress(f"{result.kind} {shape.M} x {shape.N} {dtype}: {provider.name} {op.name}")
+            _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}: {provider.name} {op.name}")
             try:
-                times[op.name, provider.name] = _timed(op, [prepare[op.name](v) for v in inputs], inputs[0])
+                times[op.name, provider.name] = _check_and_time(op, [prepare[op.name](v) for v in inputs], inputs[0])
             except Exception as error:
                 record(result, provider, error, {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype})
     floors = {op.name: min(before[op.name], operations.floor_us(op, inputs)) for op in ops}
@@ -169,12 +169,12 @@ def measure_shape(
                 result.rows.append(
                     measurement.row(**names, us=times[op.name, provider.name], moved=moved, floor=floors[op.name])
                 )
-    _progress("")
+    _show_progress("")
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # a graph's pool serves no other graph
 
 
-def _timed(op: NormOperation, calls: list, first: Values) -> float:
+def _check_and_time(op: NormOperation, calls: list, first: Values) -> float:
     operations.check(op, calls[0](), first)
     return timing.device_us(calls)
 
@@ -198,7 +198,7 @@ def record(result: Measurement, provider: Provider, error: Exception, names: dic
             raise dead from error
 
 
-def _progress(line: str) -> None:
+def _show_progress(line: str) -> None:
     """Where the measurement is, on a terminal's standard error: a grid takes minutes."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

@@ -47,7 +47,7 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
             grid.record(result, provider, error, {"dtype": dtype})
             continue
         for op in _OPS:
-            for passes, prepare in _kinds(functions, op).items():
+            for passes, prepare in _find_passes(functions, op).items():
                 names = {
                     "op": op.name,
                     "provider": provider.name,
@@ -66,7 +66,7 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
     return result
 
 
-def _kinds(functions: Functions, op: NormOperation) -> dict[str, Prepare]:
+def _find_passes(functions: Functions, op: NormOperation) -> dict[str, Prepare]:
     """What there is to time of ``op``, by passes: only what this provider has."""
     kinds = {}
     if op.name in functions.prepare:
@@ -74,11 +74,11 @@ def _kinds(functions: Functions, op: NormOperation) -> dict[str, Prepare]:
     if op.name in functions.both:
         kinds["forward and backward"] = functions.both[op.name]
     elif op.name in functions.eager:
-        kinds["forward and backward"] = lambda values: _through_autograd(functions.eager[op.name], op, values)
+        kinds["forward and backward"] = lambda values: _call_through_autograd(functions.eager[op.name], op, values)
     return kinds
 
 
-def _through_autograd(forward: Callable[..., tuple], op: NormOperation, values: Values) -> Callable[[], tuple]:
+def _call_through_autograd(forward: Callable[..., tuple], op: NormOperation, values: Values) -> Callable[[], tuple]:
     leaves = replace(
         values, **{name: getattr(values, name).detach().requires_grad_() for name in ("x", "residual", "w", "b")}
     )

@@ -96,8 +96,8 @@ def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
     sums = {
         name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in op.outputs if name in shapes
     }
-    for rows in _chunks(x):
-        for name, exact in _exact(op, values, rows).items():
+    for rows in _split_rows(x):
+        for name, exact in _compute_exactly(op, values, rows).items():
             if name in sums:
                 sums[name] += torch.stack((exact.sum(0), (exact * exact).sum(0)))
             else:
@@ -106,7 +106,7 @@ def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
         _compare(name, named[name], exact, squares.sqrt(), x.dtype)
 
 
-def _exact(op: NormOperation, values: Values, rows: slice) -> dict[str, Tensor]:
+def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str, Tensor]:
     """The operation on some rows in float64; for dw and db the terms of the sums over the rows, one line a row."""
     x, w, b = values.x[rows], values.w.double(), values.b.double()
     total = x + values.residual[rows] if op.add else x  # rounded to the dtype, as the next layer reads it
@@ -132,7 +132,7 @@ def _compare(name: str, got: Tensor, exact: Tensor, scale: Tensor, dtype: torch.
         raise WrongValues(f"{name} is wrong by {worst:.3g} of its size; rounding explains {LIMITS[dtype]:g}")
 
 
-def _chunks(x: Tensor) -> Iterator[slice]:
+def _split_rows(x: Tensor) -> Iterator[slice]:
     step = max(1, _CHUNK // x.shape[1])
     return (slice(first, first + step) for first in range(0, x.shape[0], step))
 

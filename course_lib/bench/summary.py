@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from course_lib.bench import tables
-from course_lib.bench.goals import against
+from course_lib.bench.goals import compare_with_goals
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.providers import PEERS
 
@@ -25,7 +25,7 @@ def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
 
 
 def _over_floor(result: Measurement, width: int) -> list[str]:
-    entries = against(result)
+    entries = compare_with_goals(result)
     shown = _spread({e["N"] for e in entries})
     cells = [((e["op"],), e["N"], _pair(e["ours"], e["peer_over_floor"], 2)) for e in entries if e["N"] in shown]
     ahead = [e["ahead"] for e in entries if e["ahead"] is not None]

@@ -54,8 +54,8 @@ def in_blocks(names: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], 
         names: the columns on the left, which every block repeats; each with its heading first.
         columns: the others, aligned on the right, each with its heading first.
     """
-    left = [_GAP.join(cells) for cells in zip(*(_aligned(column, str.ljust) for column in names), strict=True)]
-    right = [_aligned(column, str.rjust) for column in columns]
+    left = [_GAP.join(cells) for cells in zip(*(_align(column, str.ljust) for column in names), strict=True)]
+    right = [_align(column, str.rjust) for column in columns]
     needed = len(_blocks(left, right, width))
     narrowest = next(
         w for w in range(width + 1) if len(_blocks(left, right, w)) == needed
@@ -72,7 +72,7 @@ def _blocks(left: list[str], right: list[list[str]], width: int) -> list[list[st
     return blocks
 
 
-def _aligned(column: Sequence[str], align) -> list[str]:
+def _align(column: Sequence[str], align) -> list[str]:
     width = max(map(len, column))
     return [align(text, width) for text in column]
 
@@ -87,9 +87,7 @@ def notes(result: Measurement, width: int = WIDTH) -> list[str]:
         where.setdefault((entry["provider"], entry["state"], reason), []).append(shape)
     lines = []
     for (provider, state, reason), shapes in where.items():
-        lines += paragraph(
-            f"{provider}, {state}: {reason}" + (f" ({_shortened(shapes)})" if any(shapes) else ""), width
-        )
+        lines += paragraph(f"{provider}, {state}: {reason}" + (f" ({_shorten(shapes)})" if any(shapes) else ""), width)
     return lines
 
 
@@ -98,5 +96,5 @@ def paragraph(text: str, width: int = WIDTH) -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent="    ", break_on_hyphens=False)
 
 
-def _shortened(shapes: list[str]) -> str:
+def _shorten(shapes: list[str]) -> str:
     return ", ".join(shapes) if len(shapes) <= 3 else f"{shapes[0]} ... {shapes[-1]}, {len(shapes)} in all"

@@ -76,7 +76,7 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
     text = small.encode(small.course_text())
     for with_compile in (False, True)[: 1 + compiled]:
         for (norm, provider), make in NORMS.items():
-            losses, ms = _timed(text, make, steps, size, with_compile)
+            losses, ms = _time_steps(text, make, steps, size, with_compile)
             row = {
                 "norm": norm,
                 "provider": provider,
@@ -101,7 +101,7 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
     return result
 
 
-def _timed(
+def _time_steps(
     text: small.Text, make: Callable[[int], nn.Module], steps: int, size: small.Size, compiled: bool
 ) -> tuple[list[float], float]:
     """Losses, and milliseconds a step: reading a loss waits for the GPU, so a step ends where its loss is read."""

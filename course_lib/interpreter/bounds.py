@@ -224,7 +224,7 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
             return  # a widget's kernel, in the thread beside this one
         live = access.live()
         if live.size and find_region(regions, live, access.itemsize) is None:
-            raise _fault(regions, access, live)
+            raise _describe_fault(regions, access, live)
 
     # a context and not a thread: interleaved programs run in threads of their own, in their launcher's context
     before = _open_blocks.set((*_open_blocks.get(), token))
@@ -263,15 +263,15 @@ def _under(error: BaseException) -> OutOfBounds | None:
     return link
 
 
-def _fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarray) -> OutOfBounds:
+def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarray) -> OutOfBounds:
     where = hooks.line_of_kernel()
     file, line = where or (None, None)
-    region = _meant(regions, live, where)
+    region = _guess_meant_region(regions, live, where)
     facts = {"kind": access.kind, "program": access.program, "lanes": live.size, "file": file, "line": line}
     end = f"; line {line}" if line is not None else ""
     if region is None:
         lane = int(np.flatnonzero(access.mask)[0])
-        message = f"{_program(access.program)} {_does(access.kind)}, and the kernel was given no tensor{end}"
+        message = f"{_name_program(access.program)} {_describe_operation(access.kind)}, and the kernel was given no tensor{end}"
         return OutOfBounds(
             message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts
         )
@@ -281,7 +281,7 @@ def _fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarr
     lane = int(np.flatnonzero(misses)[0])
     element, into = divmod(int(access.addresses.flat[lane]) - region.address, region.itemsize)
     index, rest = region.index(element)
-    row = _row_of_lanes_before(region, access.addresses, hits, lane)
+    row = _find_row_of_lanes_before(region, access.addresses, hits, lane)
     if row is not None:
         # the lanes before it run along one row, so it has run past the end of that row, not into some row below
         first = sum(i * stride for i, stride in zip(row, region.strides, strict=False))
@@ -293,7 +293,7 @@ def _fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarr
     }  # fmt: skip
     if not same_size:
         message = (
-            f"{_program(access.program)} {_does(access.kind)} {access.itemsize} bytes a lane in {region.name}, whose elements are "
+            f"{_name_program(access.program)} {_describe_operation(access.kind)} {access.itemsize} bytes a lane in {region.name}, whose elements are "
             f"{region.itemsize} bytes: the pointer has another dtype than the tensor{end}"
         )
         return OutOfBounds(message, **facts)
@@ -302,18 +302,18 @@ def _fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarr
     count = f"{facts['count']} of {'the ' if access.mask.size > live.size else ''}{live.size} "
     count += "unmasked lanes" if access.mask.size > live.size else "lanes" if live.size > 1 else "lane"
     message = (
-        f"{_program(access.program)} {_does(access.kind)} outside {region.name}: {count}, the first is lane {shown}: "
-        f"{_place(region, element, into, index, rest)} ({_described(region)}){end}"
+        f"{_name_program(access.program)} {_describe_operation(access.kind)} outside {region.name}: {count}, the first is lane {shown}: "
+        f"{_describe_place(region, element, into, index, rest)} ({_describe_region(region)}){end}"
     )
     return OutOfBounds(message, **facts)
 
 
-def _meant(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None) -> Region | None:
+def _guess_meant_region(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None) -> Region | None:
     """The region that the kernel's author had in mind: by the pointer named in the call, or the one that holds most
     lanes, or the nearest."""
     if not regions:
         return None
-    named = _named_in_call(regions, where)
+    named = _find_named_in_call(regions, where)
     if named is not None:
         return named
     hits = [int(region.contains(live).sum()) for region in regions]
@@ -323,12 +323,12 @@ def _meant(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] |
     return min(regions, key=lambda region: max(region.low - first, first - region.high, 0))
 
 
-def _named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
+def _find_named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
     """The region that the first pointer in the source of the current call points into; None if that cannot be told.
 
     ``tl.store(y_ptr + row * stride, x)`` with a wild row is nearest to anything; that ``y_ptr`` stands there settles it.
     """
-    frame = _frame_at(where)
+    frame = _find_frame(where)
     if frame is None:
         return None
     here = list(frame.f_code.co_positions())[frame.f_lasti // 2]
@@ -342,20 +342,20 @@ def _named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> 
         if begin <= (at.lineno, at.col_offset) and (at.end_lineno, at.end_col_offset) <= end:
             names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
             for name in names:
-                pointers = _pointers(frame.f_locals.get(name)) if isinstance(name, str) else None
+                pointers = _read_pointers(frame.f_locals.get(name)) if isinstance(name, str) else None
                 if pointers is not None:
-                    return _pointed_into(regions, pointers, name.removesuffix("_ptr"))
+                    return _find_region_pointed_into(regions, pointers, name.removesuffix("_ptr"))
     return None
 
 
-def _frame_at(where: tuple[str, int] | None) -> FrameType | None:
+def _find_frame(where: tuple[str, int] | None) -> FrameType | None:
     frame = sys._getframe(1) if where else None
     while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != where:
         frame = frame.f_back
     return frame
 
 
-def _pointers(value) -> np.ndarray | None:
+def _read_pointers(value) -> np.ndarray | None:
     """The addresses in a kernel's variable, flat; None if it holds no pointers."""
     import triton.language as tl
 
@@ -364,7 +364,7 @@ def _pointers(value) -> np.ndarray | None:
     return np.asarray(value.handle.data).astype(np.int64).ravel()
 
 
-def _pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) -> Region | None:
+def _find_region_pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) -> Region | None:
     def score(region: Region) -> tuple[int, bool]:
         return int(((pointers >= region.low) & (pointers <= region.high)).sum()), region.name == stem
 
@@ -372,7 +372,9 @@ def _pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) ->
     return best if score(best)[0] else None
 
 
-def _row_of_lanes_before(region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int) -> tuple[int, ...] | None:
+def _find_row_of_lanes_before(
+    region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int
+) -> tuple[int, ...] | None:
     """The index, less its column, that the lanes before ``lane`` in its line of the block have in common; None if they
     are fewer than two, or lie in different rows."""
     if not region.shape or not region.strides[-1]:
@@ -396,11 +398,11 @@ def _flat_row(region: Region, index: tuple[int, ...]) -> int | None:
     return row
 
 
-def _program(program: tuple[int, int, int]) -> str:
+def _name_program(program: tuple[int, int, int]) -> str:
     return f"program {program[0]}" if program[1:] == (0, 0) else f"program {program}"
 
 
-def _does(kind: str) -> str:
+def _describe_operation(kind: str) -> str:
     if kind in ("load", "store"):
         return f"{kind}s"
     if kind == "cas":
@@ -409,7 +411,7 @@ def _does(kind: str) -> str:
     return f"does an atomic {plain}"
 
 
-def _place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
+def _describe_place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
     """Where an address is that is no element's."""
     if into:
         return f"{into} {'byte' if into == 1 else 'bytes'} into element {element}, so it is aligned to no element"
@@ -437,7 +439,7 @@ def _place(region: Region, element: int, into: int, index: tuple[int, ...], rest
     return f"element {element}, which is between columns {column} and {column + 1} of row {row}"
 
 
-def _described(region: Region) -> str:
+def _describe_region(region: Region) -> str:
     def counted(number: int, word: str) -> str:
         return f"{number} {word}{'' if number == 1 else 's'}"
 

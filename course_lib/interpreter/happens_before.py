@@ -76,7 +76,7 @@ class RaceDetector:
         else:
             how = _STORE if wrote else _LOAD
         clock, threads = clocks.program, clocks.threads[who]
-        for page, low, high, index in _spans(live, access.itemsize):
+        for page, low, high, index in _split_into_pages(live, access.itemsize):
             tracks = self.pages.get(page)
             if tracks is None:
                 tracks = self.pages[page] = ({}, {}, {}, {})
@@ -105,7 +105,7 @@ class RaceDetector:
 
     def add_barrier(self, now: int, clocks: Clocks) -> None:
         """All threads of the program have got here, at step ``now``, and know what any of them did before."""
-        clocks.threads[:] = _together(now, clocks)
+        clocks.threads[:] = _merge_threads(now, clocks)
 
     def synchronise(
         self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: Clocks, who: int
@@ -120,7 +120,7 @@ class RaceDetector:
                 np.maximum(clocks.threads, threads, out=clocks.threads)  # both rows: the result goes to all threads
         if wrote and sem not in ("relaxed", "acquire"):
             clocks.program[step.program] = now
-            known = clocks.threads[_ONE].copy() if who == _ONE else _together(now, clocks)
+            known = clocks.threads[_ONE].copy() if who == _ONE else _merge_threads(now, clocks)
             known[2 * step.program + _ONE] = now
             program = np.maximum.reduce([clocks.program, *(clock for clock, _ in there)])
             threads = np.maximum.reduce([known, *(threads for _, threads in there)])
@@ -186,20 +186,20 @@ class RaceDetector:
     def find_last_change(self, address: int, size: int) -> ScheduledStep | None:
         """The last step that changed one of these bytes: a plain store, or an atomic that took effect."""
         last = max((step for at, step in self.changed_by_atomic.items() if address <= at < address + size), default=0)
-        for page, _, _, index in _spans(np.arange(address, address + size), 1):
+        for page, _, _, index in _split_into_pages(np.arange(address, address + size), 1):
             for track in self.pages.get(page, ({}, {}))[_STORE].values():
                 last = max(last, int(track.steps[index].max()))
         return self.schedule.steps[last - 1] if last else None
 
 
-def _together(now: int, clocks: Clocks) -> np.ndarray:
+def _merge_threads(now: int, clocks: Clocks) -> np.ndarray:
     """What the threads of a program know between them, at its step ``now``."""
     known = clocks.threads.max(axis=0)
     known[2 * clocks.number : 2 * clocks.number + 2] = now
     return known
 
 
-def _spans(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:
+def _split_into_pages(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:
     """The bytes of ascending addresses, page by page: page, lowest byte in it, one past the highest, an index."""
     first, end = int(live[0]), int(live[-1]) + itemsize
     page, last = first // _PAGE, (end - 1) // _PAGE

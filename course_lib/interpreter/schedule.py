@@ -122,7 +122,7 @@ def explore(
         if not schedule.complete:
             continue
         complete += 1
-        bits = (read or _storages)(arguments)
+        bits = (read or _read_storages)(arguments)
         if reference is None:
             reference = seed, bits
         elif differing is None and bits != reference[1]:
@@ -130,7 +130,7 @@ def explore(
     return ScheduleExploration(first, differing, complete, tuple(tried))
 
 
-def _storages(arguments: Sequence) -> bytes:
+def _read_storages(arguments: Sequence) -> bytes:
     storages = [argument.untyped_storage() for argument in arguments if hasattr(argument, "untyped_storage")]
     if not storages:
         raise CourseError(

@@ -25,7 +25,7 @@ def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) ->
 
     Raises: ValueError if x is not a matrix.
     """
-    return layer_norm_forward(_as_the_kernel_reads(x.detach(), "x"), _packed(w), _packed(b), eps)
+    return layer_norm_forward(_read_as_kernel(x.detach(), "x"), _pack(w), _pack(b), eps)
 
 
 def launch_backward(
@@ -43,17 +43,17 @@ def launch_backward(
     Raises: ValueError if dy or x is not a matrix.
     """
     sums = statistics_dtype(x.dtype)
-    packed = _packed(w)
+    packed = _pack(w)
     ones_or_w = torch.ones(x.shape[-1], dtype=sums, device=x.device) if packed is None else packed.to(sums)
-    dy, x = _as_the_kernel_reads(dy, "dy"), _as_the_kernel_reads(x, "x")
+    dy, x = _read_as_kernel(dy, "dy"), _read_as_kernel(x, "x")
     return layer_norm_backward(dy, x, ones_or_w, mean, rstd, bias_dtype=sums)
 
 
-def _packed(vector: Tensor | None) -> Tensor | None:
+def _pack(vector: Tensor | None) -> Tensor | None:
     return None if vector is None else vector.detach().contiguous()
 
 
-def _as_the_kernel_reads(matrix: Tensor, name: str) -> Tensor:
+def _read_as_kernel(matrix: Tensor, name: str) -> Tensor:
     """The elements at row * stride(0) + column: those of ``matrix`` only if its last stride is 1.
 
     A compiled kernel would read past the end of some tensors; here such elements are NaN.
