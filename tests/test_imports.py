@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "norms.statistics": set(),
     "compiler": {"base"},
     "interpreter": {"base"},
-    "kernels": {"interpreter"},
+    "kernels": set(),
     "norms": {"norms.reference", "norms.statistics", "kernels"},
     "catalog": {"base"},
     "grading.verdict": set(),

@@ -7,7 +7,12 @@ from course_lib.bench.measurement import Measurement
 from course_lib.bench.providers import PEERS
 
 PEER_MARGIN = 1.02  # a peer may be this much faster, which is what two runs differ by
-OWN = ("ours", "resident", "persistent", "split")  # what the course's functions choose, by the name it has where "ours" is not timed
+OWN = (
+    "ours",
+    "resident",
+    "persistent",
+    "split",
+)  # what the course's functions choose, by the name it has where "ours" is not timed
 
 CLASSES = ("256", "1k to 16k", "awkward", "32k", "64k to 256k", "16 x 256k", "1 x 256k")
 _ADD = (1.04, 1.02, 1.10, 1.05, 1.10, None, None)
@@ -41,7 +46,7 @@ def goal(op: str, M: int, N: int) -> float | None:
     return None if of_class is None or goals is None else goals[CLASSES.index(of_class)]
 
 
-def against(result: Measurement) -> list[dict]:
+def compare_with_goals(result: Measurement) -> list[dict]:
     """One entry a shape and operation: op, M, N, ours, goal, met, peer (the best), peer_over_floor, to_peer and ahead.
 
     ``met`` and ``ahead`` are None where there is no goal or no peer. Shapes that were timed without the course's kernels are left out.
@@ -56,20 +61,23 @@ def against(result: Measurement) -> list[dict]:
             continue
         peer = min((name for name in PEERS if name in times), key=times.__getitem__, default=None)
         limit = goal(op, M, N)
-        to_peer = None if peer is None else own / times[peer]
+        peer_time = None if peer is None else times[peer]
+        to_peer = None if peer_time is None else own / peer_time
         entries.append(
             {
                 "op": op, "M": M, "N": N, "ours": own, "goal": limit, "met": None if limit is None else own <= limit,
-                "peer": peer, "peer_over_floor": times.get(peer), "to_peer": to_peer,
+                "peer": peer, "peer_over_floor": peer_time, "to_peer": to_peer,
                 "ahead": None if to_peer is None else to_peer <= PEER_MARGIN,
             }
         )  # fmt: skip
-    return sorted(entries, key=lambda e: (list(GOALS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"]))
+    return sorted(
+        entries, key=lambda e: (list(GOALS).index(e["op"].split(" ")[0]), -e["M"] * (e["N"] >= 65536), e["N"])
+    )
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """The course's kernels against the goals, and beside the best peer."""
-    entries = against(result)
+    entries = compare_with_goals(result)
     met, ahead = ([e[key] for e in entries if e[key] is not None] for key in ("met", "ahead"))
     names = [["op", *(e["op"] for e in entries)], ["M x N", *(f"{e['M']} x {e['N']}" for e in entries)]]
     columns = [
@@ -86,7 +94,8 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
             *tables.paragraph("against the goals: time over floor, and no peer more than 2 % faster", width),
             *tables.in_blocks(names, columns, width),
             *tables.paragraph(
-                f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at {sum(ahead)} of {len(ahead)} shapes", width
+                f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at {sum(ahead)} of {len(ahead)} shapes",
+                width,
             ),
         ]
     )

@@ -1,10 +1,13 @@
-"""Times providers shape by shape: floor, values checked, device time; what has no time is kept with its reason."""
+"""Times providers over a grid of shapes: floor, values checked, device time; what has no time is kept with its reason.
+
+A kind of measurement (forward.py, backward.py, long_rows.py) is a :class:`Grid`: which shapes, operations and providers.
+"""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,8 +16,8 @@ import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.bench import measurement, operations, timing
 from course_lib.bench.measurement import Measurement
-from course_lib.bench.operations import DTYPES, Operation, Values, WrongValues
-from course_lib.bench.providers import Provider, chosen, versions
+from course_lib.bench.operations import DTYPES, OPERATIONS, NormOperation, Values, WrongValues
+from course_lib.bench.providers import Provider, choose_providers, find_versions
 
 TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H100's L2 cache
 MOST_INPUTS = 200
@@ -34,6 +37,66 @@ class Shape:
     tag: str = ""
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """Operations at the row lengths of a grid, with M rows for M x N = ``elements``, or with ``rows`` rows.
+
+    ``columns`` are the row lengths of the grid that it takes; None is all of them. ``tag`` is that of its shapes.
+    """
+
+    operations: tuple[str, ...]
+    elements: int = 0
+    rows: int = 0
+    columns: tuple[int, ...] | None = None
+    tag: str = ""
+
+    def shapes(self, columns: Iterable[int]) -> Iterator[Shape]:
+        """Its shapes for those of ``columns`` that it takes."""
+        for N in columns:
+            if self.columns is None or N in self.columns:
+                yield Shape(self.rows or max(1, self.elements // N), N, self.tag)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A kind of measurement. Lessons show ``lesson_columns`` and ``lesson_providers`` of it: their own designs, and PyTorch."""
+
+    kind: str
+    columns: tuple[int, ...]
+    providers: tuple[str, ...]
+    sweeps: tuple[Sweep, ...]
+    lesson_columns: tuple[int, ...] = ()
+    lesson_providers: tuple[str, ...] = ()
+
+    def measure(
+        self, columns: Iterable[int] | None = None, dtype: str = "fp16", providers: Iterable[str] | None = None
+    ) -> Measurement:
+        """Time every provider at every shape.
+
+        Args:
+            columns: the row lengths; None is all of the grid's.
+            dtype: "fp16", "bf16" or "fp32".
+            providers: names out of the grid's; None is all of them.
+
+        Raises: CourseError without a GPU, for an unknown dtype or provider.
+        """
+        columns = self.columns if columns is None else tuple(columns)
+        result, timed = begin(self.kind, dtype, providers, self.providers, whole=set(columns) >= set(self.columns))
+        for sweep in self.sweeps:
+            for shape in sweep.shapes(columns):
+                measure_shape(result, tuple(OPERATIONS[name] for name in sweep.operations), shape, dtype, timed)
+        return result
+
+    def latest(self, columns: tuple[int, ...] | None = None) -> Measurement:
+        """What lessons show, measured now where there is a GPU; elsewhere the newest stored measurement.
+
+        Raises: CourseError if nothing is stored.
+        """
+        if course_lib.MODE == "gpu":
+            return self.measure(self.lesson_columns if columns is None else columns, providers=self.lesson_providers)
+        return measurement.stored(self.kind).only(self.lesson_columns, self.lesson_providers)
+
+
 def begin(
     kind: str, dtype: str, names: Iterable[str] | None, among: Sequence[str], *, whole: bool, method: str = METHOD
 ) -> tuple[Measurement, list[Provider]]:
@@ -47,9 +110,9 @@ def begin(
     """
     if dtype not in DTYPES:
         raise CourseError(f"there is no dtype {dtype!r} to measure. There are: {', '.join(DTYPES)}.")
-    providers = chosen(names, among)
+    providers = choose_providers(names, among)
     whole = whole and {p.name for p in providers} == set(among)
-    found = versions(providers)
+    found = find_versions(providers)
     result = measurement.new(f"{of_dtype(kind, dtype)}{'' if whole else measurement.PART}", method, found)
     for provider in providers:
         if not provider.installed():
@@ -62,14 +125,16 @@ def of_dtype(kind: str, dtype: str) -> str:
     return kind if dtype == "fp16" else f"{kind}_{dtype}"
 
 
-def measure_shape(result: Measurement, ops: Sequence[Operation], shape: Shape, dtype: str, providers: Sequence[Provider]) -> None:
+def measure_shape(
+    result: Measurement, ops: Sequence[NormOperation], shape: Shape, dtype: str, providers: Sequence[Provider]
+) -> None:
     """Time ``ops`` of one shape with every provider, into ``result``.
 
     What goes wrong with one provider is recorded, and the others are timed all the same.
 
     Raises: what the device raises, if it cannot go on.
     """
-    _progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
+    _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
     itemsize, elements = DTYPES[dtype].itemsize, shape.M * shape.N
     count = min(MOST_INPUTS, max(2, TOUCHED // (2 * elements * itemsize)))
     inputs = operations.make(shape.M, shape.N, DTYPES[dtype], course_lib.DEVICE, count, ops)
@@ -84,24 +149,32 @@ def measure_shape(result: Measurement, ops: Sequence[Operation], shape: Shape, d
         for op in ops:
             if op.name not in prepare:
                 continue
-            _progress(f"{result.kind} {shape.M} x {shape.N} {dtype}: {provider.name} {op.name}")
+            _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}: {provider.name} {op.name}")
             try:
-                times[op.name, provider.name] = _timed(op, [prepare[op.name](v) for v in inputs], inputs[0])
+                times[op.name, provider.name] = _check_and_time(op, [prepare[op.name](v) for v in inputs], inputs[0])
             except Exception as error:
                 record(result, provider, error, {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype})
     floors = {op.name: min(before[op.name], operations.floor_us(op, inputs)) for op in ops}
     for op in ops:
         for provider in providers:
             if (op.name, provider.name) in times:
-                names = {"op": op.name + shape.tag, "provider": provider.name, "M": shape.M, "N": shape.N, "dtype": dtype}
+                names = {
+                    "op": op.name + shape.tag,
+                    "provider": provider.name,
+                    "M": shape.M,
+                    "N": shape.N,
+                    "dtype": dtype,
+                }
                 moved = op.matrices * elements * itemsize
-                result.rows.append(measurement.row(**names, us=times[op.name, provider.name], moved=moved, floor=floors[op.name]))
-    _progress("")
+                result.rows.append(
+                    measurement.row(**names, us=times[op.name, provider.name], moved=moved, floor=floors[op.name])
+                )
+    _show_progress("")
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # a graph's pool serves no other graph
 
 
-def _timed(op: Operation, calls: list, first: Values) -> float:
+def _check_and_time(op: NormOperation, calls: list, first: Values) -> float:
     operations.check(op, calls[0](), first)
     return timing.device_us(calls)
 
@@ -119,11 +192,13 @@ def record(result: Measurement, provider: Provider, error: Exception, names: dic
         try:
             torch.cuda.synchronize()
         except RuntimeError as dead:
-            dead.add_note(f"{provider.name} left the device unusable with {note!r}. Measure the others with --providers.")
+            dead.add_note(
+                f"{provider.name} left the device unusable with {note!r}. Measure the others with --providers."
+            )
             raise dead from error
 
 
-def _progress(line: str) -> None:
+def _show_progress(line: str) -> None:
     """Where the measurement is, on a terminal's standard error: a grid takes minutes."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ import torch
 import course_lib
 from course_lib.bench import grid, measurement, operations, tables, timing
 from course_lib.bench.measurement import Measurement
-from course_lib.bench.operations import DTYPES, OPERATIONS, Operation, Values
+from course_lib.bench.operations import DTYPES, OPERATIONS, NormOperation, Values
 from course_lib.bench.providers import PEERS, Functions, Prepare
 
 KIND = "host"
@@ -47,8 +47,15 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
             grid.record(result, provider, error, {"dtype": dtype})
             continue
         for op in _OPS:
-            for passes, prepare in _kinds(functions, op).items():
-                names = {"op": op.name, "provider": provider.name, "passes": passes, "M": SHAPE.M, "N": SHAPE.N, "dtype": dtype}
+            for passes, prepare in _find_passes(functions, op).items():
+                names = {
+                    "op": op.name,
+                    "provider": provider.name,
+                    "passes": passes,
+                    "M": SHAPE.M,
+                    "N": SHAPE.N,
+                    "dtype": dtype,
+                }
                 try:
                     call = prepare(values)
                     if passes == "forward":
@@ -59,7 +66,7 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
     return result
 
 
-def _kinds(functions: Functions, op: Operation) -> dict[str, Prepare]:
+def _find_passes(functions: Functions, op: NormOperation) -> dict[str, Prepare]:
     """What there is to time of ``op``, by passes: only what this provider has."""
     kinds = {}
     if op.name in functions.prepare:
@@ -67,12 +74,14 @@ def _kinds(functions: Functions, op: Operation) -> dict[str, Prepare]:
     if op.name in functions.both:
         kinds["forward and backward"] = functions.both[op.name]
     elif op.name in functions.eager:
-        kinds["forward and backward"] = lambda values: _through_autograd(functions.eager[op.name], op, values)
+        kinds["forward and backward"] = lambda values: _call_through_autograd(functions.eager[op.name], op, values)
     return kinds
 
 
-def _through_autograd(forward: Callable[..., tuple], op: Operation, values: Values) -> Callable[[], tuple]:
-    leaves = replace(values, **{name: getattr(values, name).detach().requires_grad_() for name in ("x", "residual", "w", "b")})
+def _call_through_autograd(forward: Callable[..., tuple], op: NormOperation, values: Values) -> Callable[[], tuple]:
+    leaves = replace(
+        values, **{name: getattr(values, name).detach().requires_grad_() for name in ("x", "residual", "w", "b")}
+    )
     wanted = [leaves.x, leaves.w] + [leaves.b] * op.centred + [leaves.residual] * op.add
 
     def call() -> tuple:
@@ -87,7 +96,9 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
     lines = [result.label()]
     for passes in PASSES:
         rows = [((row["provider"],), row["op"], f"{row['us']:.1f}") for row in result.rows if row["passes"] == passes]
-        marks = [((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes]
+        marks = [
+            ((e["provider"],), e["op"], tables.MARKS[e["state"]]) for e in result.untimed if e.get("passes") == passes
+        ]
         lines += ["", *tables.cells(rows, marks, f"{passes}, us a call", width)]
     return "\n".join([*lines, *tables.notes(result, width)])
 

@@ -9,43 +9,28 @@ fastest elementwise pass over as many bytes, same run; for a megabyte that is mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from course_lib.bench import grid, measurement
-from course_lib.bench.grid import Shape
-from course_lib.bench.measurement import Measurement
+from course_lib.bench import measurement
+from course_lib.bench.grid import Grid, Sweep
 from course_lib.bench.operations import OPERATIONS
 from course_lib.bench.providers import PEERS
 from course_lib.bench.tables import over_floor as table
 
 KIND = "long_rows"
 COLUMNS = (65536, 131072, 262144)
-FEW = {16: (262144,), 1: (262144,)}  # so few rows that one program a row would leave the device idle
 PROVIDERS = ("ours", "split", "few_rows", "blocked", "columns", "unfused", *PEERS)
-_ELEMENTS = 2**26
-_FEW_OPS = tuple(OPERATIONS[name] for name in ("layer_norm", "rms_norm"))
-
-
-def measure(columns: Iterable[int] = COLUMNS, dtype: str = "fp16", providers: Iterable[str] | None = None) -> Measurement:
-    """Time every provider at every shape: M x N = 2^26 elements, forward and backward, and 16 rows and 1 row forward.
-
-    Args:
-        columns: the row lengths.
-        dtype: "fp16", "bf16" or "fp32".
-        providers: names out of PROVIDERS; None is all of them.
-
-    Raises: CourseError without a GPU, for an unknown dtype or provider.
-    """
-    columns = tuple(columns)
-    result, timed = grid.begin(KIND, dtype, providers, PROVIDERS, whole=set(columns) >= set(COLUMNS))
-    for N in columns:
-        grid.measure_shape(result, tuple(OPERATIONS.values()), Shape(max(1, _ELEMENTS // N), N, " M=many"), dtype, timed)
-    for M, lengths in FEW.items():
-        for N in lengths:
-            if N in columns:
-                grid.measure_shape(result, _FEW_OPS, Shape(M, N, f" M={M}"), dtype, timed)
-    return result
-
+_FEW_OPERATIONS = ("layer_norm", "rms_norm")
+GRID = Grid(
+    KIND,
+    COLUMNS,
+    PROVIDERS,
+    (
+        Sweep(tuple(OPERATIONS), elements=2**26, tag=" M=many"),
+        # so few rows that one program a row would leave the device idle
+        Sweep(_FEW_OPERATIONS, rows=16, columns=(262144,), tag=" M=16"),
+        Sweep(_FEW_OPERATIONS, rows=1, columns=(262144,), tag=" M=1"),
+    ),
+)
+measure = GRID.measure
 
 if __name__ == "__main__":
     measurement.as_script(measure, table)

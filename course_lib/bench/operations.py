@@ -22,7 +22,7 @@ class WrongValues(Exception):
 
 
 @dataclass(frozen=True)
-class Operation:
+class NormOperation:
     """``matrices`` of M x N elements that have to be read or written; ``outputs`` in the order in which a call returns them."""
 
     name: str
@@ -36,12 +36,12 @@ class Operation:
 OPERATIONS = {
     op.name: op
     for op in (
-        Operation("layer_norm", 2, ("y",), centred=True),
-        Operation("rms_norm", 2, ("y",), centred=False),
-        Operation("add_rms_norm", 4, ("total", "y"), centred=False, add=True),
-        Operation("add_layer_norm", 4, ("total", "y"), centred=True, add=True),
-        Operation("layer_norm_backward", 3, ("dx", "dw", "db"), centred=True, backward=True),
-        Operation("rms_norm_backward", 3, ("dx", "dw"), centred=False, backward=True),
+        NormOperation("layer_norm", 2, ("y",), centred=True),
+        NormOperation("rms_norm", 2, ("y",), centred=False),
+        NormOperation("add_rms_norm", 4, ("total", "y"), centred=False, add=True),
+        NormOperation("add_layer_norm", 4, ("total", "y"), centred=True, add=True),
+        NormOperation("layer_norm_backward", 3, ("dx", "dw", "db"), centred=True, backward=True),
+        NormOperation("rms_norm_backward", 3, ("dx", "dw"), centred=False, backward=True),
     )
 }
 
@@ -57,7 +57,7 @@ class Values:
     b: Tensor
 
 
-def make(M: int, N: int, dtype: torch.dtype, device: str, count: int, ops: Sequence[Operation]) -> list[Values]:
+def make(M: int, N: int, dtype: torch.dtype, device: str, count: int, ops: Sequence[NormOperation]) -> list[Values]:
     """``count`` input sets with w and b in common, the same on every run; what no operation reads is x again."""
     generator = torch.Generator(device).manual_seed(M + N)
 
@@ -73,7 +73,7 @@ def make(M: int, N: int, dtype: torch.dtype, device: str, count: int, ops: Seque
     return sets
 
 
-def check(op: Operation, got: Sequence[Tensor], values: Values) -> None:
+def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
     """Compare every element with the operation in float64.
 
     Args:
@@ -88,12 +88,16 @@ def check(op: Operation, got: Sequence[Tensor], values: Values) -> None:
         tensor = named.get(name)
         shape = shapes.get(name, x.shape)
         if tensor is None or tensor.shape != shape:
-            raise WrongValues(f"{name} is {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}, not {tuple(shape)}'}")
+            raise WrongValues(
+                f"{name} is {'missing' if tensor is None else f'of shape {tuple(tensor.shape)}, not {tuple(shape)}'}"
+            )
         if name not in shapes and tensor.dtype != x.dtype:
             raise WrongValues(f"{name} is of {tensor.dtype}, not {x.dtype}")
-    sums = {name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in op.outputs if name in shapes}
-    for rows in _chunks(x):
-        for name, exact in _exact(op, values, rows).items():
+    sums = {
+        name: torch.zeros(2, x.shape[1], dtype=torch.float64, device=x.device) for name in op.outputs if name in shapes
+    }
+    for rows in _split_rows(x):
+        for name, exact in _compute_exactly(op, values, rows).items():
             if name in sums:
                 sums[name] += torch.stack((exact.sum(0), (exact * exact).sum(0)))
             else:
@@ -102,7 +106,7 @@ def check(op: Operation, got: Sequence[Tensor], values: Values) -> None:
         _compare(name, named[name], exact, squares.sqrt(), x.dtype)
 
 
-def _exact(op: Operation, values: Values, rows: slice) -> dict[str, Tensor]:
+def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str, Tensor]:
     """The operation on some rows in float64; for dw and db the terms of the sums over the rows, one line a row."""
     x, w, b = values.x[rows], values.w.double(), values.b.double()
     total = x + values.residual[rows] if op.add else x  # rounded to the dtype, as the next layer reads it
@@ -128,19 +132,22 @@ def _compare(name: str, got: Tensor, exact: Tensor, scale: Tensor, dtype: torch.
         raise WrongValues(f"{name} is wrong by {worst:.3g} of its size; rounding explains {LIMITS[dtype]:g}")
 
 
-def _chunks(x: Tensor) -> Iterator[slice]:
+def _split_rows(x: Tensor) -> Iterator[slice]:
     step = max(1, _CHUNK // x.shape[1])
     return (slice(first, first + step) for first in range(0, x.shape[0], step))
 
 
-def floor_us(op: Operation, inputs: Sequence[Values]) -> float:
+def floor_us(op: NormOperation, inputs: Sequence[Values]) -> float:
     """The fastest of several elementwise passes over the bytes that ``op`` moves; an addition is two copies' worth.
 
     Flat views, which no row length can slow down: a clone of 5120 or 15872 columns takes a fifth longer than its bytes.
     """
     flat = [(v.x.view(-1), v.dy.view(-1)) for v in inputs]
     target = torch.empty_like(flat[0][0])
-    copy = min(_device_us(f, flat) for f in (lambda x, _: x.clone(), lambda x, _: target.copy_(x), lambda x, _: torch.add(x, 1.0)))
+    copy = min(
+        _device_us(f, flat)
+        for f in (lambda x, _: x.clone(), lambda x, _: target.copy_(x), lambda x, _: torch.add(x, 1.0))
+    )
     if not op.backward:
         return copy * op.matrices / 2
     passes = (torch.add, lambda x, dy: torch.add(x, dy, out=target), torch.mul)  # reads two matrices, writes one

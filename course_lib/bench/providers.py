@@ -62,10 +62,14 @@ class Provider:
 
     def state(self, error: Exception) -> str:
         """What an exception means: "refused", or "error" for one that nobody expects."""
-        return "refused" if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error))) else "error"
+        return (
+            "refused"
+            if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error)))
+            else "error"
+        )
 
 
-def _direct(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> Functions:
+def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> Functions:
     """Nothing to prepare before a forward call."""
 
     def of(f: Plain) -> Prepare:
@@ -92,7 +96,7 @@ def _ours() -> Functions:
         "add_rms_norm": add_rms_norm,
         "add_layer_norm": add_layer_norm,
     }
-    return _direct(plain, _backward("auto"))
+    return _call_directly(plain, _backward("auto"))
 
 
 def _kernels() -> Functions:
@@ -118,7 +122,7 @@ def _kernels() -> Functions:
 
         return call
 
-    return Functions(_direct(forward).prepare, both={"layer_norm": layer, "rms_norm": rms})
+    return Functions(_call_directly(forward).prepare, both={"layer_norm": layer, "rms_norm": rms})
 
 
 def _backward(algorithm: str) -> dict[str, Prepare]:
@@ -141,7 +145,7 @@ def _backward(algorithm: str) -> dict[str, Prepare]:
 
 
 def _forward_design(algorithm: str) -> Callable[[], Functions]:
-    return lambda: _direct(
+    return lambda: _call_directly(
         {
             "layer_norm": lambda x, residual, w, b: layer_norm.layer_norm_forward(x, w, b, EPS, algorithm=algorithm),
             "rms_norm": lambda x, residual, w, b: rms_norm.rms_norm_forward(x, w, EPS, algorithm=algorithm),
@@ -197,7 +201,7 @@ def _unfused() -> Functions:
         total = x + residual
         return total, *layer_norm.layer_norm_forward(total, w, b, EPS)
 
-    return _direct({"add_rms_norm": add_rms_norm, "add_layer_norm": add_layer_norm})
+    return _call_directly({"add_rms_norm": add_rms_norm, "add_layer_norm": add_layer_norm})
 
 
 # ---- PyTorch -----------------------------------------------------------------------------------------------------------
@@ -248,7 +252,9 @@ def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> Functions:
         _, rstd = torch.ops.aten._fused_rms_norm(v.x, v.w.shape, v.w, EPS)
         return lambda: rms_backward(v.dy, v.x, rstd, v.w)
 
-    return _direct({op: wrap(f) for op, f in _TORCH.items()}, {"layer_norm_backward": layer, "rms_norm_backward": rms})
+    return _call_directly(
+        {op: wrap(f) for op, f in _TORCH.items()}, {"layer_norm_backward": layer, "rms_norm_backward": rms}
+    )
 
 
 def _compile() -> Functions:
@@ -275,7 +281,7 @@ class SavedTensors:
     def set_materialize_grads(self, value: bool) -> None: ...
 
 
-def _through(function: type[torch.autograd.Function], *arguments, dy: Tensor, outputs: int) -> Call:
+def _call_backward_of(function: type[torch.autograd.Function], *arguments, dy: Tensor, outputs: int) -> Call:
     """The backward pass of an autograd function whose forward pass has just run on ``arguments``: its first gradients."""
     saved = SavedTensors(len(arguments))
     function.forward(saved, *arguments)
@@ -283,16 +289,22 @@ def _through(function: type[torch.autograd.Function], *arguments, dy: Tensor, ou
 
 
 def _liger() -> Functions:
-    from liger_kernel.ops import LigerFusedAddRMSNormFunction, LigerLayerNormFunction, LigerRMSNormFunction
+    from liger_kernel.ops import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        LigerFusedAddRMSNormFunction,
+        LigerLayerNormFunction,
+        LigerRMSNormFunction,
+    )
 
     def layer(v: Values) -> Call:
-        return _through(LigerLayerNormFunction, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
+        return _call_backward_of(LigerLayerNormFunction, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
 
     def rms(v: Values) -> Call:
         # as it ships, dx is written over dy: a dy of its own, or the providers after it would have none
-        return _through(LigerRMSNormFunction, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2)
+        return _call_backward_of(
+            LigerRMSNormFunction, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2
+        )
 
-    return _direct(
+    return _call_directly(
         {
             "layer_norm": lambda x, residual, w, b: (LigerLayerNormFunction.apply(x, w, b, EPS),),
             "rms_norm": lambda x, residual, w, b: (LigerRMSNormFunction.apply(x, w, EPS),),
@@ -303,7 +315,13 @@ def _liger() -> Functions:
 
 
 def _quack() -> Functions:
-    from quack.rmsnorm import layernorm_bwd, layernorm_fwd, rmsnorm, rmsnorm_bwd, rmsnorm_fwd
+    from quack.rmsnorm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        layernorm_bwd,
+        layernorm_fwd,
+        rmsnorm,
+        rmsnorm_bwd,
+        rmsnorm_fwd,
+    )
 
     def layer_forward(v: Values) -> Call:
         w, b = v.w.float(), v.b.float()  # it takes no others; a model that uses it keeps them so
@@ -318,7 +336,7 @@ def _quack() -> Functions:
         _, _, rstd = rmsnorm_fwd(v.x, v.w, eps=EPS, store_rstd=True)
         return lambda: rmsnorm_bwd(v.x, v.w, v.dy, rstd)[:2]
 
-    loaded = _direct(
+    loaded = _call_directly(
         {
             "rms_norm": lambda x, residual, w, b: (rmsnorm(x, w, eps=EPS),),
             "add_rms_norm": lambda x, residual, w, b: rmsnorm(x, w, residual=residual, eps=EPS, prenorm=True)[::-1],
@@ -329,15 +347,18 @@ def _quack() -> Functions:
 
 
 def _apex() -> Functions:
-    from apex.normalization.fused_layer_norm import FusedLayerNormAffineFunction, FusedRMSNormAffineFunction
+    from apex.normalization.fused_layer_norm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        FusedLayerNormAffineFunction,
+        FusedRMSNormAffineFunction,
+    )
 
     def layer(v: Values) -> Call:
-        return _through(FusedLayerNormAffineFunction, v.x, v.w, v.b, v.w.shape, EPS, dy=v.dy, outputs=3)
+        return _call_backward_of(FusedLayerNormAffineFunction, v.x, v.w, v.b, v.w.shape, EPS, dy=v.dy, outputs=3)
 
     def rms(v: Values) -> Call:
-        return _through(FusedRMSNormAffineFunction, v.x, v.w, v.w.shape, EPS, dy=v.dy, outputs=2)
+        return _call_backward_of(FusedRMSNormAffineFunction, v.x, v.w, v.w.shape, EPS, dy=v.dy, outputs=2)
 
-    return _direct(
+    return _call_directly(
         {
             "layer_norm": lambda x, residual, w, b: (FusedLayerNormAffineFunction.apply(x, w, b, w.shape, EPS),),
             "rms_norm": lambda x, residual, w, b: (FusedRMSNormAffineFunction.apply(x, w, w.shape, EPS),),
@@ -347,19 +368,27 @@ def _apex() -> Functions:
 
 
 def _flash_attn() -> Functions:
-    from flash_attn.ops.triton.layer_norm import LayerNormFn, layer_norm_fn, rms_norm_fn
+    from flash_attn.ops.triton.layer_norm import (  # pyright: ignore[reportMissingImports] - timed only where it is installed
+        LayerNormFn,
+        layer_norm_fn,
+        rms_norm_fn,
+    )
 
     def backward(v: Values, b: Tensor | None, is_rms_norm: bool, outputs: int) -> Call:
         # positions: x, weight, bias, residual, x1, weight1, bias1, eps, dropout_p, rowscale, prenorm, residual_in_fp32, is_rms_norm
         rest = (None, None, None, None, EPS, 0.0, None, False, False, is_rms_norm)
-        return _through(LayerNormFn, v.x, v.w, b, *rest, dy=v.dy, outputs=outputs)
+        return _call_backward_of(LayerNormFn, v.x, v.w, b, *rest, dy=v.dy, outputs=outputs)
 
-    return _direct(
+    return _call_directly(
         {
             "layer_norm": lambda x, residual, w, b: (layer_norm_fn(x, w, b, eps=EPS),),
             "rms_norm": lambda x, residual, w, b: (rms_norm_fn(x, w, None, eps=EPS),),
-            "add_rms_norm": lambda x, residual, w, b: rms_norm_fn(x, w, None, residual=residual, eps=EPS, prenorm=True)[::-1],
-            "add_layer_norm": lambda x, residual, w, b: layer_norm_fn(x, w, b, residual=residual, eps=EPS, prenorm=True)[::-1],
+            "add_rms_norm": lambda x, residual, w, b: rms_norm_fn(x, w, None, residual=residual, eps=EPS, prenorm=True)[
+                ::-1
+            ],
+            "add_layer_norm": lambda x, residual, w, b: layer_norm_fn(
+                x, w, b, residual=residual, eps=EPS, prenorm=True
+            )[::-1],
         },
         {
             "layer_norm_backward": lambda v: backward(v, v.b, False, 3),
@@ -378,15 +407,30 @@ PROVIDERS = {
         Provider("blocked", _forward_design("blocked"), refuses=_ELSEWHERE),
         Provider("resident", _resident, refuses=_ELSEWHERE),
         Provider("few_rows", _forward_design("few rows"), refuses=_ELSEWHERE),
-        *(Provider(name, _backward_design(name), refuses=_ELSEWHERE) for name in ("persistent", "two-stage", "locked", "columns")),
+        *(
+            Provider(name, _backward_design(name), refuses=_ELSEWHERE)
+            for name in ("persistent", "two-stage", "locked", "columns")
+        ),
         Provider("split", _split, refuses=_ELSEWHERE),
         Provider("unfused", _unfused),
         Provider("kernels", _kernels),
         Provider("torch", _torch, peer=True),
         Provider("compile", _compile, peer=True),
-        Provider("liger", _liger, "liger_kernel", "liger-kernel", "Cannot launch Triton kernel|support feature dim|supported size", True),
         Provider(
-            "quack", _quack, "quack", "quack-kernels", "does not support N|is not divisible by vector size|'cp_size' only supports", True
+            "liger",
+            _liger,
+            "liger_kernel",
+            "liger-kernel",
+            "Cannot launch Triton kernel|support feature dim|supported size",
+            True,
+        ),
+        Provider(
+            "quack",
+            _quack,
+            "quack",
+            "quack-kernels",
+            "does not support N|is not divisible by vector size|'cp_size' only supports",
+            True,
         ),
         Provider("apex", _apex, "apex", "apex", peer=True),
         Provider("flash_attn", _flash_attn, "flash_attn", "flash-attn", "support feature dim", True),
@@ -395,7 +439,7 @@ PROVIDERS = {
 PEERS = tuple(name for name, provider in PROVIDERS.items() if provider.peer)
 
 
-def chosen(names: Iterable[str] | None, among: Collection[str]) -> list[Provider]:
+def choose_providers(names: Iterable[str] | None, among: Collection[str]) -> list[Provider]:
     """The providers called ``names``, in the order of the table; None is all of ``among``.
 
     Raises: CourseError if one of them is not among those that this measurement knows.
@@ -403,11 +447,13 @@ def chosen(names: Iterable[str] | None, among: Collection[str]) -> list[Provider
     names = list(among if names is None else names)
     for name in names:
         if name not in among:
-            raise CourseError(f"this measurement has no provider {name!r}. It has: {', '.join(p for p in PROVIDERS if p in among)}.")
+            raise CourseError(
+                f"this measurement has no provider {name!r}. It has: {', '.join(p for p in PROVIDERS if p in among)}."
+            )
     return [provider for name, provider in PROVIDERS.items() if name in names]
 
 
-def versions(providers: Iterable[Provider]) -> dict[str, str]:
+def find_versions(providers: Iterable[Provider]) -> dict[str, str]:
     """Of every installed library among ``providers``; "unknown" where one is importable and no package manager knows it."""
     found = {}
     for provider in providers:

@@ -10,7 +10,7 @@ run). Providers: "one_pass", "shifted", "two_pass", "welford" (streamed), "resid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -18,7 +18,7 @@ import course_lib
 from course_lib.bench import measurement, tables
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.timing import device_us
-from course_lib.kernels.launch.tables import resident
+from course_lib.kernels.launch import tables as launch_tables
 from course_lib.kernels.row_statistics import row_statistics, welford_kernel
 from course_lib.norms import reference
 
@@ -30,7 +30,7 @@ DTYPES = {"fp32": torch.float32, "fp16": torch.float16}
 _ELEMENTS = 2**28  # of x: 1 GB in fp32. At 262144 columns the rows at work fill any L2 cache several times over
 _COUNT = 2  # inputs a graph reads; each is many times the cache
 
-Call = Callable[[torch.Tensor], object]
+Call = Callable[[torch.Tensor], Sequence[torch.Tensor]]  # x -> mean and var of its rows
 
 
 def latest(columns: tuple[int, ...] = COLUMNS) -> Measurement | None:
@@ -60,7 +60,9 @@ def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
 
 def providers(N: int) -> dict[str, Call]:
     """The calls that are timed for rows of N columns."""
-    calls: dict[str, Call] = {name: lambda x, name=name: row_statistics(x, name) for name in ("one_pass", "shifted", "two_pass", "welford")}
+    calls: dict[str, Call] = {
+        name: lambda x, name=name: row_statistics(x, name) for name in ("one_pass", "shifted", "two_pass", "welford")
+    }
     if N <= RESIDENT_COLUMNS:
         calls["resident"] = lambda x: row_statistics(x, "resident")
         calls["resident_welford"] = resident_welford
@@ -71,9 +73,9 @@ def providers(N: int) -> dict[str, Call]:
 def resident_welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The Welford kernel with a block that holds the row: one element a lane, so that all of it is the merge."""
     M, N = x.shape
-    _, block, num_warps = resident(N)
+    _, block, num_warps = launch_tables.resident(N)
     mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
-    welford_kernel[(M,)](x, mean, var, x.stride(0), x.stride(1), N, BLOCK=block, num_warps=num_warps)
+    welford_kernel[(M,)](x, mean, var, x.stride(0), x.stride(1), N, BLOCK=block, num_warps=num_warps)  # pyright: ignore[reportCallIssue] - Triton types a kernel as its function, without launch options
     return mean, var
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from course_lib.bench.measurement import Measurement
 
@@ -28,21 +28,23 @@ def over_floor(result: Measurement, width: int = WIDTH, keys: tuple[str, ...] = 
 def cells(rows: Iterable[tuple], marks: Iterable[tuple], corner: str, width: int = WIDTH) -> list[str]:
     """A table from (names, column, text); ``marks`` fill cells and never make a line alone.
 
-    Lines come grouped by their first name, in the order in which the names first appear; columns sorted.
+    Lines come grouped by their first name, in the order in which the names first appear; columns that are numbers are sorted.
     """
-    texts: dict[tuple[tuple, Hashable], str] = {}
+    texts: dict[tuple[tuple, int | str], str] = {}
     for names, column, text in rows:
         texts[names, column] = text
     lines = list(dict.fromkeys(names for names, _ in texts))
     groups = list(dict.fromkeys(names[0] for names in lines))
     lines.sort(key=lambda names: groups.index(names[0]))
-    columns = (
-        sorted({column for _, column in texts}) if all(isinstance(c, int) for _, c in texts) else list(dict.fromkeys(c for _, c in texts))
-    )
+    columns = list(dict.fromkeys(column for _, column in texts))
+    numbers = [column for column in columns if isinstance(column, int)]
+    columns = sorted(numbers) if len(numbers) == len(columns) else columns
     for names, column, text in marks:
         texts.setdefault((names, column), text)
     head = [corner, *(" ".join(names) for names in lines)]
-    return in_blocks([head], [[str(column), *(texts.get((names, column), "-") for names in lines)] for column in columns], width)
+    return in_blocks(
+        [head], [[str(column), *(texts.get((names, column), "-") for names in lines)] for column in columns], width
+    )
 
 
 def in_blocks(names: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
@@ -52,10 +54,12 @@ def in_blocks(names: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], 
         names: the columns on the left, which every block repeats; each with its heading first.
         columns: the others, aligned on the right, each with its heading first.
     """
-    left = [_GAP.join(cells) for cells in zip(*(_aligned(column, str.ljust) for column in names), strict=True)]
-    right = [_aligned(column, str.rjust) for column in columns]
+    left = [_GAP.join(cells) for cells in zip(*(_align(column, str.ljust) for column in names), strict=True)]
+    right = [_align(column, str.rjust) for column in columns]
     needed = len(_blocks(left, right, width))
-    narrowest = next(w for w in range(width + 1) if len(_blocks(left, right, w)) == needed)  # so that no block has one column only
+    narrowest = next(
+        w for w in range(width + 1) if len(_blocks(left, right, w)) == needed
+    )  # so that no block has one column only
     return [line.rstrip() for block in _blocks(left, right, narrowest) for line in ["", *block]][1:]
 
 
@@ -68,7 +72,7 @@ def _blocks(left: list[str], right: list[list[str]], width: int) -> list[list[st
     return blocks
 
 
-def _aligned(column: Sequence[str], align) -> list[str]:
+def _align(column: Sequence[str], align) -> list[str]:
     width = max(map(len, column))
     return [align(text, width) for text in column]
 
@@ -83,7 +87,7 @@ def notes(result: Measurement, width: int = WIDTH) -> list[str]:
         where.setdefault((entry["provider"], entry["state"], reason), []).append(shape)
     lines = []
     for (provider, state, reason), shapes in where.items():
-        lines += paragraph(f"{provider}, {state}: {reason}" + (f" ({_shortened(shapes)})" if any(shapes) else ""), width)
+        lines += paragraph(f"{provider}, {state}: {reason}" + (f" ({_shorten(shapes)})" if any(shapes) else ""), width)
     return lines
 
 
@@ -92,5 +96,5 @@ def paragraph(text: str, width: int = WIDTH) -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent="    ", break_on_hyphens=False)
 
 
-def _shortened(shapes: list[str]) -> str:
+def _shorten(shapes: list[str]) -> str:
     return ", ".join(shapes) if len(shapes) <= 3 else f"{shapes[0]} ... {shapes[-1]}, {len(shapes)} in all"

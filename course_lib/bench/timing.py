@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 import torch
 
 _WARM_UP = 2
-_BATCH = 50  # eager calls between two synchronisations: far fewer than fill the launch queue, which would make the host wait
+_BATCH = (
+    50  # eager calls between two synchronisations: far fewer than fill the launch queue, which would make the host wait
+)
 
 
 def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float:

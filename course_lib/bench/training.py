@@ -70,12 +70,21 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
 
     Raises: CourseError without a GPU; AssertionError if a norm's loss strays from PyTorch's (a fast wrong norm is not fast).
     """
-    result = measurement.new(KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW")
+    result = measurement.new(
+        KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW"
+    )
     text = small.encode(small.course_text())
     for with_compile in (False, True)[: 1 + compiled]:
         for (norm, provider), make in NORMS.items():
-            losses, ms = _timed(text, make, steps, size, with_compile)
-            row = {"norm": norm, "provider": provider, "compiled": with_compile, "layers": size.layers, "M": size.rows, "N": size.channels}
+            losses, ms = _time_steps(text, make, steps, size, with_compile)
+            row = {
+                "norm": norm,
+                "provider": provider,
+                "compiled": with_compile,
+                "layers": size.layers,
+                "M": size.rows,
+                "N": size.channels,
+            }
             row |= {
                 "dtype": "bf16",
                 "ms": round(ms, 3),
@@ -84,17 +93,23 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
             }
             result.rows.append(row)
     for row in result.rows:
-        wanted = next(r for r in result.rows if (r["norm"], r["provider"], r["compiled"]) == (row["norm"], "torch", False))
+        wanted = next(
+            r for r in result.rows if (r["norm"], r["provider"], r["compiled"]) == (row["norm"], "torch", False)
+        )
         apart = abs(statistics.fmean(row["losses"][-10:]) - statistics.fmean(wanted["losses"][-10:]))
         assert apart < 0.1, f"{row['norm']} {row['provider']}: the loss ends {apart:.3f} from PyTorch's: not kept"
     return result
 
 
-def _timed(text: small.Text, make: Callable[[int], nn.Module], steps: int, size: small.Size, compiled: bool) -> tuple[list[float], float]:
+def _time_steps(
+    text: small.Text, make: Callable[[int], nn.Module], steps: int, size: small.Size, compiled: bool
+) -> tuple[list[float], float]:
     """Losses, and milliseconds a step: reading a loss waits for the GPU, so a step ends where its loss is read."""
     model: nn.Module = small.build(text, make, size, device="cuda")
     if compiled:
-        model = torch.compile(model, dynamic=False)
+        optimised = torch.compile(model, dynamic=False)
+        assert isinstance(optimised, nn.Module)  # of a module it makes a module
+        model = optimised
     losses, times, since = [], [], time.perf_counter()
     for loss in small.train(model, text, steps, size, rate=_RATE, autocast=torch.bfloat16):
         torch.cuda.synchronize()
@@ -107,10 +122,15 @@ def _timed(text: small.Text, make: Callable[[int], nn.Module], steps: int, size:
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """One line a norm and provider. It fits WIDTH columns, so that a narrower ``width`` changes nothing."""
-    lines = [f"{result.label()}", f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}"]
+    lines = [
+        f"{result.label()}",
+        f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}",
+    ]
     for row in result.rows:
         how = "compiled" if row["compiled"] else "eager"
-        lines.append(f"{row['norm']:12}{row['provider']:10}{how:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}")
+        lines.append(
+            f"{row['norm']:12}{row['provider']:10}{how:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}"
+        )
     return "\n".join(lines)
 
 

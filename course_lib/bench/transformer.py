@@ -147,7 +147,14 @@ def build(text: Text, norm: Norm, size: Size = TOY, seed: int = 0, device: str |
 
 
 def train(
-    model: nn.Module, text: Text, steps: int, size: Size = TOY, *, seed: int = 0, rate: float = 2e-2, autocast: torch.dtype | None = None
+    model: nn.Module,
+    text: Text,
+    steps: int,
+    size: Size = TOY,
+    *,
+    seed: int = 0,
+    rate: float = 2e-2,
+    autocast: torch.dtype | None = None,
 ) -> Iterator[float]:
     """Train in place with AdamW, the rate falling to a tenth along a cosine; yields the loss of each step, in nats a character.
 

@@ -41,7 +41,9 @@ class Region:
         object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
         object.__setattr__(self, "strides", tuple(int(stride) for stride in self.strides))
         if len(self.shape) != len(self.strides):
-            raise ValueError(f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension")
+            raise ValueError(
+                f"{self.name} has {len(self.shape)} sizes and {len(self.strides)} strides; it needs one stride a dimension"
+            )
 
     @classmethod
     def of(cls, name: str, tensor) -> Region:
@@ -51,7 +53,9 @@ class Region:
         """
         device = getattr(getattr(tensor, "device", None), "type", "cpu")
         if device != "cpu":
-            raise CourseError(f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu().")
+            raise CourseError(
+                f"{name} is on {device}; accesses can only be checked on CPU tensors. Move it there with {name}.cpu()."
+            )
         return cls(name, tensor.data_ptr(), tensor.element_size(), tuple(tensor.shape), tuple(tensor.stride()))
 
     @property
@@ -78,7 +82,11 @@ class Region:
         """The highest address of an element; below ``low`` if there is none."""
         if not self.elements:
             return self.low - 1
-        return self.low + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True)) * self.itemsize
+        return (
+            self.low
+            + sum((size - 1) * abs(stride) for size, stride in zip(self.shape, self.strides, strict=True))
+            * self.itemsize
+        )
 
     @cached_property
     def _layout(self) -> tuple[tuple[tuple[int, int], ...], np.ndarray | None]:
@@ -87,7 +95,9 @@ class Region:
         merged: list[tuple[int, int]] = []
         for stride, size in sorted((abs(t), s) for s, t in zip(self.shape, self.strides, strict=True) if s > 1 and t):
             for k, (inner_size, inner) in enumerate(merged):
-                if stride % inner == 0 and stride // inner <= inner_size:  # its steps leave no gap: one longer dimension
+                if (
+                    stride % inner == 0 and stride // inner <= inner_size
+                ):  # its steps leave no gap: one longer dimension
                     merged[k] = ((size - 1) * (stride // inner) + inner_size, inner)
                     break
             else:
@@ -130,7 +140,11 @@ class Region:
                 inside = fits if inside is None else inside & fits
             # a division costs several times what a bit mask does, and most innermost strides are the element's size
             offset = offset & (stride - 1) if stride & (stride - 1) == 0 else offset - offset // stride * stride
-        here = offset == 0 if listed is None else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
+        here = (
+            offset == 0
+            if listed is None
+            else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
+        )
         return here if inside is None else inside & here
 
     def index(self, element: int) -> tuple[tuple[int, ...], int]:
@@ -139,7 +153,11 @@ class Region:
         Inside the tensor this is the tensor's index. Outside it is where the index would be if the outermost dimension
         went on without end and each row ran on to the start of the next.
         """
-        dimensions = [(abs(stride), size, k) for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True)) if stride]
+        dimensions = [
+            (abs(stride), size, k)
+            for k, (size, stride) in enumerate(zip(self.shape, self.strides, strict=True))
+            if stride
+        ]
         long = [stride for stride, size, _ in dimensions if size > 1]
         span = sum((size - 1) * stride for stride, size, _ in dimensions)
         # a dimension of size 1 can have any stride; it says where a next row or column would be only outside the others' steps
@@ -164,7 +182,7 @@ def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int)
 class OutOfBounds(Exception):
     """A kernel's access outside its tensors. The message says it in words; the attributes say it as data.
 
-    ``kind`` and ``program`` are those of :class:`hooks.Access`. ``tensor`` is the name of the region meant, None if
+    ``kind`` and ``program`` are those of :class:`hooks.MemoryAccess`. ``tensor`` is the name of the region meant, None if
     there are no regions. ``count`` of ``lanes`` unmasked lanes miss it, the first of them at flat index ``lane`` of the
     block. ``element`` is that lane's offset from element 0, in elements, rounded down; ``row`` and ``column`` are where
     that is (row: None for a tensor of one dimension, the flat index of the leading dimensions for one of three; both
@@ -201,12 +219,12 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
     for region in regions:
         region._layout  # noqa: B018 - a layout that cannot be checked is refused here, not in the middle of a kernel
 
-    def check(access: hooks.Access) -> None:
+    def check(access: hooks.MemoryAccess) -> None:
         if token not in _open_blocks.get():
             return  # a widget's kernel, in the thread beside this one
         live = access.live()
         if live.size and find_region(regions, live, access.itemsize) is None:
-            raise _fault(regions, access, live)
+            raise _describe_fault(regions, access, live)
 
     # a context and not a thread: interleaved programs run in threads of their own, in their launcher's context
     before = _open_blocks.set((*_open_blocks.get(), token))
@@ -229,8 +247,12 @@ def require_interpreter(what: str) -> None:
     from triton.language import standard
     from triton.runtime.interpreter import InterpretedFunction
 
-    if not isinstance(standard.sum, InterpretedFunction):  # the library's own functions say which way Triton was imported
-        raise CourseError(f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again.")
+    if not isinstance(
+        standard.sum, InterpretedFunction
+    ):  # the library's own functions say which way Triton was imported
+        raise CourseError(
+            f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again."
+        )
 
 
 def _under(error: BaseException) -> OutOfBounds | None:
@@ -241,23 +263,25 @@ def _under(error: BaseException) -> OutOfBounds | None:
     return link
 
 
-def _fault(regions: Sequence[Region], access: hooks.Access, live: np.ndarray) -> OutOfBounds:
+def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live: np.ndarray) -> OutOfBounds:
     where = hooks.line_of_kernel()
     file, line = where or (None, None)
-    region = _meant(regions, live, where)
+    region = _guess_meant_region(regions, live, where)
     facts = {"kind": access.kind, "program": access.program, "lanes": live.size, "file": file, "line": line}
     end = f"; line {line}" if line is not None else ""
     if region is None:
         lane = int(np.flatnonzero(access.mask)[0])
-        message = f"{_program(access.program)} {_does(access.kind)}, and the kernel was given no tensor{end}"
-        return OutOfBounds(message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts)
+        message = f"{_name_program(access.program)} {_describe_operation(access.kind)}, and the kernel was given no tensor{end}"
+        return OutOfBounds(
+            message, tensor=None, count=live.size, lane=lane, element=None, row=None, column=None, **facts
+        )
     same_size = region.itemsize == access.itemsize
     hits = region.contains(access.addresses) & access.mask if same_size else np.zeros_like(access.mask)
     misses = access.mask & ~hits
     lane = int(np.flatnonzero(misses)[0])
     element, into = divmod(int(access.addresses.flat[lane]) - region.address, region.itemsize)
     index, rest = region.index(element)
-    row = _row_of_lanes_before(region, access.addresses, hits, lane)
+    row = _find_row_of_lanes_before(region, access.addresses, hits, lane)
     if row is not None:
         # the lanes before it run along one row, so it has run past the end of that row, not into some row below
         first = sum(i * stride for i, stride in zip(row, region.strides, strict=False))
@@ -269,7 +293,7 @@ def _fault(regions: Sequence[Region], access: hooks.Access, live: np.ndarray) ->
     }  # fmt: skip
     if not same_size:
         message = (
-            f"{_program(access.program)} {_does(access.kind)} {access.itemsize} bytes a lane in {region.name}, whose elements are "
+            f"{_name_program(access.program)} {_describe_operation(access.kind)} {access.itemsize} bytes a lane in {region.name}, whose elements are "
             f"{region.itemsize} bytes: the pointer has another dtype than the tensor{end}"
         )
         return OutOfBounds(message, **facts)
@@ -278,18 +302,18 @@ def _fault(regions: Sequence[Region], access: hooks.Access, live: np.ndarray) ->
     count = f"{facts['count']} of {'the ' if access.mask.size > live.size else ''}{live.size} "
     count += "unmasked lanes" if access.mask.size > live.size else "lanes" if live.size > 1 else "lane"
     message = (
-        f"{_program(access.program)} {_does(access.kind)} outside {region.name}: {count}, the first is lane {shown}: "
-        f"{_place(region, element, into, index, rest)} ({_described(region)}){end}"
+        f"{_name_program(access.program)} {_describe_operation(access.kind)} outside {region.name}: {count}, the first is lane {shown}: "
+        f"{_describe_place(region, element, into, index, rest)} ({_describe_region(region)}){end}"
     )
     return OutOfBounds(message, **facts)
 
 
-def _meant(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None) -> Region | None:
+def _guess_meant_region(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None) -> Region | None:
     """The region that the kernel's author had in mind: by the pointer named in the call, or the one that holds most
     lanes, or the nearest."""
     if not regions:
         return None
-    named = _named_in_call(regions, where)
+    named = _find_named_in_call(regions, where)
     if named is not None:
         return named
     hits = [int(region.contains(live).sum()) for region in regions]
@@ -299,12 +323,12 @@ def _meant(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] |
     return min(regions, key=lambda region: max(region.low - first, first - region.high, 0))
 
 
-def _named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
+def _find_named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
     """The region that the first pointer in the source of the current call points into; None if that cannot be told.
 
     ``tl.store(y_ptr + row * stride, x)`` with a wild row is nearest to anything; that ``y_ptr`` stands there settles it.
     """
-    frame = _frame_at(where)
+    frame = _find_frame(where)
     if frame is None:
         return None
     here = list(frame.f_code.co_positions())[frame.f_lasti // 2]
@@ -318,20 +342,20 @@ def _named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> 
         if begin <= (at.lineno, at.col_offset) and (at.end_lineno, at.end_col_offset) <= end:
             names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
             for name in names:
-                pointers = _pointers(frame.f_locals.get(name)) if isinstance(name, str) else None
+                pointers = _read_pointers(frame.f_locals.get(name)) if isinstance(name, str) else None
                 if pointers is not None:
-                    return _pointed_into(regions, pointers, name.removesuffix("_ptr"))
+                    return _find_region_pointed_into(regions, pointers, name.removesuffix("_ptr"))
     return None
 
 
-def _frame_at(where: tuple[str, int] | None) -> FrameType | None:
+def _find_frame(where: tuple[str, int] | None) -> FrameType | None:
     frame = sys._getframe(1) if where else None
     while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != where:
         frame = frame.f_back
     return frame
 
 
-def _pointers(value) -> np.ndarray | None:
+def _read_pointers(value) -> np.ndarray | None:
     """The addresses in a kernel's variable, flat; None if it holds no pointers."""
     import triton.language as tl
 
@@ -340,7 +364,7 @@ def _pointers(value) -> np.ndarray | None:
     return np.asarray(value.handle.data).astype(np.int64).ravel()
 
 
-def _pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) -> Region | None:
+def _find_region_pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) -> Region | None:
     def score(region: Region) -> tuple[int, bool]:
         return int(((pointers >= region.low) & (pointers <= region.high)).sum()), region.name == stem
 
@@ -348,7 +372,9 @@ def _pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) ->
     return best if score(best)[0] else None
 
 
-def _row_of_lanes_before(region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int) -> tuple[int, ...] | None:
+def _find_row_of_lanes_before(
+    region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int
+) -> tuple[int, ...] | None:
     """The index, less its column, that the lanes before ``lane`` in its line of the block have in common; None if they
     are fewer than two, or lie in different rows."""
     if not region.shape or not region.strides[-1]:
@@ -357,7 +383,9 @@ def _row_of_lanes_before(region: Region, addresses: np.ndarray, hits: np.ndarray
     before = start + np.flatnonzero(hits.ravel()[start:lane])
     if before.size < 2:
         return None
-    (*first, a), (*last, b) = (region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]])
+    (*first, a), (*last, b) = (
+        region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0] for k in before[[0, -1]]
+    )
     return tuple(first) if first == last and a != b else None
 
 
@@ -370,11 +398,11 @@ def _flat_row(region: Region, index: tuple[int, ...]) -> int | None:
     return row
 
 
-def _program(program: tuple[int, int, int]) -> str:
+def _name_program(program: tuple[int, int, int]) -> str:
     return f"program {program[0]}" if program[1:] == (0, 0) else f"program {program}"
 
 
-def _does(kind: str) -> str:
+def _describe_operation(kind: str) -> str:
     if kind in ("load", "store"):
         return f"{kind}s"
     if kind == "cas":
@@ -383,7 +411,7 @@ def _does(kind: str) -> str:
     return f"does an atomic {plain}"
 
 
-def _place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
+def _describe_place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
     """Where an address is that is no element's."""
     if into:
         return f"{into} {'byte' if into == 1 else 'bytes'} into element {element}, so it is aligned to no element"
@@ -411,7 +439,7 @@ def _place(region: Region, element: int, into: int, index: tuple[int, ...], rest
     return f"element {element}, which is between columns {column} and {column + 1} of row {row}"
 
 
-def _described(region: Region) -> str:
+def _describe_region(region: Region) -> str:
     def counted(number: int, word: str) -> str:
         return f"{number} {word}{'' if number == 1 else 's'}"
 

@@ -17,7 +17,7 @@ import numpy as np
 
 
 @dataclass(slots=True)
-class Access:
+class MemoryAccess:
     """One memory operation of one program.
 
     ``kind`` is "load", "store", "cas", "barrier", or an atomic's name ("add", "max", "xchg", ...). ``addresses`` are
@@ -47,7 +47,7 @@ class Access:
         return self.addresses[self.mask]
 
 
-Observer = Callable[[Access], None]
+Observer = Callable[[MemoryAccess], None]
 _observers: list[Observer] = []
 _patched = False
 
@@ -72,7 +72,7 @@ def line_of_kernel() -> tuple[str, int] | None:
     while frame is not None and frame.f_code.co_filename != __file__:
         frame = frame.f_back  # the observer's own frames
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_MACHINERY):
+        if not is_machinery(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
@@ -91,12 +91,20 @@ def patch() -> None:
 
     stock = {name: getattr(Builder, name) for name in _OPERATIONS}
 
+    def current_program() -> tuple[int, int, int]:
+        x, y, z = interpreter_builder.grid_idx
+        return int(x), int(y), int(z)
+
     def tell(kind: str, pointers, mask, values=None, expected=None, sem="") -> None:
         addresses = pointers.data.astype(np.int64, copy=False)
-        live = np.ones(addresses.shape, bool) if mask is None else np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
+        live = (
+            np.ones(addresses.shape, bool)
+            if mask is None
+            else np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
+        )
         width = pointers.get_element_ty().primitive_bitwidth
-        access = Access(
-            kind, addresses, live, max(1, width // 8), tuple(int(i) for i in interpreter_builder.grid_idx),
+        access = MemoryAccess(
+            kind, addresses, live, max(1, width // 8), current_program(),
             None if values is None else values.data, None if expected is None else expected.data, str(sem).split(".")[-1].lower(),
         )  # fmt: skip
         for observer in tuple(_observers):
@@ -126,7 +134,7 @@ def patch() -> None:
         if _observers:
             nothing = np.zeros(0, np.int64)
             for observer in tuple(_observers):
-                observer(Access("barrier", nothing, nothing.astype(bool), 1, tuple(int(i) for i in interpreter_builder.grid_idx)))
+                observer(MemoryAccess("barrier", nothing, nothing.astype(bool), 1, current_program()))
         return stock["create_barrier"](self, *rest)
 
     for hook in (create_masked_load, create_masked_store, create_atomic_cas, create_atomic_rmw, create_barrier):
@@ -137,7 +145,12 @@ def patch() -> None:
 _OPERATIONS = ("create_masked_load", "create_masked_store", "create_atomic_cas", "create_atomic_rmw", "create_barrier")
 
 
-def _machinery() -> tuple[str, ...]:
+def is_machinery(filename: str) -> bool:
+    """True for the files whose frames are never a kernel's."""
+    return filename.startswith(_MACHINERY)
+
+
+def _find_machinery() -> tuple[str, ...]:
     """The folders whose frames are never a kernel's: Triton, NumPy, this package."""
     import triton
 
@@ -145,4 +158,4 @@ def _machinery() -> tuple[str, ...]:
     return tuple(str(Path(file).parent) + os.sep for file in (triton.__file__, np.__file__, __file__))
 
 
-_MACHINERY = _machinery()
+_MACHINERY = _find_machinery()

@@ -14,7 +14,7 @@ def install() -> None:
     global _losses
     if _losses is not None:
         return
-    from course_lib.interpreter import hooks, lock, numerics, numpy_versions, reductions, timing
+    from course_lib.interpreter import hooks, lock, numerics, numpy_versions, reductions, schedule, timing
 
     _losses = []
     for what, patch in (
@@ -25,6 +25,7 @@ def install() -> None:
         ("triton.autotune and do_bench fail without a GPU", timing.use_the_hosts_clock),
         ("an access outside a tensor is not noticed before it happens", hooks.patch),
         ("loops over a runtime bound raise with NumPy 2.5 and newer", numpy_versions.let_one_element_be_an_index),
+        ("kernels whose programs wait for one another hang", schedule.interleave_waiting_programs),
         ("a widget moved while a cell runs a kernel can break that cell", lock.serialise_launches),
     ):
         try:

@@ -19,6 +19,7 @@ def pointer(address: int, dtype: str):
     from triton.runtime.interpreter import TensorHandle
 
     element = tl.str_to_ty("*" + _TRITON_NAMES.get(dtype, dtype), None)
+    assert isinstance(element, tl.pointer_type)
     return tl.tensor(TensorHandle(np.array([address], dtype=np.uint64), element), element)
 
 

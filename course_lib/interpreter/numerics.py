@@ -62,42 +62,51 @@ def compute_bf16_by_value() -> None:
     import triton.language as tl
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
-    stock = {name: getattr(InterpreterBuilder, name) for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_rsqrt")}
+    stock = {
+        name: getattr(InterpreterBuilder, name)
+        for name in ("binary_op", "unary_op", "ternary_op", "create_fma", "create_rsqrt")
+    }
 
-    def widened(*handles):
+    def widen(*handles):
         """The handles as fp32 if any is bf16, else None. bf16 bits as they are would be taken for integers."""
         if not any(handle.dtype.scalar == tl.bfloat16 for handle in handles):
             return None
         return [TensorHandle(bf16_values(h.data), tl.float32) if h.dtype.scalar == tl.bfloat16 else h for h in handles]
 
-    def narrowed(handle):
+    def narrow(handle):
         return TensorHandle(bf16_bits(handle.data), tl.bfloat16)
 
     def binary_op(self, lhs, rhs, op):
-        wide = widened(lhs, rhs)
+        wide = widen(lhs, rhs)
         if wide is None:
             return stock["binary_op"](self, lhs, rhs, op)
         result = stock["binary_op"](self, *wide, op)
-        return result if op in _COMPARISONS else narrowed(result)
+        return result if op in _COMPARISONS else narrow(result)
 
     def unary_op(self, arg, op):
-        wide = widened(arg)
-        return stock["unary_op"](self, arg, op) if wide is None else narrowed(stock["unary_op"](self, *wide, op))
+        wide = widen(arg)
+        return stock["unary_op"](self, arg, op) if wide is None else narrow(stock["unary_op"](self, *wide, op))
 
     def ternary_op(self, lhs, rhs, other, op):
-        wide = widened(lhs, rhs, other) if op is np.clip else None  # np.where chooses patterns, which is right as it is
-        return stock["ternary_op"](self, lhs, rhs, other, op) if wide is None else narrowed(stock["ternary_op"](self, *wide, op))
+        wide = widen(lhs, rhs, other) if op is np.clip else None  # np.where chooses patterns, which is right as it is
+        return (
+            stock["ternary_op"](self, lhs, rhs, other, op)
+            if wide is None
+            else narrow(stock["ternary_op"](self, *wide, op))
+        )
 
     def create_fma(self, x, y, z):
-        wide = widened(x, y, z)
-        return stock["create_fma"](self, x, y, z) if wide is None else narrowed(stock["create_fma"](self, *wide))
+        wide = widen(x, y, z)
+        return stock["create_fma"](self, x, y, z) if wide is None else narrow(stock["create_fma"](self, *wide))
 
     def create_rsqrt(self, arg):
-        wide = widened(arg)
-        return stock["create_rsqrt"](self, arg) if wide is None else narrowed(stock["create_rsqrt"](self, *wide))
+        wide = widen(arg)
+        return stock["create_rsqrt"](self, arg) if wide is None else narrow(stock["create_rsqrt"](self, *wide))
 
     def get_bf16(self, value):
-        return TensorHandle(bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16)  # the stock one has no constants of bf16
+        return TensorHandle(
+            bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16
+        )  # the stock one has no constants of bf16
 
     for hook in (binary_op, unary_op, ternary_op, create_fma, create_rsqrt, get_bf16):
         setattr(InterpreterBuilder, hook.__name__, hook)

@@ -30,9 +30,11 @@ def reduce_as_a_tree() -> None:
         kind = tl.block_type(scalar, list(data.shape)) if data.ndim else scalar
         return tl.core.tensor(TensorHandle(np.ascontiguousarray(data), scalar), kind)
 
-    def combined(combine_fn, left: list[np.ndarray], right: list[np.ndarray], scalars: list) -> list[np.ndarray]:
+    def combine_arrays(combine_fn, left: list[np.ndarray], right: list[np.ndarray], scalars: list) -> list[np.ndarray]:
         """The combine function on whole arrays; a component that it returns as one value is that value in every lane."""
-        tensors = [as_tensor(data, scalar) for side in (left, right) for data, scalar in zip(side, scalars, strict=True)]
+        tensors = [
+            as_tensor(data, scalar) for side in (left, right) for data, scalar in zip(side, scalars, strict=True)
+        ]
         result = combine_fn.fn(*tensors)
         result = result if isinstance(result, tuple) else (result,)
         out = []
@@ -41,13 +43,13 @@ def reduce_as_a_tree() -> None:
             out.append(np.broadcast_to(data, like.shape).astype(_get_np_dtype(scalar), copy=False))
         return out
 
-    def unpacked(ops, arguments):
+    def unpack(ops, arguments):
         """Arrays with the reduced axis first, their scalar types, and the axis (0 where all of it is reduced)."""
         axis = 0 if ops.axis is None else ops.axis
         flat = [a.handle.data.reshape(-1) if ops.axis is None else a.handle.data for a in arguments]
         return [np.moveaxis(data, axis, 0) for data in flat], [a.dtype.scalar for a in arguments], axis
 
-    def packed(ops, data: np.ndarray, argument, axis: int):
+    def repack(ops, data: np.ndarray, argument, axis: int):
         if ops.keep_dims:
             data = np.expand_dims(data, axis) if ops.axis is not None else data.reshape((1,) * len(argument.shape))
         elif ops.axis is None:
@@ -55,11 +57,11 @@ def reduce_as_a_tree() -> None:
         return ops.to_tensor(data, argument.dtype)
 
     def generic_reduce(self, arguments):
-        data, scalars, axis = unpacked(self, arguments)
+        data, scalars, axis = unpack(self, arguments)
         while (lanes := data[0].shape[0]) > 1:
             half = lanes // 2
-            data = combined(self.combine_fn, [d[:half] for d in data], [d[half:] for d in data], scalars)
-        return [packed(self, d[0], argument, axis) for d, argument in zip(data, arguments, strict=True)]
+            data = combine_arrays(self.combine_fn, [d[:half] for d in data], [d[half:] for d in data], scalars)
+        return [repack(self, d[0], argument, axis) for d, argument in zip(data, arguments, strict=True)]
 
     def generic_scan(self, arguments):
         data = [np.moveaxis(a.handle.data, self.axis, 0).copy() for a in arguments]
@@ -68,7 +70,7 @@ def reduce_as_a_tree() -> None:
         while step < data[0].shape[0]:
             # whole blocks, because a tensor's length must be a power of two; the first lanes have nothing before them and stay
             before = [np.concatenate([d[:step], d[:-step]]) for d in data]
-            met = combined(self.combine_fn, before, data, scalars)
+            met = combine_arrays(self.combine_fn, before, data, scalars)
             data = [np.concatenate([d[:step], m[step:]]) for d, m in zip(data, met, strict=True)]
             step *= 2
         return [self.to_tensor(np.moveaxis(d, 0, self.axis), a.dtype) for d, a in zip(data, arguments, strict=True)]
@@ -77,13 +79,13 @@ def reduce_as_a_tree() -> None:
         scalar = argument.dtype.scalar
         if scalar not in (tl.float16, tl.bfloat16):
             return stock_sum(self, argument)
-        (data,), _, axis = unpacked(self, [argument])
+        (data,), _, axis = unpack(self, [argument])
         data = data.view(ml_dtypes.bfloat16) if scalar == tl.bfloat16 else data
         with np.errstate(over="ignore", invalid="ignore"):  # fp16 overflows to Inf, silently, as it does on a GPU
             while (lanes := data.shape[0]) > 1:
                 data = data[: lanes // 2] + data[lanes // 2 :]  # lanes is a power of two, as every length in Triton
         result = data[0].view(np.uint16) if scalar == tl.bfloat16 else data[0]
-        return packed(self, np.asarray(result), argument, axis)
+        return repack(self, np.asarray(result), argument, axis)
 
     def min_max(self, argument, *operations, **named):
         first = argument[0] if isinstance(argument, tuple) else argument
@@ -101,5 +103,7 @@ def reduce_as_a_tree() -> None:
         wide = as_tensor(bf16_values(argument.handle.data), tl.float32)
         return [narrow(part) for part in stock_cumsum(self, wide)]
 
-    ReduceOps.generic_reduce, ReduceOps.sum, ReduceOps.min_max = generic_reduce, sum_, min_max
-    ScanOps.generic_scan, ScanOps.cumsum = generic_scan, cumsum
+    for name, method in {"generic_reduce": generic_reduce, "sum": sum_, "min_max": min_max}.items():
+        setattr(ReduceOps, name, method)
+    for name, method in {"generic_scan": generic_scan, "cumsum": cumsum}.items():
+        setattr(ScanOps, name, method)

@@ -65,4 +65,5 @@ def use_the_hosts_clock() -> None:
     """
     from triton.runtime import driver
 
-    driver.set_active(HostClock())
+    # as much of a driver as benchmarking asks for, and no subclass: Triton's base class wants a compiler and a device
+    driver.set_active(HostClock())  # pyright: ignore[reportArgumentType]

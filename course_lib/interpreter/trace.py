@@ -22,7 +22,7 @@ class Event:
 
     ``offsets`` (int64, flat, one a lane that takes part) count elements from the tensor's element 0. ``tensor`` is None
     where the lanes are not all elements of one region; the offsets are then addresses in bytes. ``kind`` is that of
-    :class:`hooks.Access`; a barrier has no lanes.
+    :class:`hooks.MemoryAccess`; a barrier has no lanes.
     """
 
     program: tuple[int, int, int]
@@ -78,29 +78,13 @@ class Trace:
         region = self._region(tensor)
         return self.bytes(tensor, kind) / region.nbytes if region.nbytes else 0.0
 
-    def by_program(self) -> dict[tuple[int, int, int], list[Event]]:
-        """The events of each program, in order."""
-        programs: dict[tuple[int, int, int], list[Event]] = {}
-        for event in self.events:
-            programs.setdefault(event.program, []).append(event)
-        return programs
-
-    def as_rows(self) -> list[dict]:
-        """One flat record an event, of plain numbers and text: for a table, pandas or JSON."""
-        return [
-            {
-                "program": list(event.program), "kind": event.kind, "tensor": event.tensor, "lanes": event.lanes, "masked": event.masked,
-                "lowest": int(event.offsets.min()) if event.lanes else None, "highest": int(event.offsets.max()) if event.lanes else None,
-                "bytes": event.bytes, "line": event.line,
-            }
-            for event in self.events
-        ]  # fmt: skip
-
     def _region(self, name: str) -> Region:
         for region in self.regions:
             if region.name == name:
                 return region
-        raise ValueError(f"no tensor {name!r} was traced; there are {', '.join(region.name for region in self.regions) or 'none'}")
+        raise ValueError(
+            f"no tensor {name!r} was traced; there are {', '.join(region.name for region in self.regions) or 'none'}"
+        )
 
 
 @contextlib.contextmanager
@@ -118,7 +102,7 @@ def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
     if len(set(names)) < len(names):
         raise ValueError(f"two traced tensors have one name: {', '.join(names)}")
 
-    def record(access: hooks.Access) -> None:
+    def record(access: hooks.MemoryAccess) -> None:
         if threading.get_ident() != owner:
             return  # a widget's kernel, in the thread beside this one
         live = access.live()
@@ -127,7 +111,16 @@ def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
         file, line = hooks.line_of_kernel() or (None, None)
         masked = access.mask.size - live.size
         trace.events.append(
-            Event(access.program, access.kind, region.name if region else None, offsets, masked, access.itemsize, file, line)
+            Event(
+                access.program,
+                access.kind,
+                region.name if region else None,
+                offsets,
+                masked,
+                access.itemsize,
+                file,
+                line,
+            )
         )
 
     with hooks.observing(record):

@@ -1,10 +1,10 @@
 """A residual addition and the LayerNorm of its result in one kernel, for rows that stay in registers.
 
-Bytes: x and residual read once, total and y written once, 4 M N elements. An addition and a LayerNorm apart move 5: total is
-written by one kernel and read by the next.
+Bytes: x and residual read once, total and y written once, 4 M N elements. An addition and a LayerNorm apart move 5:
+total is written by one kernel and read by the next.
 
-The kernel is layer_norm.py's resident one with the addition in front. It stands by itself so that lesson 06 reads a kernel
-without a residual; its caller is ``layer_norm.add_layer_norm_forward``.
+The kernel is layer_norm.py's resident one with the addition in front. It stands by itself so that lesson 06 reads a
+kernel without a residual; its caller is ``layer_norm.add_layer_norm_forward``.
 
 Source: lesson 07's fused addition, whose RMSNorm kernel has it as an option.
 """
@@ -17,12 +17,15 @@ import triton.language as tl
 
 @triton.jit(do_not_specialize=["M"])
 def add_layer_norm_kernel(
-    x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements; y and total have unit column stride
+    x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same
+    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written
+    w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
+    mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
     M, N, eps,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
-    ROWS: tl.constexpr,                                       # rows a program
-    BLOCK: tl.constexpr,                                      # power of two >= N: the whole row stays in registers
+    ROWS: tl.constexpr,       # rows a program
+    BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
 ):  # fmt: skip
     """A tile of ROWS whole rows a program. Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -34,13 +37,17 @@ def add_layer_norm_kernel(
     y_offsets = rows[:, None] * stride_y_row + wide
 
     x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
-    x += tl.load(residual_ptr + rows[:, None] * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0).to(ACC)
+    x += tl.load(
+        residual_ptr + rows[:, None] * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0
+    ).to(ACC)
     rounded = x.to(total_ptr.dtype.element_ty)
     tl.store(total_ptr + y_offsets, rounded, mask=mask)
     x = rounded.to(ACC)  # the next layer reads the rounded sum, so this one normalises it too
 
     mean = tl.sum(x, axis=1) / N
-    deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
+    deviation = tl.where(
+        col_mask[None, :], x - mean[:, None], 0.0
+    )  # a padded lane holds 0 - mean, and would be squared
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
     y = deviation * rstd[:, None]
     if HAS_W:

@@ -1,10 +1,11 @@
 """Adds up the rows of two matrices of fp32 partial sums, in a fixed order: the last step of every dw and db.
 
-The sums are small (P rows, one a program that made them), but there are N of them, and one kernel adds both up, so that a
-backward pass launches two kernels and not three. The order of the additions depends on P alone: no atomics, no locks, the
-same bits every time.
+The sums are small (P rows, one a program that made them), but there are N of them, and one kernel adds both up, so that
+a backward pass launches two kernels and not three. The order of the additions depends on P alone: no atomics, no locks,
+the same bits every time.
 
-Source: stage two of the Triton tutorial "Layer Normalization", which sums its GROUP_SIZE_M buffers in tiles of 32 x 128.
+Source: stage two of the Triton tutorial "Layer Normalization", which sums its GROUP_SIZE_M buffers in tiles of 32 x
+128.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
-from course_lib.kernels.launch import tables
+from course_lib.kernels.launch import device, tables
 
 
 @triton.jit(do_not_specialize=["P"])
 def column_sums_kernel(
-    first_ptr, second_ptr, first_sum_ptr, second_sum_ptr,
+    first_ptr, second_ptr,           # (P, N), fp32 or fp64, both the same, contiguous; second is read only if HAS_SECOND
+    first_sum_ptr, second_sum_ptr,   # (N,), any floating dtype, written; second_sum only if HAS_SECOND
     P, N,
     HAS_SECOND: tl.constexpr,
     BLOCK_P: tl.constexpr,      # partial rows a step
@@ -60,11 +62,11 @@ def column_sums(
     P, N = first.shape
     total = torch.empty(N, dtype=dtype, device=first.device)
     other = None if second is None else torch.empty(N, dtype=second_dtype or dtype, device=first.device)
-    dependent = tables.has_dependent_launch(first.device)
+    dependent = device.has_dependent_launch(first.device)
     block_p, block_n, num_warps = tables.column_sums(N)
     column_sums_kernel[(triton.cdiv(N, block_n),)](
         first, first if second is None else second, total, total if other is None else other, P, N,
         HAS_SECOND=second is not None, BLOCK_P=block_p, BLOCK_N=block_n, DEPENDENT=dependent, num_warps=num_warps,
-        **tables.launched_early(dependent),
+        **device.dependent_launch_options(dependent),
     )  # fmt: skip
     return total, other

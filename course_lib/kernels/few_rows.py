@@ -1,15 +1,16 @@
 """LayerNorm and RMSNorm forward for a few long rows: the statistics of every chunk in one launch, y in a second.
 
-With few rows the exchange of split_row.py has nothing to hide its wait behind, and its words must be set to 0 by a launch
-of their own. So here the chunks' statistics are written by one kernel and merged by the next: the end of a launch is the
-synchronisation. x is read twice, but a small x is still in the L2 cache the second time. No tickets, no words, no waits.
+With few rows the exchange of split_row.py has nothing to hide its wait behind, and its words must be set to 0 by a
+launch of their own. So here the chunks' statistics are written by one kernel and merged by the next: the end of a
+launch is the synchronisation. x is read twice, but a small x is still in the L2 cache the second time. No tickets, no
+words, no waits.
 
 On a GPU of compute capability 9 or more the second kernel is a programmatic dependent launch: it starts while the first
 runs, loads x, w and b, and only then waits for the first to end.
 
-Measured on an H100, fp16, time over floor, LayerNorm and RMSNorm: at 1 x 262144, where the floor is mostly the launch, 2.27
-and 2.12. In a trial with other chunks the dependent launch brought 2.45 and 2.27 to 2.09 and 2.05; split_row.py took 3.9 and 3.0.
-At 16 x 262144 the exchange is ahead, 1.90 and 1.67, where two launches took 2.02 and 1.75.
+Measured on an H100, fp16, time over floor, LayerNorm and RMSNorm: at 1 x 262144, where the floor is mostly the launch,
+2.27 and 2.12. In a trial with other chunks the dependent launch brought 2.45 and 2.27 to 2.09 and 2.05; split_row.py
+took 3.9 and 3.0. At 16 x 262144 the exchange is ahead, 1.90 and 1.67, where two launches took 2.02 and 1.75.
 
 The bits are those of split_row.py: same chunks, same sums, same merge. A row gets the same bits in every batch.
 
@@ -25,14 +26,16 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from course_lib.kernels.launch import tables
-from course_lib.kernels.split_row import chunk_statistics, merged_statistics
+from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.split_row import compute_chunk_statistics, merge_statistics
 
 
 @triton.jit
 def few_rows_statistics_kernel(
-    x_ptr, residual_ptr, total_ptr, means_ptr, squares_ptr,
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_total_row,   # in elements; total has unit column stride
+    x_ptr, residual_ptr,      # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
+    total_ptr,                # (M, N), x's dtype, unit column stride, written only if ADD
+    means_ptr, squares_ptr,   # (M, CHUNKS), fp32, contiguous, written; means only if CENTRED
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_total_row,   # in elements
     N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
     ADD: tl.constexpr,        # add the residual first, and store the sum in total
@@ -53,7 +56,8 @@ def few_rows_statistics_kernel(
     if ADD:
         x += tl.load(residual_ptr + row * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0)
         tl.store(total_ptr + row * stride_total_row + cols, x, mask=mask)
-    mean, squares = chunk_statistics(x.to(tl.float32), mask, count, CENTRED)
+    # Triton types the call of a jitted function as one that never returns
+    mean, squares = compute_chunk_statistics(x.to(tl.float32), mask, count, CENTRED)  # pyright: ignore[reportGeneralTypeIssues]
     if CENTRED:
         tl.store(means_ptr + row * CHUNKS + chunk, mean)
     tl.store(squares_ptr + row * CHUNKS + chunk, squares)
@@ -61,7 +65,10 @@ def few_rows_statistics_kernel(
 
 @triton.jit
 def few_rows_output_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, means_ptr, squares_ptr,
+    x_ptr, y_ptr,             # (M, N), fp16, bf16 or fp32, both the same; y has unit column stride and is written
+    w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
+    mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
+    means_ptr, squares_ptr,   # (M, CHUNKS), fp32, contiguous; means is read only if CENTRED
     stride_x_row, stride_x_col, stride_y_row,   # in elements; y has unit column stride
     N, eps,
     CENTRED: tl.constexpr,
@@ -95,7 +102,7 @@ def few_rows_output_kernel(
     means = squares
     if CENTRED:
         means = tl.load(means_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=0.0)
-    means, rstds = merged_statistics(means, squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
+    means, rstds = merge_statistics(means, squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
     rstd = tl.max(rstds, axis=0)  # all copies are equal
     y = x.to(tl.float32)
     if CENTRED:
@@ -117,34 +124,40 @@ def few_rows_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """As :func:`course_lib.kernels.split_row.split_forward`, to the bit, for any device; meant for an x that fits the L2 cache.
+    """As :func:`course_lib.kernels.split_row.split_forward`, to the bit, on any device, for an x that fits the L2 cache.
 
     Raises: ValueError if x is fp64, or has more than 65535 rows.
     """
     M, N = x.shape
     if x.dtype == torch.float64:
         raise ValueError("the chunks' statistics are fp32, and x is fp64; use 'blocked'")
-    if M > tables.GRID_LIMIT:
-        raise ValueError(f"x has {M} rows, and this grid has one program a row along an axis of {tables.GRID_LIMIT}; use 'split'")
+    if M > device.GRID_LIMIT:
+        raise ValueError(
+            f"x has {M} rows, and this grid has one program a row along an axis of {device.GRID_LIMIT}; use 'split'"
+        )
     launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
     part, num_warps = tables.few_rows(N)
-    # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every other M
+    # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every
+    # other M
     means = torch.empty((M, launch.chunks), dtype=torch.float32, device=x.device)
     squares = torch.empty_like(means)
-    added = x if residual is None else residual
-    dependent = tables.has_dependent_launch(x.device)
+    added = operands.first_given(residual, x)
+    dependent = device.has_dependent_launch(x.device)
     few_rows_statistics_kernel[(launch.chunks, M)](
-        x, added, y if total is None else total, means, squares,
-        tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), N,
-        CENTRED=mean is not None, ADD=residual is not None, CHUNKS=launch.chunks, BLOCK=launch.block, DEPENDENT=dependent,
+        x, added, operands.first_given(total, y), means, squares,
+        *operands.strides(x), *operands.strides(added), y.stride(0), N,
+        CENTRED=mean is not None, ADD=residual is not None,
+        CHUNKS=launch.chunks, BLOCK=launch.block, DEPENDENT=dependent,
         num_warps=launch.num_warps,
     )  # fmt: skip
     source = x if total is None else total
-    chunks_2 = triton.next_power_of_2(launch.chunks)
+    chunks_2 = tables.next_power_of_2(launch.chunks)
     few_rows_output_kernel[(triton.cdiv(N, part), M)](
-        source, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd, means, squares,
-        tables.row_stride(source), source.stride(1), y.stride(0), N, eps,
+        source, y, operands.first_given(w, x), operands.first_given(b, x), operands.first_given(mean, rstd), rstd,
+        means, squares,
+        *operands.strides(source), y.stride(0), N, eps,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
-        COPIES=tables.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part, EARLY=total is None, DEPENDENT=dependent,
-        num_warps=num_warps, **tables.launched_early(dependent),
+        COPIES=tables.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part,
+        EARLY=total is None, DEPENDENT=dependent,
+        num_warps=num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip

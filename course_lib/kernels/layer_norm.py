@@ -21,19 +21,19 @@ import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
-from course_lib.kernels.few_rows import few_rows_forward
-from course_lib.kernels.launch import tables
-from course_lib.kernels.split_row import split_forward
-from course_lib.kernels.two_tiles import two_tiles_forward
+from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 
 @triton.jit
 def layer_norm_blocked_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
+    mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
     N, eps,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
-    BLOCK: tl.constexpr,                                      # columns a step; any power of two, N may be longer
+    BLOCK: tl.constexpr,      # columns a step; any power of two, N may be longer
 ):  # fmt: skip
     """One row a program, BLOCK columns a step, three sweeps over the row.
 
@@ -74,13 +74,15 @@ def layer_norm_blocked_kernel(
 
 @triton.jit(do_not_specialize=["M"])
 def layer_norm_resident_kernel(
-    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
+    mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
     M, N, eps,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
-    ROWS: tl.constexpr,                                       # rows a program
-    BLOCK: tl.constexpr,                                      # power of two >= N: the whole row stays in registers
-    ONCE: tl.constexpr = "evict_first",                       # the mark of what passes through the caches once
+    ROWS: tl.constexpr,       # rows a program
+    BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
+    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x and y, read or written once, so that w and b stay in L2
 ):  # fmt: skip
     """A tile of ROWS whole rows a program, read once.
 
@@ -95,12 +97,13 @@ def layer_norm_resident_kernel(
     mask = (rows < M)[:, None] & col_mask[None, :]
     cols_wide = cols.to(tl.int64)
 
-    x = tl.load(x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col, mask=mask, other=0.0, eviction_policy=ONCE).to(
-        ACC
-    )
+    x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col
+    x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
 
     mean = tl.sum(x, axis=1) / N
-    deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)  # a padded lane holds 0 - mean, and would be squared
+    deviation = tl.where(
+        col_mask[None, :], x - mean[:, None], 0.0
+    )  # a padded lane holds 0 - mean, and would be squared
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
 
     y = deviation * rstd[:, None]
@@ -110,14 +113,51 @@ def layer_norm_resident_kernel(
         y += tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     tl.store(mean_ptr + rows, mean, mask=rows < M)
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
-    tl.store(
-        y_ptr + rows[:, None] * stride_y_row + cols_wide[None, :] * stride_y_col,
-        y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=ONCE,
+    y_tile_ptr = y_ptr + rows[:, None] * stride_y_row + cols_wide[None, :] * stride_y_col
+    tl.store(y_tile_ptr, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
+
+
+def _resident(
+    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    mean: Tensor | None, rstd: Tensor, eps: float,
+) -> None:  # fmt: skip
+    M, N = x.shape
+    launch = tables.resident(N)
+    grid = (triton.cdiv(M, launch.rows),)
+    weights = operands.first_given(w, x), operands.first_given(b, x)
+    options = {
+        "HAS_W": w is not None, "HAS_B": b is not None, "ROWS": launch.rows, "BLOCK": launch.block,
+        "num_warps": launch.num_warps,
+    }  # fmt: skip
+    if residual is None:
+        layer_norm_resident_kernel[grid](
+            x, y, *weights, mean, rstd, *operands.strides(x), *y.stride(), M, N, eps,
+            **options, EVICTION_POLICY=tables.eviction_policy(N),
+        )  # fmt: skip
+    else:
+        add_layer_norm_kernel[grid](
+            x, residual, total, y, *weights, mean, rstd, *operands.strides(x), *operands.strides(residual), y.stride(0),
+            M, N, eps, **options,
+        )  # fmt: skip
+
+
+def _blocked(
+    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
+    mean: Tensor | None, rstd: Tensor, eps: float,
+) -> None:  # fmt: skip
+    if residual is not None and total is not None:
+        x = torch.add(x, residual, out=total)
+    M, N = x.shape
+    launch = tables.blocked(N)
+    layer_norm_blocked_kernel[(M,)](
+        x, y, operands.first_given(w, x), operands.first_given(b, x), mean, rstd,
+        *operands.strides(x), *y.stride(), N, eps,
+        HAS_W=w is not None, HAS_B=b is not None, BLOCK=launch.block, num_warps=launch.num_warps,
     )  # fmt: skip
 
 
-ALGORITHMS = ("auto", "resident", "two tiles", "blocked", "split", "few rows")
-_SHARED = {"two tiles": two_tiles_forward, "split": split_forward, "few rows": few_rows_forward}  # LayerNorm's and RMSNorm's alike
+_DESIGNS = {"resident": _resident, "blocked": _blocked, **SHARED_DESIGNS}
+ALGORITHMS = ("auto", *_DESIGNS)
 
 
 def layer_norm_forward(
@@ -129,15 +169,14 @@ def layer_norm_forward(
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
-        algorithm: one of ALGORITHMS; "auto" is what tables.forward says.
+        algorithm: one of ALGORITHMS; "auto" is what :func:`course_lib.kernels.launch.choice.choose_forward` says.
 
     Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ALGORITHMS))}")
-    _, y, mean, rstd = _forward(x, None, w, b, eps, algorithm)
+    _, y, mean, rstd = norm_forward(x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS)
+    assert mean is not None  # a centred norm has one
     return y, mean, rstd
 
 
@@ -155,46 +194,6 @@ def add_layer_norm_forward(
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
-    tables.refuse_unlike(x, residual)
-    return _forward(x, residual, w, b, eps, "auto")
-
-
-def _forward(
-    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, algorithm: str
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    M, N = x.shape
-    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    total = y if residual is None else torch.empty_like(y)
-    mean = torch.empty(M, dtype=tables.statistics_dtype(x.dtype), device=x.device)
-    rstd = torch.empty_like(mean)
-    if M == 0:
-        return total, y, mean, rstd
-    w = None if w is None else w.contiguous()
-    b = None if b is None else b.contiguous()
-    if algorithm == "auto":
-        algorithm = tables.forward(x, residual, w, b, centred=True)
-    if algorithm in _SHARED:
-        _SHARED[algorithm](x, residual, w, b, y, None if residual is None else total, mean, rstd, eps)
-        return total, y, mean, rstd
-    # an absent w or b still needs a pointer of some dtype; x stands in and is never read through it
-    weights = (x if w is None else w, x if b is None else b)
-    present = {"HAS_W": w is not None, "HAS_B": b is not None}
-    if algorithm == "resident":
-        rows, block, num_warps = tables.resident(N)
-        grid, launch = (triton.cdiv(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": num_warps}
-        strides = (tables.row_stride(x), x.stride(1), y.stride(0), y.stride(1))
-        if residual is None:
-            layer_norm_resident_kernel[grid](x, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch, ONCE=tables.once(N))
-        else:
-            strides = (*strides[:2], tables.row_stride(residual), residual.stride(1), y.stride(0))
-            add_layer_norm_kernel[grid](x, residual, total, y, *weights, mean, rstd, *strides, M, N, eps, **present, **launch)
-        return total, y, mean, rstd
-    if residual is not None:
-        torch.add(x, residual, out=total)
-        x = total
-    _, block, num_warps = tables.blocked(N)
-    layer_norm_blocked_kernel[(M,)](
-        x, y, *weights, mean, rstd, tables.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
-        **present, BLOCK=block, num_warps=num_warps,
-    )  # fmt: skip
+    total, y, mean, rstd = norm_forward(x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS)
+    assert mean is not None  # a centred norm has one
     return total, y, mean, rstd

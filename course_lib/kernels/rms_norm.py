@@ -19,19 +19,19 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.few_rows import few_rows_forward
-from course_lib.kernels.launch import tables
-from course_lib.kernels.split_row import split_forward
-from course_lib.kernels.two_tiles import two_tiles_forward
+from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 
 @triton.jit
 def rms_norm_blocked_kernel(
-    x_ptr, y_ptr, w_ptr, rstd_ptr,
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
+    rstd_ptr,                 # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
     N, eps,
     HAS_W: tl.constexpr,
-    BLOCK: tl.constexpr,                                      # columns a step; any power of two, N may be longer
+    BLOCK: tl.constexpr,      # columns a step; any power of two, N may be longer
 ):  # fmt: skip
     """One row a program, BLOCK columns a step, two sweeps over the row."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -58,14 +58,17 @@ def rms_norm_blocked_kernel(
 
 @triton.jit(do_not_specialize=["M"])
 def rms_norm_resident_kernel(
-    x_ptr, residual_ptr, sum_ptr, y_ptr, w_ptr, rstd_ptr,
+    x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
+    sum_ptr, y_ptr,           # (M, N), x's dtype, written; sum only if ADD, with y's strides
+    w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
+    rstd_ptr,                 # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row, stride_y_col,   # in elements
     M, N, eps,
     HAS_W: tl.constexpr,
-    ADD: tl.constexpr,                                        # add the residual first, and store the sum like y
-    ROWS: tl.constexpr,                                       # rows a program
-    BLOCK: tl.constexpr,                                      # power of two >= N: the whole row stays in registers
-    ONCE: tl.constexpr = "evict_first",                       # the mark of what passes through the caches once
+    ADD: tl.constexpr,        # add the residual first, and store the sum
+    ROWS: tl.constexpr,       # rows a program
+    BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
+    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x and y, which are read or written once, so that w stays in L2
 ):  # fmt: skip
     """A tile of ROWS whole rows a program, read once. Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -76,14 +79,13 @@ def rms_norm_resident_kernel(
     cols_wide = cols.to(tl.int64)
     y_offsets = rows[:, None] * stride_y_row + cols_wide[None, :] * stride_y_col
 
-    x = tl.load(x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col, mask=mask, other=0.0, eviction_policy=ONCE).to(
-        ACC
-    )
+    x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col
+    x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
     if ADD:
-        x += tl.load(
-            residual_ptr + rows[:, None] * stride_residual_row + cols_wide[None, :] * stride_residual_col,
-            mask=mask, other=0.0, eviction_policy=ONCE,
-        ).to(ACC)  # fmt: skip
+        residual_tile_ptr = (
+            residual_ptr + rows[:, None] * stride_residual_row + cols_wide[None, :] * stride_residual_col
+        )
+        x += tl.load(residual_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
         rounded = x.to(sum_ptr.dtype.element_ty)
         tl.store(sum_ptr + y_offsets, rounded, mask=mask)
         x = rounded.to(ACC)  # the next layer reads the rounded sum, so this one normalises it too
@@ -93,11 +95,40 @@ def rms_norm_resident_kernel(
     if HAS_W:  # after the reduction: until then its registers are x's
         y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
-    tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=ONCE)
+    tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
 
 
-ALGORITHMS = ("auto", "resident", "two tiles", "blocked", "split", "few rows")
-_SHARED = {"two tiles": two_tiles_forward, "split": split_forward, "few rows": few_rows_forward}  # LayerNorm's and RMSNorm's alike
+def _resident(
+    x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
+    mean: None, rstd: Tensor, eps: float,
+) -> None:  # fmt: skip
+    M, N = x.shape
+    launch = tables.resident(N)
+    added = operands.first_given(residual, x)
+    rms_norm_resident_kernel[(triton.cdiv(M, launch.rows),)](
+        x, added, operands.first_given(total, y), y, operands.first_given(w, x), rstd,
+        *operands.strides(x), *operands.strides(added), *y.stride(), M, N, eps,
+        HAS_W=w is not None, ADD=residual is not None, ROWS=launch.rows, BLOCK=launch.block,
+        EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None), num_warps=launch.num_warps,
+    )  # fmt: skip
+
+
+def _blocked(
+    x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor, total: Tensor | None,
+    mean: None, rstd: Tensor, eps: float,
+) -> None:  # fmt: skip
+    if residual is not None and total is not None:
+        x = torch.add(x, residual, out=total)
+    M, N = x.shape
+    launch = tables.blocked(N)
+    rms_norm_blocked_kernel[(M,)](
+        x, y, operands.first_given(w, x), rstd, *operands.strides(x), *y.stride(), N, eps,
+        HAS_W=w is not None, BLOCK=launch.block, num_warps=launch.num_warps,
+    )  # fmt: skip
+
+
+_DESIGNS = {"resident": _resident, "blocked": _blocked, **SHARED_DESIGNS}
+ALGORITHMS = ("auto", *_DESIGNS)
 
 
 def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str = "auto") -> tuple[Tensor, Tensor]:
@@ -107,15 +138,13 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
-        algorithm: one of ALGORITHMS; "auto" is what tables.forward says.
+        algorithm: one of ALGORITHMS; "auto" is what :func:`course_lib.kernels.launch.choice.choose_forward` says.
 
     Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ALGORITHMS))}")
-    _, y, rstd = _forward(x, None, w, eps, algorithm)
+    _, y, _, rstd = norm_forward(x, None, w, None, eps, centred=False, algorithm=algorithm, designs=_DESIGNS)
     return y, rstd
 
 
@@ -131,39 +160,5 @@ def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: flo
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
-    tables.refuse_unlike(x, residual)
-    return _forward(x, residual, w, eps, "auto")
-
-
-def _forward(x: Tensor, residual: Tensor | None, w: Tensor | None, eps: float, algorithm: str) -> tuple[Tensor, Tensor, Tensor]:
-    M, N = x.shape
-    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    total = y if residual is None else torch.empty_like(y)
-    rstd = torch.empty(M, dtype=tables.statistics_dtype(x.dtype), device=x.device)
-    if M == 0:
-        return total, y, rstd
-    w = None if w is None else w.contiguous()
-    if algorithm == "auto":
-        algorithm = tables.forward(x, residual, w, centred=False)
-    if algorithm in _SHARED:
-        _SHARED[algorithm](x, residual, w, None, y, None if residual is None else total, None, rstd, eps)
-        return total, y, rstd
-    if algorithm == "resident":
-        rows, block, num_warps = tables.resident(N)
-        added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off
-        rms_norm_resident_kernel[(triton.cdiv(M, rows),)](
-            x, added, total, y, x if w is None else w, rstd,
-            tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), y.stride(1), M, N, eps,
-            HAS_W=w is not None, ADD=residual is not None, ROWS=rows, BLOCK=block, ONCE=tables.once(N, add=residual is not None),
-            num_warps=num_warps,
-        )  # fmt: skip
-        return total, y, rstd
-    if residual is not None:
-        torch.add(x, residual, out=total)
-        x = total
-    _, block, num_warps = tables.blocked(N)
-    rms_norm_blocked_kernel[(M,)](
-        x, y, x if w is None else w, rstd, tables.row_stride(x), x.stride(1), y.stride(0), y.stride(1), N, eps,
-        HAS_W=w is not None, BLOCK=block, num_warps=num_warps,
-    )  # fmt: skip
+    total, y, _, rstd = norm_forward(x, residual, w, None, eps, centred=False, algorithm="auto", designs=_DESIGNS)
     return total, y, rstd

@@ -1,9 +1,11 @@
-"""Mean and variance of rows, by five kernels: one pass, shifted one pass, two passes, Welford, and two passes in registers.
+"""Mean and variance of rows, by five kernels: one pass, shifted one pass, two passes, Welford, and two passes in
+registers.
 
 Each stores mean and var (biased) of every row of an (M, N) matrix, in fp32. Bytes through device memory, itemsize s;
 what is written, 8 M, is left out:
 
-- one-pass: x read once, M N s. ``E[x^2] - E[x]^2`` cancels where |mean| >> std, and is not clamped: it can come out negative.
+- one-pass: x read once, M N s. ``E[x^2] - E[x]^2`` cancels where |mean| >> std, and is not clamped: it can come out
+  negative.
 - shifted one-pass: M N s, and the first element of each row once more. As good as its shift: the error grows with
   (mean - shift)^2 / var.
 - two-pass, streamed: x read twice, 2 M N s, less where a row still lies in a cache when the second sweep comes.
@@ -13,8 +15,8 @@ what is written, 8 M, is left out:
 The accumulators are a lane's own and the lanes meet once, after the loop: a sum has N / BLOCK additions on top of one
 another in a lane, and log2(BLOCK) between lanes.
 
-Sources: Welford 1962, "Note on a Method for Calculating Corrected Sums of Squares and Products"; Chan, Golub and LeVeque
-1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances".
+Sources: Welford 1962, "Note on a Method for Calculating Corrected Sums of Squares and Products"; Chan, Golub and
+LeVeque 1979, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances".
 """
 
 from __future__ import annotations
@@ -24,16 +26,24 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.launch import tables
-from course_lib.kernels.launch.tables import Launch
+from course_lib.kernels.launch import operands, tables
 
 ALGORITHMS = ("one_pass", "shifted", "two_pass", "welford", "resident")
 STREAMED_BLOCK = 2048  # columns a step: 8 of them a thread, one 16-byte load of fp16 or two of fp32
 
 
 @triton.jit
-def one_pass_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, N, BLOCK: tl.constexpr):
-    """``var = sum(x^2) / N - mean^2``, both sums from one sweep. Registers: x and two accumulators, BLOCK / (32 * num_warps) each."""
+def one_pass_kernel(
+    x_ptr,                        # (M, N), fp32, fp16 or bf16
+    mean_ptr, var_ptr,            # (M,), fp32, written
+    stride_x_row, stride_x_col,   # in elements
+    N,
+    BLOCK: tl.constexpr,          # columns a step
+):  # fmt: skip
+    """``var = sum(x^2) / N - mean^2``, both sums from one sweep.
+
+    Registers: x and two accumulators, BLOCK / (32 * num_warps) each.
+    """
     row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
     x_row_ptr = x_ptr + row * stride_x_row
     total = tl.zeros([BLOCK], dtype=tl.float32)
@@ -49,7 +59,13 @@ def one_pass_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, N, BLO
 
 
 @triton.jit
-def shifted_one_pass_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, N, BLOCK: tl.constexpr):
+def shifted_one_pass_kernel(
+    x_ptr,                        # (M, N), fp32, fp16 or bf16
+    mean_ptr, var_ptr,            # (M,), fp32, written
+    stride_x_row, stride_x_col,   # in elements
+    N,
+    BLOCK: tl.constexpr,          # columns a step
+):  # fmt: skip
     """One pass over ``x - shift`` with the row's first element for shift: the variance is the same, the digits survive."""
     row = tl.program_id(0).to(tl.int64)
     x_row_ptr = x_ptr + row * stride_x_row
@@ -68,7 +84,13 @@ def shifted_one_pass_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col
 
 
 @triton.jit
-def two_pass_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, N, BLOCK: tl.constexpr):
+def two_pass_kernel(
+    x_ptr,                        # (M, N), fp32, fp16 or bf16
+    mean_ptr, var_ptr,            # (M,), fp32, written
+    stride_x_row, stride_x_col,   # in elements
+    N,
+    BLOCK: tl.constexpr,          # columns a step
+):  # fmt: skip
     """The mean in one sweep, the squared deviations from it in a second. Registers: x and one accumulator."""
     row = tl.program_id(0).to(tl.int64)
     x_row_ptr = x_ptr + row * stride_x_row
@@ -98,7 +120,13 @@ def merge(n_a, mean_a, M2_a, n_b, mean_b, M2_b):
 
 
 @triton.jit
-def welford_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, N, BLOCK: tl.constexpr):
+def welford_kernel(
+    x_ptr,                        # (M, N), fp32, fp16 or bf16
+    mean_ptr, var_ptr,            # (M,), fp32, written
+    stride_x_row, stride_x_col,   # in elements
+    N,
+    BLOCK: tl.constexpr,          # columns a step
+):  # fmt: skip
     """Welford in every lane, one sweep, then a merge of all lanes. Registers: x and two accumulators.
 
     A lane's count follows from its number, so it is not kept. With BLOCK >= N every lane holds one element at most, and
@@ -123,7 +151,14 @@ def welford_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, N, BLOC
 
 
 @triton.jit(do_not_specialize=["M"])
-def resident_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+def resident_kernel(
+    x_ptr,                        # (M, N), fp32, fp16 or bf16
+    mean_ptr, var_ptr,            # (M,), fp32, written
+    stride_x_row, stride_x_col,   # in elements
+    M, N,
+    ROWS: tl.constexpr,           # rows a program
+    BLOCK: tl.constexpr,          # power of two >= N
+):  # fmt: skip
     """Two passes over a tile of ROWS whole rows, read once. BLOCK is a power of two >= N.
 
     Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread for x.
@@ -131,26 +166,34 @@ def resident_kernel(x_ptr, mean_ptr, var_ptr, stride_x_row, stride_x_col, M, N, 
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
     mask = (rows < M)[:, None] & (cols < N)[None, :]
-    x = tl.load(x_ptr + rows[:, None] * stride_x_row + cols.to(tl.int64)[None, :] * stride_x_col, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(
+        x_ptr + rows[:, None] * stride_x_row + cols.to(tl.int64)[None, :] * stride_x_col, mask=mask, other=0.0
+    ).to(tl.float32)
     mean = tl.sum(x, axis=1) / N
     deviation = tl.where(mask, x - mean[:, None], 0.0)
     tl.store(mean_ptr + rows, mean, mask=rows < M)
     tl.store(var_ptr + rows, tl.sum(deviation * deviation, axis=1) / N, mask=rows < M)
 
 
-KERNELS = {"one_pass": one_pass_kernel, "shifted": shifted_one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
+KERNELS = {
+    "one_pass": one_pass_kernel,
+    "shifted": shifted_one_pass_kernel,
+    "two_pass": two_pass_kernel,
+    "welford": welford_kernel,
+}
 
 
-def streamed_launch(N: int, block: int | None = None) -> Launch:
-    """The launch of a streamed kernel for rows of N columns: 8 elements a thread, unless ``block`` asks for another block.
+def streamed_launch(N: int, block: int | None = None) -> tables.TileLaunch:
+    """The launch of a streamed kernel for rows of N columns: 8 elements a thread, unless ``block`` asks for another
+    block.
 
     Raises: ValueError if block is no power of two of at least 1.
     """
     if block is None:
-        block = min(max(1 << (N - 1).bit_length(), 16), STREAMED_BLOCK)
+        block = min(max(tables.next_power_of_2(N), 16), STREAMED_BLOCK)
     if block < 1 or block & (block - 1):
         raise ValueError(f"BLOCK is {block}; it must be a power of two")
-    return Launch(1, block, min(max(block // 256, 1), 16))
+    return tables.TileLaunch(1, block, min(max(block // 256, 1), 16))
 
 
 def row_statistics(x: Tensor, algorithm: str = "resident", *, block: int | None = None) -> tuple[Tensor, Tensor]:
@@ -159,7 +202,8 @@ def row_statistics(x: Tensor, algorithm: str = "resident", *, block: int | None 
     Args:
         x: shape (M, N), N >= 1, fp32, fp16 or bf16, any strides.
         algorithm: one of ALGORITHMS.
-        block: columns a step, a power of two; None takes 2048 or the row if that is shorter. "resident" takes the table's.
+        block: columns a step, a power of two; None takes 2048 or the row if that is shorter. "resident" takes the
+            table's.
 
     Returns: mean and var, shape (M,), fp32. Where "one_pass" has lost its digits, var may be negative.
 
@@ -175,8 +219,8 @@ def row_statistics(x: Tensor, algorithm: str = "resident", *, block: int | None 
         return mean, var
     if algorithm == "resident":
         resident_kernel[(triton.cdiv(M, launch.rows),)](
-            x, mean, var, tables.row_stride(x), x.stride(1), M, N, ROWS=launch.rows, BLOCK=launch.block, num_warps=launch.num_warps
+            x, mean, var, *operands.strides(x), M, N, ROWS=launch.rows, BLOCK=launch.block, num_warps=launch.num_warps
         )
     else:
-        KERNELS[algorithm][(M,)](x, mean, var, tables.row_stride(x), x.stride(1), N, BLOCK=launch.block, num_warps=launch.num_warps)
+        KERNELS[algorithm][(M,)](x, mean, var, *operands.strides(x), N, BLOCK=launch.block, num_warps=launch.num_warps)
     return mean, var

@@ -1,29 +1,30 @@
-"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are dealt out to a group of programs.
+"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are dealt out to a group of
+programs.
 
-Each program owns one chunk of the columns and walks down the rows of its group. It keeps its chunk of a row in registers,
-publishes the chunk's statistics, waits until all chunks of that row are published, merges them in a fixed order and
-writes its part of y. x is read once and y written once, 2 M N elements, however long the row is; what the programs tell
-one another is 8 bytes a chunk.
+Each program owns one chunk of the columns and walks down the rows of its group. It keeps its chunk of a row in
+registers, publishes the chunk's statistics, waits until all chunks of that row are published, merges them in a fixed
+order and writes its part of y. x is read once and y written once, 2 M N elements, however long the row is; what the
+programs tell one another is 8 bytes a chunk.
 
-**One word carries a message and its own arrival.** A chunk's mean and M2, its sum of squared deviations, are packed into 64
-bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign bit is free: set, it says that the word
-is there. Nobody has to order a flag after the data, so there is no fence and no acquire. On an H100 both are dear: the
-fence waits for the program's earlier stores to land, and the acquire empties the L1 cache of w and b.
+**One word carries a message and its own arrival.** A chunk's mean and M2, its sum of squared deviations, are packed
+into 64 bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign bit is free: set, it says that
+the word is there. Nobody has to order a flag after the data, so there is no fence and no acquire. On an H100 both are
+dear: the fence waits for the program's earlier stores to land, and the acquire empties the L1 cache of w and b.
 
-**The wait is hidden.** A program publishes its part of the next row before it waits for the others' parts of this one, and
-has the row after that on its way from memory. Measured on an H100 at 1024 x 65536, fp16, time over floor, RMSNorm and
-LayerNorm: counter with release and acquire 1.25 and 1.39; words 1.28 and 1.53 (programs walk down the rows, and wait);
-words published a row ahead 1.05 and 1.09.
+**The wait is hidden.** A program publishes its part of the next row before it waits for the others' parts of this one,
+and has the row after that on its way from memory. Measured on an H100 at 1024 x 65536, fp16, time over floor, RMSNorm
+and LayerNorm: counter with release and acquire 1.25 and 1.39; words 1.28 and 1.53 (programs walk down the rows, and
+wait); words published a row ahead 1.05 and 1.09.
 
-**Why nobody waits forever.** A program does not take the chunk of its program id: it draws a ticket when it starts, and a
-group has consecutive tickets. So if the device has room for as many programs as a row has chunks, the first group that
-is not finished is running as a whole, whatever the order in which the hardware started the programs; and each of its
-programs publishes a row before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than the
-device has multiprocessors. (Several such launches at once, each holding fewer places than a row has chunks, could starve
-one another; run them on one stream.)
+**Why nobody waits forever.** A program does not take the chunk of its program id: it draws a ticket when it starts, and
+a group has consecutive tickets. So if the device has room for as many programs as a row has chunks, the first group
+that is not finished is running as a whole, whatever the order in which the hardware started the programs; and each of
+its programs publishes a row before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than
+the device has multiprocessors. (Several such launches at once, each holding fewer places than a row has chunks, could
+starve one another; run them on one stream.)
 
-**Why the bits are fixed.** The chunk length depends on N alone, and the merge adds the chunks' numbers as a tree over their
-index. Who came first decides nothing, so a row gets the same bits in every batch.
+**Why the bits are fixed.** The chunk length depends on N alone, and the merge adds the chunks' numbers as a tree over
+their index. Who came first decides nothing, so a row gets the same bits in every batch.
 
 Sources: the ticket is that of decoupled look-back (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with
 Decoupled Look-back"), and so is the word that holds value and flag; the merge is Chan, Golub and LeVeque's (1979).
@@ -37,15 +38,12 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
-from course_lib.interpreter import schedule
-from course_lib.kernels.launch import tables
-from course_lib.kernels.zeroed_words import zeroed_words
-
-_MAX_STEPS = 10_000  # of an interleaved program in CPU mode, which takes a few dozen a row
+from course_lib.kernels.launch import choice, device, operands, tables
+from course_lib.kernels.zeroed_words import make_zeroed_words
 
 
 @triton.jit
-def chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
+def compute_chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
     """Mean and sum of squared deviations of one chunk of ``count`` columns; for RMSNorm twice its sum of squares."""
     if CENTRED:
         mean = tl.sum(x, axis=0) / count
@@ -57,8 +55,8 @@ def chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
 
 
 @triton.jit
-def merged_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
-    """Mean and rstd of rows from those of their chunks, along axis 1. ``chunks`` has each lane's chunk; from CHUNKS on is padding."""
+def merge_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
+    """Mean and rstd of rows from those of their chunks, along axis 1. ``chunks``: each lane's, padding from CHUNKS on."""
     there = chunks < CHUNKS
     squares = tl.where(there, squares, 0.0)
     if CENTRED:
@@ -72,7 +70,7 @@ def merged_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOC
 
 
 @triton.jit
-def packed(mean, squares):
+def pack(mean, squares):
     """Two fp32 numbers in one word that is never 0: the second is not negative, and its sign bit is set."""
     low = mean.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
     high = (squares.to(tl.int32, bitcast=True) | -2147483648).to(tl.int64) << 32
@@ -80,17 +78,23 @@ def packed(mean, squares):
 
 
 @triton.jit
-def unpacked(words):
+def unpack(words):
     """The two numbers of each word."""
     mean = words.to(tl.int32).to(tl.float32, bitcast=True)
     squares = ((words >> 32).to(tl.int32) & 0x7FFFFFFF).to(tl.float32, bitcast=True)
     return mean, squares
 
 
+@device.needs_resident_programs("CHUNKS")
 @triton.jit(do_not_specialize=["M", "groups"])
 def split_row_forward_kernel(
-    x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, words_ptr, ticket_ptr,
-    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements; y and total have unit column stride
+    x_ptr, residual_ptr,      # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
+    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
+    w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
+    mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
+    words_ptr,                # (M * CHUNKS,), int64, all 0 at the start: two packed fp32 numbers each
+    ticket_ptr,               # one int64, 0 at the start
+    stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
     M, N, eps, groups,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm, which has no mean to subtract
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
@@ -102,10 +106,10 @@ def split_row_forward_kernel(
     DEPENDENT: tl.constexpr,  # started before the words are 0
     FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK
 ):  # fmt: skip
-    """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. ``words_ptr`` holds M * CHUNKS words, ``ticket_ptr`` one: all 0.
+    """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
-    Each thread reads its own copy of the words: COPIES rows of them make one lane a thread. Then the sum that ends the wait
-    has looked at every copy, and no thread goes on with a word that only its neighbour has seen.
+    Each thread reads its own copy of the words: COPIES rows of them make one lane a thread. Then the sum that ends the
+    wait has looked at every copy, and no thread goes on with a word that only its neighbour has seen.
     """
     if DEPENDENT:
         gdc_wait()
@@ -117,29 +121,40 @@ def split_row_forward_kernel(
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # kept for RMSNorm only: beside b its registers would spill. Measured at 65536 columns: 1.09 of the floor with w kept, 1.13 without
+    # kept for RMSNorm only: beside b its registers would spill. Measured at 65536 columns: 1.09 of the floor with w
+    # kept, 1.13 without
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     if KEEP_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
 
     first_row = group.to(tl.int64)
     row = first_row
-    x_now = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask & (row < M), other=0.0, eviction_policy="evict_first")
+    x_now = tl.load(
+        x_ptr + row * stride_x_row + wide * stride_x_col,
+        mask=mask & (row < M),
+        other=0.0,
+        eviction_policy="evict_first",
+    )
     if ADD:
         x_now += tl.load(
             residual_ptr + row * stride_residual_row + wide * stride_residual_col,
             mask=mask & (row < M), other=0.0, eviction_policy="evict_first",
         )  # fmt: skip
         tl.store(total_ptr + row * stride_y_row + cols, x_now, mask=mask & (row < M))
-    mean, squares = chunk_statistics(x_now.to(tl.float32), mask, count, CENTRED)
+    mean, squares = compute_chunk_statistics(x_now.to(tl.float32), mask, count, CENTRED)
     if row < M:
-        tl.atomic_xchg(words_ptr + row * CHUNKS + chunk, packed(mean, squares), sem="relaxed")
+        tl.atomic_xchg(words_ptr + row * CHUNKS + chunk, pack(mean, squares), sem="relaxed")
     after = row + groups
     more = mask & (after < M)
-    x_next = tl.load(x_ptr + after * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
+    x_next = tl.load(
+        x_ptr + after * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
+    )
     if ADD:
         residual_next = tl.load(
-            residual_ptr + after * stride_residual_row + wide * stride_residual_col, mask=more, other=0.0, eviction_policy="evict_first"
+            residual_ptr + after * stride_residual_row + wide * stride_residual_col,
+            mask=more,
+            other=0.0,
+            eviction_policy="evict_first",
         )
     for number in range(group, M, groups):
         row = first_row + (number - group)
@@ -152,25 +167,27 @@ def split_row_forward_kernel(
             x_after += residual_next
             tl.store(total_ptr + after * stride_y_row + cols, x_after, mask=mask & (after < M))
         more = mask & (further < M)
-        x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
+        x_next = tl.load(
+            x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
+        )
         if ADD:
             residual_next = tl.load(
                 residual_ptr + further * stride_residual_row + wide * stride_residual_col,
                 mask=more, other=0.0, eviction_policy="evict_first",
             )  # fmt: skip
         if not CENTRED:
-            # keeps the compiler from moving those loads behind the next lines. Measured at 65536 columns: RMSNorm 1.05 with it, 1.05
-            # to 1.20 without; LayerNorm the same with and without
+            # keeps the compiler from moving those loads behind the next lines. Measured at 65536 columns: RMSNorm 1.05
+            # with it, 1.05 to 1.20 without; LayerNorm the same with and without
             tl.debug_barrier()
-        mean, squares = chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
+        mean, squares = compute_chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
         if after < M:
-            tl.atomic_xchg(words_ptr + after * CHUNKS + chunk, packed(mean, squares), sem="relaxed")
+            tl.atomic_xchg(words_ptr + after * CHUNKS + chunk, pack(mean, squares), sem="relaxed")
         missing = tl.sum(tl.sum((words >= 0).to(tl.int32), axis=1), axis=0)
         while missing > 0:
             words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
             missing = tl.sum(tl.sum((words >= 0).to(tl.int32), axis=1), axis=0)
-        chunk_means, chunk_squares = unpacked(words)
-        means, rstds = merged_statistics(chunk_means, chunk_squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
+        chunk_means, chunk_squares = unpack(words)
+        means, rstds = merge_statistics(chunk_means, chunk_squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
         rstd = tl.max(rstds, axis=0)  # all copies are equal
         y = x_now.to(tl.float32)
         if CENTRED:
@@ -187,7 +204,9 @@ def split_row_forward_kernel(
             y *= tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
         if HAS_B:
             y += tl.load(b_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(tl.float32)
-        tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
+        tl.store(
+            y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first"
+        )
         x_now = x_after
 
 
@@ -195,7 +214,7 @@ def split_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """Fill y, rstd and, for LayerNorm, mean with the norm of the rows of ``x``, or with ``residual`` those of ``total = x + residual``.
+    """Fill y, rstd and, for LayerNorm, mean with the norm of x's rows, or of those of ``total = x + residual``.
 
     Args:
         x, residual: shape (M, N), M, N >= 1, fp32, fp16 or bf16, any strides.
@@ -208,35 +227,33 @@ def split_forward(
     """
     M, N = x.shape
     launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
-    refuse_unless_it_fits(x, launch.chunks)
-    words, dependent = zeroed_words(2 + M * launch.chunks, x.device)  # the first is the ticket counter, the second unused
-    groups = tables.even_groups(M, launch.programs_a_processor * tables.processors(x.device) // launch.chunks)
-    added = x if residual is None else residual  # a stand-in pointer that is never read when ADD is off, and so below
-    arguments = (
-        x, added, y if total is None else total, y, x if w is None else w, x if b is None else b, rstd if mean is None else mean, rstd,
-        words[2:], words, tables.row_stride(x), x.stride(1), tables.row_stride(added), added.stride(1), y.stride(0), M, N, eps, groups,
+    check_room(x, launch.chunks)
+    words, dependent = make_zeroed_words(
+        2 + M * launch.chunks, x.device
+    )  # the first is the ticket counter, the second unused
+    groups = tables.even_groups(
+        M, launch.programs_per_multiprocessor * device.count_multiprocessors(x.device) // launch.chunks
+    )
+    added = operands.first_given(residual, x)
+    chunks_2 = tables.next_power_of_2(launch.chunks)
+    split_row_forward_kernel[(groups * launch.chunks,)](
+        x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+        operands.first_given(mean, rstd), rstd, words[2:], words,
+        *operands.strides(x), *operands.strides(added), y.stride(0), M, N, eps, groups,
+        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None,
+        CHUNKS=launch.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, launch.num_warps), BLOCK=launch.block,
+        DEPENDENT=dependent, FULL=launch.full, num_warps=launch.num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip
-    chunks_2 = triton.next_power_of_2(launch.chunks)
-    constexprs = {
-        "CENTRED": mean is not None, "HAS_W": w is not None, "HAS_B": b is not None, "ADD": residual is not None,
-        "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2, "COPIES": tables.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
-        "DEPENDENT": dependent, "FULL": launch.full,
-    }  # fmt: skip
-    grid = (groups * launch.chunks,)
-    if x.device.type == "cuda":
-        split_row_forward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **tables.launched_early(dependent))
-    else:
-        # the stock interpreter runs one program to its end before the next: the first would wait for the second forever
-        schedule.run(
-            split_row_forward_kernel, grid, *arguments, resident=launch.chunks, max_steps=_MAX_STEPS * M * launch.chunks, **constexprs
-        )
 
 
-def refuse_unless_it_fits(x: Tensor, chunks: int) -> None:
+def check_room(x: Tensor, chunks: int) -> None:
     """Raises: ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
     if x.dtype == torch.float64:
-        raise ValueError("split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward")
-    if not tables.room_for(x, chunks):
         raise ValueError(
-            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; use 'blocked', or 'columns' backward"
+            "split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward"
+        )
+    if not choice.has_room_for(x, chunks):
+        raise ValueError(
+            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has multiprocessors; "
+            "use 'blocked', or 'columns' backward"
         )

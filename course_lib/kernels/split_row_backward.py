@@ -1,15 +1,18 @@
-"""LayerNorm and RMSNorm backward for long rows: a group of programs shares the rows, each program owns some of the columns.
+"""LayerNorm and RMSNorm backward for long rows: a group of programs shares the rows, each program owns some of the
+columns.
 
-The persistent kernels of layer_norm_backward.py keep x, dy and their part of dw and db in registers, which ends at 8192
-columns. Here a row's columns are dealt out to CHUNKS programs. Each keeps its own columns of dw and db, and for every row
-the programs of a group tell one another two numbers: their parts of the sums under c1 and c2. x and dy are read once and
-dx is written once, 3 M N elements, as for short rows; a design that computes c1 and c2 in a kernel of their own needs 5.
+The persistent kernels of norm_backward.py keep x, dy and their part of dw and db in registers, which ends at 8192
+columns. Here a row's columns are dealt out to CHUNKS programs. Each keeps its own columns of dw and db, and for every
+row the programs of a group tell one another two numbers: their parts of the sums under c1 and c2. x and dy are read
+once and dx is written once, 3 M N elements, as for short rows; a design that computes c1 and c2 in a kernel of their
+own needs 5.
 
-The exchange is that of split_row.py: one 64-bit word a row and chunk, stored by a relaxed atomic exchange and published one
-row ahead of the wait, while the row after next is on its way. The sums under c1 and c2 have either sign, so there is no
-sign bit to spare; a word says that it is there by not being 0, and the lowest bit of the second sum is set for that. It moves
-that sum by its last digit in fp32, an error as small as a rounding. Measured on an H100, fp16, time over floor, LayerNorm
-and RMSNorm at 32768 columns: a counter with release and acquire 1.60 and 1.36, words published a row ahead 1.23 and 1.16.
+The exchange is that of split_row.py: one 64-bit word a row and chunk, stored by a relaxed atomic exchange and published
+one row ahead of the wait, while the row after next is on its way. The sums under c1 and c2 have either sign, so there
+is no sign bit to spare; a word says that it is there by not being 0, and the lowest bit of the second sum is set for
+that. It moves that sum by its last digit in fp32, an error as small as a rounding. Measured on an H100, fp16, time over
+floor, LayerNorm and RMSNorm at 32768 columns: a counter with release and acquire 1.60 and 1.36, words published a row
+ahead 1.23 and 1.16.
 
 **Why nobody waits forever, and why the bits are fixed**: as in split_row.py. Which rows a group takes, and the order in
 which the parts are added, depend on the grid and on N.
@@ -25,16 +28,13 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from course_lib.interpreter import schedule
-from course_lib.kernels.launch import tables
-from course_lib.kernels.split_row import refuse_unless_it_fits
-from course_lib.kernels.zeroed_words import zeroed_words
-
-_MAX_STEPS = 10_000  # of an interleaved program in CPU mode, which takes a few dozen a row
+from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.split_row import check_room
+from course_lib.kernels.zeroed_words import make_zeroed_words
 
 
 @triton.jit
-def packed_sums(first, second):
+def pack_sums(first, second):
     """Two fp32 numbers in one word that is never 0: the lowest bit of the second is set."""
     low = first.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
     high = (second.to(tl.int32, bitcast=True) | 1).to(tl.int64) << 32
@@ -42,7 +42,7 @@ def packed_sums(first, second):
 
 
 @triton.jit
-def row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.constexpr):
+def compute_row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.constexpr):
     """A chunk's parts of the sums of xhat * wdy and, for LayerNorm, of wdy; for RMSNorm the first one twice."""
     x = x.to(tl.float32)
     wdy = dy.to(tl.float32)
@@ -64,11 +64,13 @@ def add_first_keep_rest(count, first, second, other_count, other_first, other_se
 
 
 @triton.jit
-def looked_up(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
-    """How many words are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which count only if none is.
+def read_words(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
+    """How many words are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which count only
+    if none is.
 
-    One reduction carries the three, and so waits for one pair of barriers. Measured at 65536 columns, LayerNorm: 1.24 of the floor, and
-    1.32 with a reduction each. (split_row.py has a reduction each: there the joint one is slower, 1.17 and 1.08.)
+    One reduction carries the three, and so waits for one pair of barriers. Measured at 65536 columns, LayerNorm: 1.24
+    of the floor, and 1.32 with a reduction each. (split_row.py has a reduction each: there the joint one is slower,
+    1.17 and 1.08.)
     """
     missing = tl.sum((words == 0).to(tl.int32), axis=1)
     c1 = tl.sum(tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
@@ -78,9 +80,16 @@ def looked_up(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
     return tl.reduce((missing, c1, c2), 0, add_first_keep_rest)
 
 
+@device.needs_resident_programs("CHUNKS")
 @triton.jit(do_not_specialize=["M", "groups"])
 def split_row_backward_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr, words_ptr, ticket_ptr,
+    dy_ptr, x_ptr,                       # (M, N), fp16, bf16 or fp32
+    w_ptr,                               # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W
+    mean_ptr, rstd_ptr,                  # (M,), fp32; mean is read only if CENTRED
+    dx_ptr,                              # (M, N), x's dtype, written
+    dw_partial_ptr, db_partial_ptr,      # (groups, N), fp32, contiguous, written; db only if CENTRED
+    words_ptr,                           # (M * CHUNKS,), int64, all 0 at the start: two packed fp32 numbers each
+    ticket_ptr,                          # one int64, 0 at the start
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
     M, N, groups,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm, which has no mean, no c2 and no db
@@ -91,21 +100,21 @@ def split_row_backward_kernel(
     BLOCK: tl.constexpr,      # columns a program owns
     DEPENDENT: tl.constexpr,  # started before the words are 0, and the next kernel may start before this one ends
 ):  # fmt: skip
-    """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
-
-    ``words_ptr`` holds M * CHUNKS words, ``ticket_ptr`` one: all 0 at the start.
-    """
+    """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy, writes dx (3 M N)."""
     if DEPENDENT:
         gdc_wait()
         gdc_launch_dependents()
-    ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")  # 64 bits, and so is all that follows from it: with 32 bits it is 5 % slower
+    ticket = tl.atomic_add(
+        ticket_ptr, 1, sem="relaxed"
+    )  # 64 bits, and so is all that follows from it: with 32 bits it is 5 % slower
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # kept for RMSNorm only: beside db its registers would spill. Measured at 32768 columns: LayerNorm 1.25 without, 1.38 with it
+    # kept for RMSNorm only: beside db its registers would spill. Measured at 32768 columns: LayerNorm 1.25 without,
+    # 1.38 with it
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     w = 1.0
     if HAS_W:
@@ -115,20 +124,28 @@ def split_row_backward_kernel(
 
     first_row = group
     here = mask & (first_row < M)
-    x_now = tl.load(x_ptr + first_row * stride_x_row + wide * stride_x_col, mask=here, other=0.0, eviction_policy="evict_first")
-    dy_now = tl.load(dy_ptr + first_row * stride_dy_row + wide * stride_dy_col, mask=here, other=0.0, eviction_policy="evict_first")
+    x_now = tl.load(
+        x_ptr + first_row * stride_x_row + wide * stride_x_col, mask=here, other=0.0, eviction_policy="evict_first"
+    )
+    dy_now = tl.load(
+        dy_ptr + first_row * stride_dy_row + wide * stride_dy_col, mask=here, other=0.0, eviction_policy="evict_first"
+    )
     rstd = tl.load(rstd_ptr + first_row, mask=first_row < M, other=0.0)
     mean = 0.0
     mean_after = 0.0
     if CENTRED:
         mean = tl.load(mean_ptr + first_row, mask=first_row < M, other=0.0)
-    first, second = row_sums(x_now, dy_now, w, mean, rstd, CENTRED, HAS_W)
+    first, second = compute_row_sums(x_now, dy_now, w, mean, rstd, CENTRED, HAS_W)
     if first_row < M:
-        tl.atomic_xchg(words_ptr + first_row * CHUNKS + chunk, packed_sums(first, second), sem="relaxed")
+        tl.atomic_xchg(words_ptr + first_row * CHUNKS + chunk, pack_sums(first, second), sem="relaxed")
     further = first_row + groups  # the row whose x and dy were asked for last
     more = mask & (further < M)
-    x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
-    dy_next = tl.load(dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first")
+    x_next = tl.load(
+        x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
+    )
+    dy_next = tl.load(
+        dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first"
+    )
     for number in range(group, M, groups):
         row = first_row + (number - group)
         after = row + groups
@@ -140,18 +157,22 @@ def split_row_backward_kernel(
         words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
         x_after = x_next
         dy_after = dy_next
-        x_next = tl.load(x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first")
-        dy_next = tl.load(dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first")
+        x_next = tl.load(
+            x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
+        )
+        dy_next = tl.load(
+            dy_ptr + further * stride_dy_row + wide * stride_dy_col, mask=more, other=0.0, eviction_policy="evict_first"
+        )
         rstd_after = tl.load(rstd_ptr + after, mask=after < M, other=0.0)
         if CENTRED:
             mean_after = tl.load(mean_ptr + after, mask=after < M, other=0.0)
-        first, second = row_sums(x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W)
+        first, second = compute_row_sums(x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W)
         if after < M:
-            tl.atomic_xchg(words_ptr + after * CHUNKS + chunk, packed_sums(first, second), sem="relaxed")
-        missing, c1, c2 = looked_up(words, chunks, N, CHUNKS, CENTRED)
+            tl.atomic_xchg(words_ptr + after * CHUNKS + chunk, pack_sums(first, second), sem="relaxed")
+        missing, c1, c2 = read_words(words, chunks, N, CHUNKS, CENTRED)
         while missing > 0:
             words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
-            missing, c1, c2 = looked_up(words, chunks, N, CHUNKS, CENTRED)
+            missing, c1, c2 = read_words(words, chunks, N, CHUNKS, CENTRED)
         dy = dy_now.to(tl.float32)
         wdy = dy
         if HAS_W:
@@ -162,7 +183,12 @@ def split_row_backward_kernel(
         else:
             xhat = x_now.to(tl.float32) * rstd
             dx = (wdy - xhat * c1) * rstd
-        tl.store(dx_ptr + row * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy="evict_first")
+        tl.store(
+            dx_ptr + row * stride_dx_row + wide,
+            dx.to(dx_ptr.dtype.element_ty),
+            mask=mask,
+            eviction_policy="evict_first",
+        )
         dw += dy * xhat  # after the store: before it, twice as many registers spill
         if CENTRED:
             db += dy
@@ -176,7 +202,9 @@ def split_row_backward_kernel(
         tl.store(db_partial_ptr + partial, db, mask=mask)
 
 
-def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor) -> tuple[Tensor, Tensor | None]:
+def split_backward(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
+) -> tuple[Tensor, Tensor | None]:
     """Fill ``dx``, and return the partial sums of dw and, for LayerNorm (``mean`` given), of db, one row a group.
 
     Args:
@@ -190,25 +218,22 @@ def split_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None,
     M, N = x.shape
     centred = mean is not None
     launch = tables.split_backward(N, x.element_size())
-    refuse_unless_it_fits(x, launch.chunks)
-    groups = tables.even_groups(M, launch.programs_a_processor * tables.processors(x.device) // launch.chunks)
+    check_room(x, launch.chunks)
+    groups = tables.even_groups(
+        M, launch.programs_per_multiprocessor * device.count_multiprocessors(x.device) // launch.chunks
+    )
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
-    words, dependent = zeroed_words(2 + M * launch.chunks, x.device)  # the first is the ticket counter, the second unused
-    arguments = (
-        dy, x, x if w is None else w, mean if centred else rstd, rstd, dx, dw_partial, db_partial if centred else dw_partial, words[2:], words,
-        tables.row_stride(dy), dy.stride(1), tables.row_stride(x), x.stride(1), dx.stride(0), M, N, groups,
+    words, dependent = make_zeroed_words(
+        2 + M * launch.chunks, x.device
+    )  # the first is the ticket counter, the second unused
+    chunks_2 = tables.next_power_of_2(launch.chunks)
+    split_row_backward_kernel[(groups * launch.chunks,)](
+        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+        dw_partial, operands.first_given(db_partial, dw_partial), words[2:], words,
+        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N, groups,
+        CENTRED=centred, HAS_W=w is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
+        COPIES=tables.copies(chunks_2, launch.num_warps), BLOCK=launch.block, DEPENDENT=dependent,
+        num_warps=launch.num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip
-    chunks_2 = triton.next_power_of_2(launch.chunks)
-    constexprs = {
-        "CENTRED": centred, "HAS_W": w is not None, "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2,
-        "COPIES": tables.copies(chunks_2, launch.num_warps), "BLOCK": launch.block, "DEPENDENT": dependent,
-    }  # fmt: skip
-    grid = (groups * launch.chunks,)
-    if x.device.type == "cuda":
-        split_row_backward_kernel[grid](*arguments, **constexprs, num_warps=launch.num_warps, **tables.launched_early(dependent))
-    else:  # the stock interpreter would let the first program wait forever for the second
-        schedule.run(
-            split_row_backward_kernel, grid, *arguments, resident=launch.chunks, max_steps=_MAX_STEPS * M * launch.chunks, **constexprs
-        )
     return dw_partial, db_partial

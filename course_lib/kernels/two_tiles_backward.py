@@ -1,15 +1,16 @@
 """LayerNorm and RMSNorm backward for rows that begin at any address and are far from a power of two: two tiles a row.
 
-The persistent kernels of layer_norm_backward.py give a row of 4097 columns a block of 8192. Each of its lanes has an
-instruction of its own for every load and store, because the rows are no multiple of 16 elements long, and half of them do
-nothing. Here a row is a tile of BLOCK columns, all of them used, and a tile of TAIL columns, as in two_tiles.py. All else is
-the persistent design: x and dy read once, dw and db in registers, one partial row a program.
+The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192. Each of its lanes has an
+instruction of its own for every load and store, because the rows are no multiple of 16 elements long, and half of them
+do nothing. Here a row is a tile of BLOCK columns, all of them used, and a tile of TAIL columns, as in two_tiles.py. All
+else is the persistent design: x and dy read once, dw and db in registers, one partial row a program.
 
 Bytes: reads x and dy, writes dx (3 M N), and 8 P N of partial sums for RMSNorm, 16 P N for LayerNorm, P programs.
-Measured on an H100, fp16, 8192 x 4097, time over floor, LayerNorm and RMSNorm: one block 2.23 and 2.14, two tiles 1.33 and 1.27.
+Measured on an H100, fp16, 8192 x 4097, time over floor, LayerNorm and RMSNorm: one block 2.23 and 2.14, two tiles 1.33
+and 1.27.
 At 4095 columns, where one block fits, the two are alike: 1.39 and 1.33, 1.39 and 1.32.
 
-Source: layer_norm_backward.py and two_tiles.py.
+Source: norm_backward.py and two_tiles.py.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
-from course_lib.kernels.launch import tables
+from course_lib.kernels.launch import device, operands, tables
 
 
 # w begins at a multiple of 16 bytes and x's rows do not: two_tiles.py says why the compiler is not told
 @triton.jit(do_not_specialize=["M"], do_not_specialize_on_alignment=["w_ptr"])
 def two_tiles_backward_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr,
+    dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
+    w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
+    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    dx_ptr,                              # (M, N), x's dtype, written
+    dw_partial_ptr, db_partial_ptr,      # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
     M, N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm, which has no mean, no c2 and no db
@@ -35,7 +40,10 @@ def two_tiles_backward_kernel(
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
     DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
-    """Rows p, p + P, p + 2 P, ... for program p of P. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread, about six times."""
+    """Rows p, p + P, p + 2 P, ... for program p of P.
+
+    Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread, about six times.
+    """
     if DEPENDENT:
         gdc_launch_dependents()
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
@@ -104,14 +112,15 @@ def two_tiles_backward(
     """
     M, N = x.shape
     centred = mean is not None
-    block, tail, num_warps, programs_a_processor = tables.two_tiles_backward(N)
-    programs = min(M, programs_a_processor * tables.processors(x.device))
-    dw_partial = torch.empty((programs, N), dtype=tables.statistics_dtype(x.dtype), device=x.device)
+    block, tail, num_warps, programs_per_multiprocessor = tables.two_tiles_backward(N)
+    programs = min(M, programs_per_multiprocessor * device.count_multiprocessors(x.device))
+    dw_partial = torch.empty((programs, N), dtype=operands.statistics_dtype(x.dtype), device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
     two_tiles_backward_kernel[(programs,)](
-        dy, x, x if w is None else w, mean if centred else rstd, rstd, dx, dw_partial, db_partial if centred else dw_partial,
-        tables.row_stride(dy), dy.stride(1), tables.row_stride(x), x.stride(1), dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, BLOCK=block, TAIL=tail, DEPENDENT=tables.has_dependent_launch(x.device),
+        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+        dw_partial, operands.first_given(db_partial, dw_partial),
+        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
+        CENTRED=centred, HAS_W=w is not None, BLOCK=block, TAIL=tail, DEPENDENT=device.has_dependent_launch(x.device),
         num_warps=num_warps,
     )  # fmt: skip
     return dw_partial, db_partial

@@ -19,7 +19,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from course_lib.kernels.launch.tables import statistics_dtype
+from course_lib.kernels.launch.operands import statistics_dtype
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
@@ -29,7 +29,11 @@ _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
 def layer_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     """Layer normalisation over the last ``len(normalized_shape)`` dimensions.
 
@@ -49,16 +53,18 @@ def layer_norm(
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization".
     """
     _check("layer_norm", input, normalized_shape, weight=weight, bias=bias)
-    input, weight, bias = _autocast(input, weight, bias)
+    input, weight, bias = _cast_for_autocast(input, weight, bias)
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _empty(input, weight, bias)
-    run = _eager(_LayerNorm, layer_norm_forward, input, weight, bias) or _layer_norm
-    y, *_ = run(_matrix(input, N), _flat(weight), _flat(bias), float(eps))
+        return _normalise_nothing(input, weight, bias)
+    run = _choose_eager(_LayerNorm, layer_norm_forward, input, weight, bias) or _layer_norm
+    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps))
     return y.view(input.shape)
 
 
-def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
     """Root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
 
     Signature and errors follow :func:`torch.nn.functional.rms_norm`.
@@ -78,14 +84,18 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     _check("rms_norm", input, normalized_shape, weight=weight)
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _empty(input, weight)
-    run = _eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
-    y, *_ = run(_matrix(input, N), _flat(weight), _eps(eps, input))
+        return _normalise_nothing(input, weight)
+    run = _choose_eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
+    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input))
     return y.view(input.shape)
 
 
 def add_rms_norm(
-    input: Tensor, residual: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+    input: Tensor,
+    residual: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
 
@@ -101,9 +111,11 @@ def add_rms_norm(
     _check_alike(input, residual)
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _empty(input, weight), input + residual
-    run = _eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
-    y, total, *_ = run(_matrix(input, N), _matrix(residual, N), _flat(weight), _eps(eps, input))
+        return _normalise_nothing(input, weight), input + residual
+    run = _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
+    y, total, *_ = run(
+        _view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _resolve_eps(eps, input)
+    )
     return y.view(input.shape), total.view(input.shape)
 
 
@@ -129,9 +141,11 @@ def add_layer_norm(
     _check_alike(input, residual)
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _empty(input, weight, bias), input + residual
-    run = _eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias) or _add_layer_norm
-    y, total, *_ = run(_matrix(input, N), _matrix(residual, N), _flat(weight), _flat(bias), float(eps))
+        return _normalise_nothing(input, weight, bias), input + residual
+    run = _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias) or _add_layer_norm
+    y, total, *_ = run(
+        _view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _flatten(bias), float(eps)
+    )
     return y.view(input.shape), total.view(input.shape)
 
 
@@ -142,7 +156,9 @@ def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **paramete
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
     if isinstance(normalized_shape, int) or not all(isinstance(size, int) for size in normalized_shape):
-        raise TypeError(f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'normalized_shape' must be tuple of ints, not {type(normalized_shape).__name__}"
+        )
     shape = list(normalized_shape)
     if not shape:
         raise RuntimeError(
@@ -164,41 +180,47 @@ def _check(name: str, input: Tensor, normalized_shape: Sequence[int], **paramete
                 f"and normalized_shape = {shape}"
             )
         if tensor.dtype not in _DTYPES:
-            raise NotImplementedError(f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64')
+            raise NotImplementedError(
+                f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16, fp32 and fp64'
+            )
         if tensor.device != input.device:
-            raise RuntimeError(f"Expected all tensors on one device, but {which} is on {tensor.device} and input on {input.device}")
+            raise RuntimeError(
+                f"Expected all tensors on one device, but {which} is on {tensor.device} and input on {input.device}"
+            )
 
 
 def _check_alike(input: Tensor, residual: Tensor) -> None:
     if (residual.shape, residual.dtype, residual.device) != (input.shape, input.dtype, input.device):
-        raise RuntimeError(f"Expected residual to be as input, but got {_described(residual)} and input {_described(input)}")
+        raise RuntimeError(
+            f"Expected residual to be as input, but got {_describe(residual)} and input {_describe(input)}"
+        )
 
 
-def _described(tensor: Tensor) -> str:
+def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {list(tensor.shape)} on {tensor.device}"
 
 
-def _autocast(input: Tensor, *others: Tensor | None) -> tuple[Tensor | None, ...]:
+def _cast_for_autocast(input: Tensor, *others: Tensor | None) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
     """On a GPU autocast runs layer_norm in fp32; rms_norm it leaves alone, and on a CPU both."""
     if input.device.type != "cuda" or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
         return input, *others
-    return tuple(tensor if tensor is None else tensor.float() for tensor in (input, *others))
+    return input.float(), *(tensor if tensor is None else tensor.float() for tensor in others)
 
 
-def _matrix(tensor: Tensor, N: int) -> Tensor:
+def _view_as_matrix(tensor: Tensor, N: int) -> Tensor:
     """(M, N), a view where the strides allow one."""
     return tensor if tensor.ndim == 2 and tensor.shape[1] == N else tensor.reshape(-1, N)
 
 
-def _flat(parameter: Tensor | None) -> Tensor | None:
+def _flatten(parameter: Tensor | None) -> Tensor | None:
     return parameter if parameter is None or parameter.ndim == 1 else parameter.reshape(-1)
 
 
-def _eps(eps: float | None, input: Tensor) -> float:
+def _resolve_eps(eps: float | None, input: Tensor) -> float:
     return torch.finfo(statistics_dtype(input.dtype)).eps if eps is None else float(eps)
 
 
-def _empty(input: Tensor, *parameters: Tensor | None) -> Tensor:
+def _normalise_nothing(input: Tensor, *parameters: Tensor | None) -> Tensor:
     """No rows or no columns: nothing to launch, and every gradient that is asked for is there and 0."""
     y = torch.empty_like(input, memory_format=torch.contiguous_format) if not input.requires_grad else input * 1
     for parameter in parameters:
@@ -207,7 +229,7 @@ def _empty(input: Tensor, *parameters: Tensor | None) -> Tensor:
     return y
 
 
-def _on(tensor: Tensor) -> contextlib.AbstractContextManager:
+def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager:
     """Triton launches on the current device, which need not be the tensor's."""
     if tensor.device.type == "cuda" and tensor.device.index != torch.cuda.current_device():
         return torch.cuda.device(tensor.device)
@@ -217,23 +239,30 @@ def _on(tensor: Tensor) -> contextlib.AbstractContextManager:
 _PLAIN = (Tensor, torch.nn.Parameter)
 
 
-def _eager(function: type[torch.autograd.Function], forward: Callable, *tensors: Tensor | None) -> Callable | None:
+def _choose_eager(
+    function: type[torch.autograd.Function], forward: Callable, input: Tensor, *others: Tensor | None
+) -> Callable | None:
     """What to call for plain tensors outside torch.compile and functorch; None where the operator is needed."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack()
+    ):
         return None
     needs_gradient = False
-    for tensor in tensors:
+    for tensor in (input, *others):
         if tensor is not None:
             if type(tensor) not in _PLAIN:
                 return None
             needs_gradient |= tensor.requires_grad
-    first = tensors[0]
-    if first.device.type == "cuda" and first.device.index != torch.cuda.current_device():
+    if input.device.type == "cuda" and input.device.index != torch.cuda.current_device():
         return None  # the operators change the device
     return function.apply if needs_gradient and torch.is_grad_enabled() else forward
 
 
-def _add_rms_norm_outputs(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+def _add_rms_norm_outputs(
+    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
     total, y, rstd = add_rms_norm_forward(x, residual, weight, eps)
     return y, total, rstd
 
@@ -248,26 +277,30 @@ def _add_layer_norm_outputs(
 # ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's launcher ----------------
 
 
-def _layer_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
+def _layer_norm_gradients(
+    ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None
+) -> tuple[Tensor | None, ...]:
     x, weight, mean, rstd = ctx.saved_tensors
     dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
-    return _wanted(ctx, *_dx_of_inputs(dx, dtotal), dw, db)
+    return _select_wanted(ctx, *_share_dx(dx, dtotal), dw, db)
 
 
 def _rms_norm_gradients(ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None) -> tuple[Tensor | None, ...]:
     x, weight, rstd = ctx.saved_tensors
     dx, dw = backward(dy, x, weight, rstd)
-    return _wanted(ctx, *_dx_of_inputs(dx, dtotal), dw)
+    return _select_wanted(ctx, *_share_dx(dx, dtotal), dw)
 
 
-def _dx_of_inputs(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
+def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
     """x's gradient; with a residual x's and the residual's, over both of total's uses: the norm, and the next layer's addition."""
     return (dx,) if dtotal is None else (dx + dtotal,) * 2
 
 
-def _wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+def _select_wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
     """None for what nobody asked for, and for eps, the last argument."""
-    return *(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)), None
+    return *(
+        gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad[:-1], strict=True)
+    ), None
 
 
 # ---- operators ---------------------------------------------------------------------------------------------------------
@@ -275,7 +308,7 @@ def _wanted(ctx, *gradients: Tensor) -> tuple[Tensor | None, ...]:
 
 @torch.library.custom_op("course::layer_norm", mutates_args=())
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    with _on(x):
+    with _on_device_of(x):
         return layer_norm_forward(x, weight, bias, eps)
 
 
@@ -289,14 +322,18 @@ def _(x, weight, bias, eps):
 def _layer_norm_backward(
     dy: Tensor, x: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor, bias_dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    with _on(x):
+    with _on_device_of(x):
         return layer_norm_backward(dy, x, weight, mean, rstd, bias_dtype=bias_dtype)
 
 
 @_layer_norm_backward.register_fake
 def _(dy, x, weight, mean, rstd, bias_dtype):
     N = x.shape[1]
-    return x.new_empty(x.shape), x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype), x.new_empty(N, dtype=bias_dtype)
+    return (
+        x.new_empty(x.shape),
+        x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype),
+        x.new_empty(N, dtype=bias_dtype),
+    )
 
 
 def _layer_norm_setup(ctx, inputs, output):
@@ -316,7 +353,7 @@ _layer_norm.register_autograd(_layer_norm_vjp, setup_context=_layer_norm_setup)
 
 @torch.library.custom_op("course::rms_norm", mutates_args=())
 def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
-    with _on(x):
+    with _on_device_of(x):
         return rms_norm_forward(x, weight, eps)
 
 
@@ -327,7 +364,7 @@ def _(x, weight, eps):
 
 @torch.library.custom_op("course::rms_norm_backward", mutates_args=())
 def _rms_norm_backward(dy: Tensor, x: Tensor, weight: Tensor | None, rstd: Tensor) -> tuple[Tensor, Tensor]:
-    with _on(x):
+    with _on_device_of(x):
         return rms_norm_backward(dy, x, weight, rstd)
 
 
@@ -351,7 +388,7 @@ _rms_norm.register_autograd(_rms_norm_vjp, setup_context=_rms_norm_setup)
 
 @torch.library.custom_op("course::add_rms_norm", mutates_args=())
 def _add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    with _on(x):
+    with _on_device_of(x):
         return _add_rms_norm_outputs(x, residual, weight, eps)
 
 
@@ -377,7 +414,7 @@ _add_rms_norm.register_autograd(_add_rms_norm_vjp, setup_context=_add_rms_norm_s
 def _add_layer_norm(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    with _on(x):
+    with _on_device_of(x):
         return _add_layer_norm_outputs(x, residual, weight, bias, eps)
 
 
@@ -406,7 +443,21 @@ _add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_
 # statistics stay on ctx and are no outputs: an output costs the host several microseconds
 
 
-class _LayerNorm(torch.autograd.Function):
+class _LayerNormBackward(torch.autograd.Function):
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # whose type loses the name of ctx
+    def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return _layer_norm_gradients(ctx, layer_norm_backward, *gradients)
+
+
+class _RMSNormBackward(torch.autograd.Function):
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # whose type loses the name of ctx
+    def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return _rms_norm_gradients(ctx, rms_norm_backward, *gradients)
+
+
+class _LayerNorm(_LayerNormBackward):
     @staticmethod
     def forward(ctx, x, weight, bias, eps):
         y, mean, rstd = layer_norm_forward(x, weight, bias, eps)
@@ -414,47 +465,27 @@ class _LayerNorm(torch.autograd.Function):
         ctx.bias_dtype = x.dtype if bias is None else bias.dtype
         return (y,)
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        return _layer_norm_gradients(ctx, layer_norm_backward, dy)
 
-
-class _RMSNorm(torch.autograd.Function):
+class _RMSNorm(_RMSNormBackward):
     @staticmethod
     def forward(ctx, x, weight, eps):
         y, rstd = rms_norm_forward(x, weight, eps)
         ctx.save_for_backward(x, weight, rstd)
         return (y,)
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy):
-        return _rms_norm_gradients(ctx, rms_norm_backward, dy)
 
-
-class _AddRMSNorm(torch.autograd.Function):
+class _AddRMSNorm(_RMSNormBackward):
     @staticmethod
     def forward(ctx, x, residual, weight, eps):
         y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps)
         ctx.save_for_backward(total, weight, rstd)
         return y, total
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy, dtotal):
-        return _rms_norm_gradients(ctx, rms_norm_backward, dy, dtotal)
 
-
-class _AddLayerNorm(torch.autograd.Function):
+class _AddLayerNorm(_LayerNormBackward):
     @staticmethod
     def forward(ctx, x, residual, weight, bias, eps):
         y, total, mean, rstd = _add_layer_norm_outputs(x, residual, weight, bias, eps)
         ctx.save_for_backward(total, weight, mean, rstd)
         ctx.bias_dtype = x.dtype if bias is None else bias.dtype
         return y, total
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, dy, dtotal):
-        return _layer_norm_gradients(ctx, layer_norm_backward, dy, dtotal)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from course_lib.kernels.launch.tables import statistics_dtype
+from course_lib.kernels.launch.operands import statistics_dtype
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.layer_norm_backward import layer_norm_backward
 
@@ -25,10 +25,12 @@ def launch_forward(x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) ->
 
     Raises: ValueError if x is not a matrix.
     """
-    return layer_norm_forward(_as_the_kernel_reads(x.detach(), "x"), _packed(w), _packed(b), eps)
+    return layer_norm_forward(_read_as_kernel(x.detach(), "x"), _pack(w), _pack(b), eps)
 
 
-def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def launch_backward(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of :func:`launch_forward`.
 
     Args:
@@ -41,22 +43,25 @@ def launch_backward(dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd:
     Raises: ValueError if dy or x is not a matrix.
     """
     sums = statistics_dtype(x.dtype)
-    ones_or_w = torch.ones(x.shape[-1], dtype=sums, device=x.device) if w is None else _packed(w).to(sums)
-    dy, x = _as_the_kernel_reads(dy, "dy"), _as_the_kernel_reads(x, "x")
+    packed = _pack(w)
+    ones_or_w = torch.ones(x.shape[-1], dtype=sums, device=x.device) if packed is None else packed.to(sums)
+    dy, x = _read_as_kernel(dy, "dy"), _read_as_kernel(x, "x")
     return layer_norm_backward(dy, x, ones_or_w, mean, rstd, bias_dtype=sums)
 
 
-def _packed(vector: Tensor | None) -> Tensor | None:
+def _pack(vector: Tensor | None) -> Tensor | None:
     return None if vector is None else vector.detach().contiguous()
 
 
-def _as_the_kernel_reads(matrix: Tensor, name: str) -> Tensor:
+def _read_as_kernel(matrix: Tensor, name: str) -> Tensor:
     """The elements at row * stride(0) + column: those of ``matrix`` only if its last stride is 1.
 
     A compiled kernel would read past the end of some tensors; here such elements are NaN.
     """
     if matrix.ndim != 2:
-        raise ValueError(f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first.")
+        raise ValueError(
+            f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first."
+        )
     M, N = matrix.shape
     if N <= 1 or matrix.stride(1) == 1:
         return matrix

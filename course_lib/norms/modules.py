@@ -29,12 +29,6 @@ class RMSNorm(torch.nn.RMSNorm):
 class AddRMSNorm(RMSNorm):
     """The residual addition and the RMSNorm behind it in one kernel: ``(norm, total) = module(x, residual)``."""
 
-    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+    # a module of its own, that inherits the parameters of RMSNorm and not its call
+    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return functional.add_rms_norm(x, residual, self.normalized_shape, self.weight, self.eps)
-
-
-class AddLayerNorm(LayerNorm):
-    """The residual addition and the LayerNorm behind it in one kernel: ``(norm, total) = module(x, residual)``."""
-
-    def forward(self, x: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
-        return functional.add_layer_norm(x, residual, self.normalized_shape, self.weight, self.bias, self.eps)

@@ -517,12 +517,12 @@ assert x_slice.stride(0) == 12 and good == 8 and lost == 8
 
 
 # %%
-from course_lib.kernels.layer_norm_backward import layer_norm_dx_kernel
+from course_lib.kernels.norm_backward import norm_dx_kernel
 
 strides = (*dy_expanded.stride(), *x_slice.stride(), 8)
 dx = torch.empty(4, 8, device=DEVICE)
 arguments = (dy_expanded, x_slice, w_8, *statistics, dx, *strides, 4, 8)
-layer_norm_dx_kernel[(2,)](*arguments, HAS_W=True, ROWS=2, BLOCK=8)  # the course's own kernel
+norm_dx_kernel[(2,)](*arguments, CENTRED=True, HAS_W=True, ROWS=2, BLOCK=8)  # the course's own kernel
 good = right(dx, dy_expanded, x_slice)
 print(f"every matrix with its own strides: {good} of 32 right")
 assert good == 32
@@ -541,11 +541,11 @@ assert round(made_packed / kernel_alone, 6) == 2
 # expanded or a transposed one? *(Predict, then run.)*
 
 # %%
-constants = {"HAS_W": True, "ROWS": 1, "BLOCK": 8192}
+constants = {"CENTRED": True, "HAS_W": True, "ROWS": 1, "BLOCK": 8192}
 loads = {}
 for name, of_dy in (("packed", (8192, 1)), ("expanded", (0, 0)), ("transposed", (1, 4096))):
     passed = [half, half, half, single, single, half, *of_dy, 8192, 1, 8192, 4096, 8192]
-    loads[name] = compile_report(layer_norm_dx_kernel, passed, constants, num_warps=8, arch="sm_90").loads
+    loads[name] = compile_report(norm_dx_kernel, passed, constants, num_warps=8, arch="sm_90").loads
     print(f"{name:>10} dy: loads by bytes a thread {loads[name]}")
 each = 8192 // (32 * 8)  # elements a thread
 assert loads["packed"] == {4: 2, 16: 3 * each * 2 // 16}  # mean and rstd; dy, x and w
@@ -579,14 +579,12 @@ exercise("08a")
 # *(Predict all three, then run.)*
 
 # %%
-from course_lib.kernels.rms_norm_backward import rms_norm_dx_kernel
-
 x_rms, dy_rms = tensor(3 + rng.standard_normal((4, 50))), tensor(rng.normal(0.5, size=(4, 50)))
 w_rms = tensor(rng.uniform(0.5, 2, 50))
 rstd = tensor(reference.rms_norm(x_rms, w_rms, eps).rstd)
 dx = torch.empty(4, 50, device=DEVICE)
-arguments = (dy_rms, x_rms, w_rms, rstd, dx, 50, 1, 50, 1, 50, 4, 50)
-rms_norm_dx_kernel[(4,)](*arguments, HAS_W=True, ROWS=1, BLOCK=64)
+arguments = (dy_rms, x_rms, w_rms, rstd, rstd, dx, 50, 1, 50, 1, 50, 4, 50)  # no mean: that pointer is never read
+norm_dx_kernel[(4,)](*arguments, CENTRED=False, HAS_W=True, ROWS=1, BLOCK=64)
 want = reference.rms_norm_vjp(dy_rms, x_rms, w_rms, eps).dx
 xhat = reference.float64(x_rms) * reference.float64(rstd)[:, None]
 layer = reference.layer_norm_vjp(dy_rms, x_rms, w_rms, eps).dx
@@ -640,6 +638,6 @@ exercise("08b")
 # - Triton tutorial "Layer Normalization", backward pass: `dx` as here, with one stride for all. Its dw and db are the next lesson.
 # - llm.c, the page on LayerNorm: the same three lines in C, two sums in one loop.
 # - PyTorch, notes on "Extending PyTorch": what `backward` may assume of the gradient it is handed, which is next to nothing.
-# - `course_lib/kernels/layer_norm_backward.py`: the kernel as the course ships it. After the exercises.
+# - `course_lib/kernels/norm_backward.py`: the kernel as the course ships it. After the exercises.
 #
 # **Next: lesson 09, dw and db.** They add up over rows, and rows belong to different programs. Who adds first?

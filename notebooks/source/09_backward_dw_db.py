@@ -462,7 +462,7 @@ assert slowest[256] == slowest[1024] == "tutorial" and "tutorial" not in (slowes
 # rows instead? *(Predict, then run.)*
 
 # %%
-from course_lib.kernels.layer_norm_backward import layer_norm_column_partials_kernel
+from course_lib.kernels.norm_backward import norm_column_partials_kernel
 
 M, N = 10, 40
 x_dev, dy_dev = (torch.randn(M, N, generator=generator).to(DEVICE) for _ in range(2))
@@ -475,7 +475,7 @@ def two_stage(rows_a_chunk: int, **options) -> list:
     chunks = -(-M // rows_a_chunk)
     partial = torch.full((2, chunks, N), float("nan"), device=DEVICE)
     arguments = (dy_dev, x_dev, mean, rstd, partial[0], partial[1], N, 1, N, 1, M, N, rows_a_chunk)
-    return interleaved(layer_norm_column_partials_kernel, (2, chunks), *arguments, BLOCK_M=2, BLOCK_N=32, **options)
+    return interleaved(norm_column_partials_kernel, (2, chunks), *arguments, CENTRED=True, BLOCK_M=2, BLOCK_N=32, **options)
 
 
 of_five, of_four = two_stage(5, seeds=range(20)), two_stage(4, seeds=range(3))
@@ -532,14 +532,14 @@ assert round(least / 1e6) == 201 and round(100 * extra / least) == 9 and row_eac
 
 
 # %%
-from course_lib.kernels.layer_norm_backward import layer_norm_backward_persistent_kernel
+from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 
 
 def persistent(P: int, **options) -> list:
     partial = torch.full((2, P, N), float("nan"), device=DEVICE)
     arguments = (dy_dev, x_dev, x_dev, mean, rstd, torch.full_like(x_dev, float("nan")), partial[0], partial[1], N, 1, N, 1, N, M, N)
-    constants = {"HAS_W": False, "FULL": False, "ROWS": 2, "BLOCK": 64, "STAGES": 1}
-    return interleaved(layer_norm_backward_persistent_kernel, (P,), *arguments, **constants, **options)
+    constants = {"CENTRED": True, "HAS_W": False, "FULL": False, "ROWS": 2, "BLOCK": 64, "STAGES": 1}
+    return interleaved(norm_backward_persistent_kernel, (P,), *arguments, **constants, **options)
 
 
 two, three = persistent(2, seeds=range(20)), persistent(3, seeds=range(3))
@@ -563,10 +563,10 @@ assert 0 < abs(dw_two - dw_three).max() < 1e-5 and np.array_equal(two[0].result(
 for columns in (1024, 4096, 8192):
     settings = tables.persistent(columns)
     pointers = [Pointer("fp16")] * 3 + [Pointer("fp32")] * 2 + [Pointer("fp16")] + [Pointer("fp32")] * 2
-    constants = {"HAS_W": True, "FULL": True, "ROWS": settings.rows, "BLOCK": settings.block, "STAGES": settings.stages}
+    constants = {"CENTRED": True, "HAS_W": True, "FULL": True, "ROWS": settings.rows, "BLOCK": settings.block, "STAGES": settings.stages}
     arguments = [*pointers, columns, 1, columns, 1, columns, 32768, columns]
     report = compile_report(
-        layer_norm_backward_persistent_kernel, arguments, constants, num_warps=settings.num_warps, arch="sm_90", disassemble=False
+        norm_backward_persistent_kernel, arguments, constants, num_warps=settings.num_warps, arch="sm_90", disassemble=False
     )
     print(
         f"N = {columns:5}: {settings.rows} row(s), {settings.num_warps:2} warps, {report.registers} registers a thread, "
@@ -641,7 +641,7 @@ exercise("09c")
 # - Triton tutorial "Layer Normalization", the backward pass: the locked design. Read it with the four errata above at hand.
 # - Flanagan and Freund 2009, "FastTrack": how a tool can tell a race from luck. `course_lib/interpreter/schedule.py` does it here.
 # - PyTorch, "Reproducibility": which of its own operations give other bits from run to run.
-# - flash-attention's and quack's norms: persistent backward kernels. `course_lib/kernels/layer_norm_backward.py`: ours. After the
+# - flash-attention's and quack's norms: persistent backward kernels. `course_lib/kernels/norm_backward.py`: ours. After the
 #   exercises.
 #
 # **Next: lesson 10, autograd.** Three kernels become one function that PyTorch can differentiate, compile and train with.

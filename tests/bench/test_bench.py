@@ -257,7 +257,7 @@ def test_a_library_installed_by_hand_is_called_by_its_own_functions(no_gpu, monk
     package.__spec__ = importlib.machinery.ModuleSpec("liger_kernel", None)
     monkeypatch.setitem(sys.modules, "liger_kernel", package)
     monkeypatch.setitem(sys.modules, "liger_kernel.ops", module)
-    assert PROVIDERS["liger"].installed() and providers.versions([PROVIDERS["liger"]])["liger-kernel"]
+    assert PROVIDERS["liger"].installed() and providers.find_versions([PROVIDERS["liger"]])["liger-kernel"]
     ops = ["layer_norm_backward", "rms_norm_backward"]
     later = fake("quack", rms_norm_backward=lambda v: lambda: right("rms_norm_backward", v))
     result = taken(ops, [PROVIDERS["liger"], later])
@@ -358,7 +358,7 @@ def test_host_times_calls_and_not_what_they_wait_for(no_gpu, monkeypatch):
 def test_host_gradients_are_the_operations(no_gpu):
     op, v = OPERATIONS["add_layer_norm"], values("layer_norm_backward")
     v = replace(v, residual=v.dy.flip(0))
-    dx, dw, db, dresidual = host._through_autograd(PROVIDERS["torch"].load().eager[op.name], op, v)()
+    dx, dw, db, dresidual = host._call_through_autograd(PROVIDERS["torch"].load().eager[op.name], op, v)()
     want = reference.layer_norm_vjp(v.dy, v.x + v.residual, v.w)
     assert np.allclose(dx, want.dx + reference.float64(v.dy), atol=1e-5) and torch.equal(dx, dresidual)
     assert np.allclose(dw, want.dw, atol=1e-4) and np.allclose(db, want.db, atol=1e-4)
@@ -411,7 +411,7 @@ def test_the_table_against_the_goals_names_the_best_peer():
     result.rows += rows("layer_norm", 8192, 4096, ours=1.05, torch=1.6, liger=1.02)
     result.rows += rows("layer_norm", 10, 777, ours=1.2)
     result.rows += rows("rms_norm", 32768, 1024, torch=1.1)
-    shapeless, first, last = goals.against(result)
+    shapeless, first, last = goals.compare_with_goals(result)
     assert (first["peer"], first["met"], first["ahead"]) == ("quack", True, True)
     assert (last["peer"], last["met"], last["ahead"]) == ("liger", False, False) and last["to_peer"] == pytest.approx(1.05 / 1.02)
     assert (shapeless["goal"], shapeless["met"], shapeless["peer"], shapeless["ahead"]) == (None, None, None, None)
@@ -423,7 +423,7 @@ def test_the_table_against_the_goals_names_the_best_peer():
 def test_a_measurement_without_ours_is_judged_by_what_the_course_chose():
     result = measurement.Measurement("backward", "Test GPU", "2026-01-02", {}, "")
     result.rows += rows("layer_norm_backward", 32768, 1024, **{"two-stage": 1.0, "persistent": 1.1, "torch": 3.0})
-    (entry,) = goals.against(result)
+    (entry,) = goals.compare_with_goals(result)
     assert entry["ours"] == 1.1
 
 
@@ -537,14 +537,14 @@ def profiled() -> str:
 
 
 def test_counters_are_read_call_by_call_in_one_unit():
-    first, second = counters.parsed(profiled())
+    first, second = counters.parse_counters(profiled())
     assert [kernel["kernel"] for kernel in first] == ["layer_norm_kernel", "column_sums_kernel"] and second == []
     assert (first[0]["us"], first[0]["read_mb"], first[0]["written_mb"]) == (1500.5, 67.1, 2.0)
     waits = list(first[0]["stalls"].values())
     assert waits == sorted(waits, reverse=True) and set(first[0]["stalls"]) == set(counters._STALLS)
-    assert list(counters.parsed("==PROF== nothing was profiled")) == []
+    assert list(counters.parse_counters("==PROF== nothing was profiled")) == []
     with pytest.raises(KeyError):
-        list(counters.parsed(profiled().replace('"Mbyte"', '"furlong"')))
+        list(counters.parse_counters(profiled().replace('"Mbyte"', '"furlong"')))
 
 
 def ncu(folder, script: str) -> None:
@@ -615,7 +615,8 @@ def test_nothing_to_draw_is_said(no_gpu, tmp_path):
 
 
 def test_the_command_measures_saves_and_draws(no_gpu, monkeypatch, tmp_path):
-    monkeypatch.setattr(forward, "_ELEMENTS", 64)
+    small = replace(forward.GRID, sweeps=tuple(replace(sweep, elements=64) for sweep in forward.GRID.sweeps))
+    monkeypatch.setattr(forward, "measure", small.measure)
     saved, text, drawn = bench_command.run("forward", columns="8,9", dtype="fp32", providers="resident,torch", plot=tmp_path / "f.png")
     assert "forward_fp32_part-test-gpu-2026-01-02.json" in saved and "layer_norm resident" in text and "f.png" in drawn
     again = measurement.stored("forward_fp32_part")

@@ -15,12 +15,13 @@ import triton
 import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from triton.runtime.errors import InterpreterError
 
 import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.interpreter import schedule
 from course_lib.interpreter.schedule import explore, run
+from course_lib.interpreter.scheduler import Scheduler
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
 
@@ -591,7 +592,7 @@ def test_a_kernel_that_raises(resident):
 
 
 def test_an_interrupt_ends_every_thread(monkeypatch):
-    real = schedule._Run.record
+    real = Scheduler.record
     count = 0
 
     def record(self, *arguments):
@@ -601,7 +602,7 @@ def test_an_interrupt_ends_every_thread(monkeypatch):
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         return real(self, *arguments)
 
-    monkeypatch.setattr(schedule._Run, "record", record)
+    monkeypatch.setattr(Scheduler, "record", record)
     with pytest.raises(KeyboardInterrupt):
         run(rereads_kernel, (4,), torch.ones(1), zeros(4), TURNS=10**6)
     assert 40 <= count < 5000
@@ -625,6 +626,32 @@ def test_what_cannot_be_run_is_refused_in_words():
         run(racy_sum_kernel, (1,), torch.zeros(1, device="meta"))
     with pytest.raises(CourseError, match="read="):
         explore(racy_sum_kernel, (0,), lambda: [1])
+
+
+@triton.jit
+def waits_for_the_next_kernel(done_ptr, y_ptr, last, PROGRAMS: tl.constexpr):
+    """Each program waits until program + 1 is done, and program ``last`` for nobody."""
+    program = tl.program_id(0)
+    if program != last:
+        while tl.atomic_add(done_ptr + program + 1, 0) == 0:
+            pass
+    tl.store(y_ptr + program, program + 1)
+    tl.debug_barrier()
+    tl.atomic_xchg(done_ptr + program, 1)
+
+
+waits_for_the_next_kernel.resident_programs = "PROGRAMS"
+
+
+def test_an_ordinary_launch_interleaves_the_programs_of_a_kernel_that_asks_for_it():
+    y = zeros(4)
+    waits_for_the_next_kernel[(4,)](locks(5), y, 3, PROGRAMS=4, num_warps=4)
+    assert y.tolist() == [1, 2, 3, 4]
+
+
+def test_an_ordinary_launch_whose_programs_wait_forever_ends_in_words():
+    with pytest.raises(InterpreterError, match="Deadlock in waits_for_the_next_kernel"):
+        waits_for_the_next_kernel[(4,)](locks(5), zeros(4), -1, PROGRAMS=4)
 
 
 def test_it_runs_on_bare_memory_without_pytorch(tmp_path):

@@ -10,7 +10,7 @@ import course_lib
 from course_lib.interpreter import schedule
 from course_lib.kernels import layer_norm_backward, rms_norm_backward
 from course_lib.kernels.column_sums import column_sums
-from course_lib.kernels.launch import tables
+from course_lib.kernels.launch import choice, tables
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.rms_norm import rms_norm_forward
 from course_lib.norms import reference
@@ -178,7 +178,7 @@ def test_the_locked_kernel_has_no_race_and_no_deadlock_in_any_order_tried(seed):
 
 def test_what_is_chosen_follows_the_row_length():
     def chosen(N, dtype=torch.float16):
-        return tables.backward(torch.empty(2, N, dtype=dtype, device=DEVICE))
+        return choice.choose_backward(torch.empty(2, N, dtype=dtype, device=DEVICE))
 
     # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
     assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5

@@ -10,8 +10,7 @@ from course_lib.compiler import Pointer, compile_report, occupancy
 from course_lib.kernels import two_tiles
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
 from course_lib.kernels.launch import tables
-from course_lib.kernels.layer_norm_backward import layer_norm_backward_persistent_kernel
-from course_lib.kernels.rms_norm_backward import rms_norm_backward_persistent_kernel
+from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.kernels.split_row_backward import split_row_backward_kernel
 from course_lib.kernels.two_tiles_backward import two_tiles_backward_kernel
@@ -27,12 +26,12 @@ def persistent(kind: str, N: int, dtype: str, arch: str):
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {"HAS_W": True, "FULL": launch.block == N, "ROWS": launch.rows, "BLOCK": launch.block, "STAGES": launch.stages}
-    constexprs |= {"DEPENDENT": arch >= "sm_90", "ONCE": tables.once(N)}
-    if kind == "layer_norm":
-        kernel, arguments = layer_norm_backward_persistent_kernel, [x, x, x, sums, sums, x, sums, sums]
-    else:
-        kernel, arguments = rms_norm_backward_persistent_kernel, [x, x, x, sums, x, sums]
-    return compile_report(kernel, [*arguments, *strides], constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
+    constexprs |= {"DEPENDENT": arch >= "sm_90", "EVICTION_POLICY": tables.eviction_policy(N)}
+    constexprs |= {"CENTRED": kind == "layer_norm"}
+    arguments = [x, x, x, sums, sums, x, sums, sums, *strides]
+    return compile_report(
+        norm_backward_persistent_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False
+    )
 
 
 @pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
@@ -48,7 +47,7 @@ LONG = [(65536, "sm_80"), (65536, "sm_90"), (65536, "sm_100"), (262144, "sm_90")
 LONG_FORWARD = [*LONG, (32768, "sm_90"), (40016, "sm_90"), (300000, "sm_90")]
 
 
-def split_constexprs(launch: tables.Split, arch: str) -> dict:
+def split_constexprs(launch: tables.SplitLaunch, arch: str) -> dict:
     chunks_2 = 1 << (launch.chunks - 1).bit_length()
     return {
         "CHUNKS": launch.chunks, "CHUNKS_2": chunks_2, "COPIES": tables.copies(chunks_2, launch.num_warps), "BLOCK": launch.block,
@@ -69,7 +68,7 @@ def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_on
         report = compile_report(split_row_forward_kernel, arguments, constexprs, num_warps=launch.num_warps, arch=arch, disassemble=False)
         assert report.spill_bytes == 0, f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
         held = occupancy(arch, report.registers, report.shared_bytes, launch.num_warps) // launch.num_warps
-        assert held >= launch.programs_a_processor, f"{N}, {arch}: {report.registers} registers a thread, and {held} programs"
+        assert held >= launch.programs_per_multiprocessor, f"{N}, {arch}: {report.registers} registers a thread, and {held} programs"
 
 
 # LayerNorm in half precision keeps three rows of x and dy, dw and db in 255 registers, and six more would do. The kernel that loads
@@ -102,9 +101,9 @@ TWO_TILES = [
 def test_two_tiles_do_not_spill(centred, dtype, add):
     for N, arch in TWO_TILES:
         block, tail, num_warps = tables.two_tiles(N)
-        kernel, most = two_tiles.variant(N, num_warps)
+        kernel, most = two_tiles.choose_kernel(N, num_warps)
         constexprs = {"CENTRED": centred, "HAS_W": True, "HAS_B": centred, "ADD": add, "BLOCK": block, "TAIL": tail}
-        constexprs["ONCE"] = tables.once(N, add=add)
+        constexprs["EVICTION_POLICY"] = tables.eviction_policy(N, add=add)
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=N % 16 == 0), Pointer("fp32")
         arguments = [x, x, x, x, w, w, sums, sums, N, 1, N, 1, N, N, 1e-5]
         report = compile_report(kernel, arguments, constexprs, num_warps=num_warps, maxnreg=most, arch=arch, disassemble=False)

@@ -9,7 +9,7 @@ import torch
 import course_lib
 from course_lib.interpreter import schedule
 from course_lib.kernels import split_row_backward
-from course_lib.kernels.launch import tables
+from course_lib.kernels.launch import choice, tables
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.split_row import split_row_forward_kernel
@@ -55,7 +55,7 @@ def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
     """By the split kernel alone, and by what is chosen: two algorithms where the rows are long, of which one is for few rows."""
     if course_lib.MODE == "cpu" and N > 4096:
         pytest.skip("the longest rows are for a GPU")
-    many = tables.FEW_ROWS_BYTES // (N * dtype.itemsize) + 2 if course_lib.MODE == "gpu" else 6
+    many = choice.FEW_ROWS_BYTES // (N * dtype.itemsize) + 2 if course_lib.MODE == "gpu" else 6
     x, r = make((many, N), dtype), make((many, N), dtype, 3, 0.0)
     w, b = make(N, dtype, 1, 0.5), make(N, dtype, 2, 0.0)
     for algorithm in ("split", "few rows") if N == 4096 else ("split",) if N == 300 else ("split", "auto"):
@@ -72,7 +72,7 @@ def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
 @pytest.mark.parametrize("algorithm", ["split", "few rows", "blocked", "two tiles"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_the_addition_is_fused_and_rounded_as_pytorch_rounds_it(algorithm, dtype, monkeypatch):
-    monkeypatch.setattr(tables, "forward", lambda *tensors, centred: algorithm)
+    monkeypatch.setattr(choice, "choose_forward", lambda *tensors, centred: algorithm)
     x, r, w, b = make((4, 90), dtype)[:, ::2], make((4, 45), dtype, 1, 0.0), make(45, dtype, 2, 0.5), make(45, dtype, 3, 0.0)
     total, y, mean, rstd = add_layer_norm_forward(x, r, w, b, 1e-5)
     want = reference.layer_norm(x + r, w, b, 1e-5)
@@ -99,8 +99,8 @@ def test_what_cannot_be_taken_is_refused_in_words():
 
 def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     def chosen(x, residual=None, *vectors):
-        assert tables.forward(x, residual, *vectors, centred=True) == tables.forward(x, residual, *vectors, centred=False)
-        return tables.forward(x, residual, *vectors, centred=True)
+        assert choice.choose_forward(x, residual, *vectors, centred=True) == choice.choose_forward(x, residual, *vectors, centred=False)
+        return choice.choose_forward(x, residual, *vectors, centred=True)
 
     few, many, wide = make((2, 40000)), torch.empty(600, 40000, device=DEVICE), make((2, 40000)).double()
     assert chosen(few) == chosen(few[:, 16:]) == chosen(few, few) == "few rows"
@@ -113,7 +113,7 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     # in fp16 a row of 32768 columns is shared by programs, and with a residual it is not
     half = torch.empty(600, 32768, dtype=torch.float16, device=DEVICE)
     assert chosen(half) == "split" and chosen(half[:2]) == "few rows" and chosen(half, half) == chosen(half.bfloat16()) == "resident"
-    monkeypatch.setattr(tables, "room_for", lambda x, chunks: False)
+    monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
     assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"
 
 
@@ -175,7 +175,7 @@ def test_with_less_room_than_a_row_has_chunks_it_would_hang_and_the_scheduler_sa
 
 
 def test_a_device_too_small_for_a_row_is_refused(monkeypatch):
-    monkeypatch.setattr(tables, "room_for", lambda x, chunks: False)
+    monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
     with pytest.raises(ValueError, match="more than this device has multiprocessors"):
         layer_norm_forward(make((1, 40)), None, None, 1e-5, algorithm="split")
     assert layer_norm_forward(make((1, 40000)), None, None, 1e-5)[0].isfinite().all()

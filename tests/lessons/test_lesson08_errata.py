@@ -10,7 +10,8 @@ import triton.language as tl
 
 import course_lib
 from course_lib.base import paths
-from course_lib.kernels.layer_norm_backward import layer_norm_backward, layer_norm_dx_kernel
+from course_lib.kernels.layer_norm_backward import layer_norm_backward
+from course_lib.kernels.norm_backward import norm_dx_kernel
 from course_lib.norms import reference
 
 DEVICE = course_lib.DEVICE
@@ -76,8 +77,8 @@ def run(layout: str, numbers: dict, theirs: bool) -> tuple[np.ndarray, np.ndarra
     if theirs:
         one_stride_kernel[(M,)](dy, x, w, mean, rstd, dx, x.stride(0), N, BLOCK=BLOCK)
     else:
-        layer_norm_dx_kernel[(triton.cdiv(M, 4),)](
-            dy, x, w, mean, rstd, dx, *dy.stride(), *x.stride(), dx.stride(0), M, N, HAS_W=True, ROWS=4, BLOCK=BLOCK
+        norm_dx_kernel[(triton.cdiv(M, 4),)](
+            dy, x, w, mean, rstd, dx, *dy.stride(), *x.stride(), dx.stride(0), M, N, CENTRED=True, HAS_W=True, ROWS=4, BLOCK=BLOCK
         )
     return reference.float64(dx), reference.layer_norm_vjp(dy, x, w).dx, buffer[M * N :]
 

@@ -1,1 +1,5 @@
-"""How a reference kernel is launched: the table of its variants, and what of the device and the tensors chooses among them."""
+"""How a reference kernel is launched.
+
+``tables`` holds the numbers (blocks, rows, warps, by row length), ``choice`` says which algorithm a tensor gets,
+``device`` asks the device, and ``operands`` makes a kernel's arguments of tensors.
+"""

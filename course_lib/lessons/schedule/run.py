@@ -25,7 +25,7 @@ class Operation:
     """One memory operation, in the order of the schedule.
 
     ``elements`` are those of ``tensor``, flat, that its lanes touch; ``found`` what stood there before, ``left`` what stands
-    there after it. ``changed`` as in :class:`course_lib.interpreter.schedule.Step`. A barrier has no tensor.
+    there after it. ``changed`` as in :class:`course_lib.interpreter.findings.ScheduledStep`. A barrier has no tensor.
     """
 
     program: int
@@ -153,9 +153,9 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
 
     copies = second_process.copied(job)
     before = [array.copy() for array in copies.memory]
-    seen: dict[tuple[int, int, int], list[hooks.Access]] = {}
+    seen: dict[tuple[int, int, int], list[hooks.MemoryAccess]] = {}
 
-    def keep(access: hooks.Access) -> None:
+    def keep(access: hooks.MemoryAccess) -> None:
         # asked before the scheduler may put the program aside: in a program's own order, which is all that is used
         seen.setdefault(access.program, []).append(access)
 

@@ -1,0 +1,129 @@
+"""What an interleaved run did and what it found: steps, races, missing barriers, deadlocks, as plain data and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class ScheduledStep(NamedTuple):
+    """One memory operation of one program, in the order of the schedule.
+
+    ``kind`` is a :class:`~course_lib.interpreter.hooks.MemoryAccess`'s. ``address`` is the lowest byte of the live lanes (0 if
+    there are none), ``size`` the bytes from there to the last one's end. ``changed``: what it wrote took effect; False for
+    loads, barriers, a failed compare-and-swap, and an atomic that left memory as it was.
+    """
+
+    program: int
+    kind: str
+    line: int
+    file: str
+    address: int
+    size: int
+    lanes: int
+    changed: bool
+
+
+@dataclass(frozen=True)
+class Race:
+    """Two operations that touch the same bytes with nothing to order them; ``first`` came first in this schedule.
+
+    ``address`` is the lowest byte they share, ``where`` its name. ``same_value``: both stored the same bits there, which is
+    a race all the same. ``times`` counts the pairs of operations of the same two lines, on the same argument.
+    """
+
+    first: ScheduledStep
+    second: ScheduledStep
+    address: int
+    where: str
+    same_value: bool
+    times: int
+    message: str
+
+
+@dataclass(frozen=True)
+class NoBarrier:
+    """A race only because programs are many threads: one thread does ``release`` for all, and may overtake ``first``.
+
+    ``release`` is None if no atomic on a single number follows ``first``. ``times`` as in :class:`Race`.
+    """
+
+    first: ScheduledStep
+    release: ScheduledStep | None
+    second: ScheduledStep
+    address: int
+    where: str
+    times: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A program that repeats ``step`` forever. ``holder`` is the last step that changed the bytes waited for, if any did."""
+
+    step: ScheduledStep
+    where: str
+    holder: ScheduledStep | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Deadlock:
+    """Every resident program waits; ``not_started`` are those that no slot was free for."""
+
+    waits: tuple[Wait, ...]
+    not_started: tuple[int, ...]
+    message: str
+
+
+@dataclass
+class Schedule:
+    """What happened in one interleaved run. Programs are numbered as ``programs`` lists them.
+
+    ``started`` and ``finished`` are in the order in which programs did so. ``limit`` says in words that the step limit ended
+    the run; None otherwise. ``arguments`` are the pointer arguments: name, address, bytes an element.
+    """
+
+    kernel: str
+    seed: int
+    resident: int
+    programs: tuple[tuple[int, int, int], ...]
+    arguments: tuple[tuple[str, int, int], ...]
+    steps: list[ScheduledStep] = field(default_factory=list)
+    races: list[Race] = field(default_factory=list)
+    no_barrier: list[NoBarrier] = field(default_factory=list)
+    deadlock: Deadlock | None = None
+    limit: str | None = None
+    started: list[int] = field(default_factory=list)
+    finished: list[int] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Every program finished."""
+        return len(self.finished) == len(self.programs)
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """Everything that was found, in words."""
+        found = [finding.message for finding in (*self.races, *self.no_barrier)]
+        return (*found, *((self.deadlock.message,) if self.deadlock else ()), *((self.limit,) if self.limit else ()))
+
+    def name(self, program: int) -> str:
+        """The program in words: its index on a grid of one dimension, all three on a larger one."""
+        index = self.programs[program]
+        return f"program {index[0] if self.programs[-1][1:] == (0, 0) else index}"
+
+    def place(self, address: int) -> str:
+        """``address`` as an element of the pointer argument that it follows: "partial_ptr[12]"."""
+        below = [argument for argument in self.arguments if argument[1] <= address]
+        if not below:
+            return hex(address)
+        name, start, width = max(below, key=lambda argument: argument[1])
+        return f"{name}[{(address - start) // width}]"
+
+
+def verb(step: ScheduledStep) -> str:
+    """What the step does, in Triton's words: "load", "atomic_add"."""
+    if step.kind in ("load", "store"):
+        return step.kind
+    return "atomic_" + {"fadd": "add", "umax": "max", "umin": "min"}.get(step.kind, step.kind)

@@ -1,0 +1,226 @@
+"""Which accesses of different programs nothing orders: vector clocks over the steps of one schedule, kept for every byte.
+
+Vector clocks as in DJIT+, over NumPy arrays. Sources: Flanagan and Freund 2009, "FastTrack: Efficient and Precise Dynamic Race
+Detection"; Lamport 1978, "Time, Clocks, and the Ordering of Events in a Distributed System".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from course_lib.interpreter import hooks
+from course_lib.interpreter.findings import NoBarrier, Race, Schedule, ScheduledStep, verb
+
+_LOAD, _STORE, _ATOMIC_READ, _ATOMIC_WRITE = range(4)
+_CONFLICTS = {
+    _LOAD: (_STORE, _ATOMIC_WRITE),
+    _STORE: (_LOAD, _STORE, _ATOMIC_READ, _ATOMIC_WRITE),
+    _ATOMIC_READ: (_STORE,),
+    _ATOMIC_WRITE: (_LOAD, _STORE),
+}
+_PAGE = 4096  # bytes
+_ONE, _ALL = range(2)  # who does an operation: one thread of the program, or all of them
+
+
+class _Track:
+    """The last step, of one kind, that one thread or all threads of one program made on each byte of a page; 0 for none."""
+
+    __slots__ = ("high", "last", "low", "steps")
+
+    def __init__(self):
+        self.steps = np.zeros(_PAGE, np.int32)
+        self.last, self.low, self.high = 0, _PAGE, 0
+
+
+class Clocks:
+    """What is ordered before the next step of program ``number``, of ``count`` in all.
+
+    ``program``, shape (count,), int32: the last such step of each program. ``threads``, shape (2, 2 count): the same for threads;
+    rows are this program's one thread and all its threads, columns those of every program in turn.
+    """
+
+    def __init__(self, number: int, count: int):
+        self.number = number
+        self.program = np.zeros(count, np.int32)
+        self.threads = np.zeros((2, 2 * count), np.int32)
+
+
+class RaceDetector:
+    """Follows the steps of a schedule as they happen, and keeps the pairs that no clock orders."""
+
+    def __init__(self, schedule: Schedule):
+        self.schedule = schedule
+        self.pages: dict[int, tuple[dict[int, _Track], ...]] = {}
+        self.released: dict[
+            int, tuple[np.ndarray, np.ndarray]
+        ] = {}  # by address: the clocks that an acquire there takes over
+        self.changed_by_atomic: dict[int, int] = {}
+        self.pairs: dict[tuple, Race | NoBarrier] = {}
+        self.times: dict[tuple, int] = {}
+
+    def add_step(
+        self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: Clocks
+    ) -> None:
+        """Step number ``now`` (from 1) is about to happen. ``live``: its addresses, ascending, none twice."""
+        who = _ALL if access.addresses.size > 1 else _ONE
+        if access.is_atomic:
+            how = _ATOMIC_WRITE if wrote else _ATOMIC_READ
+            self.synchronise(now, step, access.sem, wrote, live, clocks, who)
+        elif access.sem == "relaxed":
+            how = _ATOMIC_READ
+        else:
+            how = _STORE if wrote else _LOAD
+        clock, threads = clocks.program, clocks.threads[who]
+        for page, low, high, index in _split_into_pages(live, access.itemsize):
+            tracks = self.pages.get(page)
+            if tracks is None:
+                tracks = self.pages[page] = ({}, {}, {}, {})
+            for other in _CONFLICTS[how]:
+                for thread, track in tracks[other].items():
+                    # ordered as a whole, or elsewhere in the page: most of them
+                    if (
+                        thread // 2 == step.program
+                        or track.last <= threads[thread]
+                        or track.high <= low
+                        or high <= track.low
+                    ):
+                        continue
+                    seen = track.steps[index]
+                    unordered = seen > clock[thread // 2]
+                    if unordered.any():
+                        self.add_races(page, index, seen, unordered, step, access)
+                    unfenced = (seen > threads[thread]) & ~unordered
+                    if unfenced.any():
+                        self.add_missing_barriers(page, index, seen, unfenced, step)
+            track = tracks[how].get(2 * step.program + who)
+            if track is None:
+                track = tracks[how][2 * step.program + who] = _Track()
+            track.steps[index] = now
+            track.last, track.low, track.high = now, min(track.low, low), max(track.high, high)
+
+    def add_barrier(self, now: int, clocks: Clocks) -> None:
+        """All threads of the program have got here, at step ``now``, and know what any of them did before."""
+        clocks.threads[:] = _merge_threads(now, clocks)
+
+    def synchronise(
+        self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: Clocks, who: int
+    ) -> None:
+        """Take over what was released at these addresses, and release what this program knows, as the memory order ``sem`` says."""
+        addresses = live.tolist()
+        # a block's lanes mostly share one pair of clocks
+        there = list({id(pair): pair for pair in map(self.released.get, addresses) if pair is not None}.values())
+        if sem not in ("relaxed", "release"):
+            for clock, threads in there:
+                np.maximum(clocks.program, clock, out=clocks.program)
+                np.maximum(clocks.threads, threads, out=clocks.threads)  # both rows: the result goes to all threads
+        if wrote and sem not in ("relaxed", "acquire"):
+            clocks.program[step.program] = now
+            known = clocks.threads[_ONE].copy() if who == _ONE else _merge_threads(now, clocks)
+            known[2 * step.program + _ONE] = now
+            program = np.maximum.reduce([clocks.program, *(clock for clock, _ in there)])
+            threads = np.maximum.reduce([known, *(threads for _, threads in there)])
+            self.released.update(dict.fromkeys(addresses, (program, threads)))
+        if step.changed:
+            self.changed_by_atomic.update(dict.fromkeys(addresses, now))
+
+    def add_races(
+        self, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep, access: hooks.MemoryAccess
+    ) -> None:
+        schedule = self.schedule
+        for _, first, address, where, key in self.find_new_pairs("race", page, index, seen, unordered, step):
+            same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
+            equal = (
+                " Both store the same value there: the result does not show it, and it is a race all the same."
+                if same
+                else ""
+            )
+            message = (
+                f"Race on {where}: {schedule.name(first.program)} at line {first.line} ({verb(first)}) and "
+                f"{schedule.name(step.program)} at line {step.line} ({verb(step)}), with nothing that orders them.{equal}"
+            )
+            self.pairs[key] = Race(first, step, address, where, same, 1, message)
+
+    def add_missing_barriers(
+        self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep
+    ) -> None:
+        schedule = self.schedule
+        for earlier, first, address, where, key in self.find_new_pairs("no barrier", page, index, seen, unfenced, step):
+            later = (s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1)
+            release = next((s for s in later if s.kind not in ("load", "store")), None)
+            goes_on = (
+                f"one of them does the {verb(release)} at line {release.line}" if release else "one of them goes on"
+            )
+            message = (
+                f"All threads of {schedule.name(first.program)} {first.kind} at line {first.line}, {goes_on}, and no barrier makes it wait "
+                f"for the others: {schedule.name(step.program)} at line {step.line} ({verb(step)} on {where}) can come before that."
+            )
+            self.pairs[key] = NoBarrier(first, release, step, address, where, 1, message)
+
+    def find_new_pairs(
+        self, kind: str, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep
+    ) -> Iterator[tuple[int, ScheduledStep, int, str, tuple]]:
+        """Earlier steps that nothing orders before this one, of lines that have not been paired with its line yet; counts them all."""
+        for earlier in np.unique(seen[unordered]).tolist():
+            first = self.schedule.steps[earlier - 1]
+            lane = int(np.flatnonzero(unordered & (seen == earlier))[0])
+            offset = index.start + lane if isinstance(index, slice) else int(index[lane])
+            address = page * _PAGE + offset
+            where = self.schedule.place(address)
+            key = kind, first.file, first.line, first.kind, step.file, step.line, step.kind, where.split("[")[0]
+            self.times[key] = self.times.get(key, 0) + 1
+            if key not in self.pairs:
+                yield earlier, first, address, where, key
+
+    def collect(self) -> tuple[list[Race], list[NoBarrier]]:
+        """The races and the missing barriers so far, each pair of lines once, with how often it was met."""
+        counted = [replace(pair, times=self.times[key]) for key, pair in self.pairs.items()]
+        return [pair for pair in counted if isinstance(pair, Race)], [
+            pair for pair in counted if isinstance(pair, NoBarrier)
+        ]
+
+    def find_last_change(self, address: int, size: int) -> ScheduledStep | None:
+        """The last step that changed one of these bytes: a plain store, or an atomic that took effect."""
+        last = max((step for at, step in self.changed_by_atomic.items() if address <= at < address + size), default=0)
+        for page, _, _, index in _split_into_pages(np.arange(address, address + size), 1):
+            for track in self.pages.get(page, ({}, {}))[_STORE].values():
+                last = max(last, int(track.steps[index].max()))
+        return self.schedule.steps[last - 1] if last else None
+
+
+def _merge_threads(now: int, clocks: Clocks) -> np.ndarray:
+    """What the threads of a program know between them, at its step ``now``."""
+    known = clocks.threads.max(axis=0)
+    known[2 * clocks.number : 2 * clocks.number + 2] = now
+    return known
+
+
+def _split_into_pages(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:
+    """The bytes of ascending addresses, page by page: page, lowest byte in it, one past the highest, an index."""
+    first, end = int(live[0]), int(live[-1]) + itemsize
+    page, last = first // _PAGE, (end - 1) // _PAGE
+    if live.size == 1 or (end - first == live.size * itemsize and (live[1:] - live[:-1] == itemsize).all()):
+        for here in range(page, last + 1):
+            low, high = max(first - here * _PAGE, 0), min(end - here * _PAGE, _PAGE)
+            yield here, low, high, slice(low, high)
+        return
+    touched = (live[:, None] + np.arange(itemsize)).ravel()
+    pages = touched // _PAGE
+    starts = [0, *(np.flatnonzero(pages[1:] != pages[:-1]) + 1).tolist(), touched.size]
+    for start, stop in pairwise(starts):
+        here = int(pages[start])
+        index = touched[start:stop] - here * _PAGE
+        yield here, int(index[0]), int(index[-1]) + 1, index
+
+
+def _stores_what_is_there(access: hooks.MemoryAccess, address: int) -> bool:
+    """Whether a store brings to the element at ``address`` the bits that stand there."""
+    lanes = (access.addresses <= address) & (address < access.addresses + access.itemsize) & access.mask
+    if access.values is None or not lanes.any():
+        return False
+    element = int(access.addresses[lanes][0])
+    return ctypes.string_at(element, access.itemsize) == np.broadcast_to(access.values, lanes.shape)[lanes][0].tobytes()

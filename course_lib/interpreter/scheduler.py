@@ -1,0 +1,296 @@
+"""Runs the programs of one launch interleaved: a thread each, exactly one of which runs, and a seed that draws the next.
+
+A pausing thread draws the next program and wakes it. What is drawn depends on the seed alone, so a seed gives the same
+schedule and the same bits every time.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import inspect
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from course_lib.base.errors import CourseError
+from course_lib.interpreter import hooks
+from course_lib.interpreter.findings import Deadlock, Schedule, ScheduledStep, Wait, verb
+from course_lib.interpreter.happens_before import Clocks, RaceDetector
+from course_lib.interpreter.spinning import Spin
+
+
+class _Stop(BaseException):
+    """Ends a program's thread from inside. Not an Exception: the interpreter wraps those."""
+
+
+class Program:
+    """A started program: its thread, its clocks, and what is known about its spinning."""
+
+    def __init__(self, number: int, count: int, body: Callable[[Program], None]):
+        self.number = number
+        self.clocks = Clocks(number, count)
+        self.baton = threading.Lock()
+        self.baton.acquire()
+        self.spin = Spin(Scheduler.run_program.__code__)
+        # the launching cell's context: where its prints go, and NumPy's error state
+        self.thread = threading.Thread(target=contextvars.copy_context().run, args=(body, self), daemon=True)
+        self.awake = False
+
+    def wake(self) -> None:
+        """Let its thread go on; the caller's own pauses or ends next."""
+        if self.awake:
+            self.baton.release()
+        else:
+            self.awake = True
+            self.thread.start()
+
+
+class Scheduler:
+    """One interleaved run of a launch. The arguments are those of :func:`course_lib.interpreter.schedule.run`."""
+
+    def __init__(
+        self,
+        kernel: Any,  # Triton has no public type for an interpreted kernel
+        grid: Sequence[int] | Callable[[dict], Sequence[int]],
+        arguments: Sequence,
+        constexprs: dict,
+        seed: int,
+        resident: int,
+        max_steps: int,
+    ):
+        from triton.runtime.interpreter import GridExecutor, _implicit_cvt, interpreter_builder
+
+        self.builder = interpreter_builder
+        self.function = kernel.rewrite()
+        names = set(inspect.getfullargspec(self.function).args)  # num_warps and the like mean nothing here
+        bound = inspect.getcallargs(self.function, *arguments, **{k: v for k, v in constexprs.items() if k in names})
+        fixed = GridExecutor(self.function, kernel.arg_names, ()).constexprs
+        self.arguments = {name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()}
+        sizes: tuple[int, ...] = tuple(grid(self.arguments) if callable(grid) else grid)
+        if not 1 <= len(sizes) <= 3:
+            raise CourseError(f"the grid {sizes} has {len(sizes)} dimensions: one to three can be launched")
+        self.sizes = x, y, z = (*sizes, 1, 1)[:3]
+        programs = tuple(product(range(x), range(y), range(z)))
+        self.schedule = Schedule(
+            kernel=kernel.__name__,
+            seed=seed,
+            resident=resident,
+            programs=programs,
+            arguments=tuple(_find_pointers(self.arguments)),
+        )
+        self.max_steps = max_steps
+        self.random = random.Random(seed)
+        self.waiting_room = list(range(len(programs)))
+        self.random.shuffle(self.waiting_room)
+        self.residents: list[Program] = []
+        self.all: list[Program] = []
+        self.running: Program | None = None
+        self.races = RaceDetector(self.schedule)
+        self.over = threading.Semaphore(0)
+        self.stopping = False
+        self.error: tuple[int, BaseException] | None = None
+
+    def run(self) -> Schedule:
+        """Every program to its end, or until nobody can go on. Raises: InterpreterError for what a program raised."""
+        from triton.runtime.errors import InterpreterError
+        from triton.runtime.interpreter import _patch_lang
+
+        patched = _patch_lang(self.function)
+        try:
+            self.builder.set_grid_dim(*self.sizes)
+            with hooks.observing(self.observe):
+                self.run_threads()
+        finally:
+            patched.restore()
+        if self.error:
+            number, cause = self.error
+            raised = InterpreterError(repr(cause))
+            raised.add_note(f"{self.schedule.name(number)} of {self.schedule.kernel}, seed {self.schedule.seed}")
+            raise raised from cause
+        self.schedule.races, self.schedule.no_barrier = self.races.collect()
+        return self.schedule
+
+    def run_threads(self) -> None:
+        """Returns, or raises what interrupted it, when the last thread has ended."""
+        first = self.draw_next()
+        if first is None:
+            return
+        self.running = first
+        try:
+            first.wake()
+            self.over.acquire()
+        except BaseException:
+            self.stopping = True
+            if first.thread.ident is not None:
+                self.over.acquire()  # released by the running program, at its next operation or its end
+            raise
+        finally:
+            self.stopping = True
+            started = [program for program in self.all if program.thread.ident is not None]
+            for program in started:
+                if program.baton.locked():
+                    program.baton.release()
+            for program in started:
+                program.thread.join()
+
+    def run_program(self, program: Program) -> None:
+        """What a program's thread does."""
+        try:
+            self.builder.set_grid_idx(*self.schedule.programs[program.number])
+            self.function(**self.arguments)
+            self.residents.remove(program)
+            self.schedule.finished.append(program.number)
+            if not self.stopping and (following := self.draw_next()) is not None:
+                self.running = following
+                following.wake()
+                return
+        except _Stop:
+            pass
+        except BaseException as error:
+            self.error = program.number, error
+        self.over.release()
+
+    def observe(self, access: hooks.MemoryAccess) -> None:
+        """Let another program go first, if one is drawn; then record the operation, which happens on return."""
+        file, line = hooks.line_of_kernel() or ("", 0)
+        program = self.running
+        assert program is not None, "an operation of no program of this run"
+        following = None if self.stopping else self.draw_next()
+        if following is not program:
+            if following is None:
+                self.over.release()
+            else:
+                self.running = following
+                following.wake()
+            program.baton.acquire()
+            self.builder.set_grid_idx(*self.schedule.programs[program.number])
+        if self.stopping:
+            raise _Stop
+        self.record(program, access, file, line)
+
+    def draw_next(self) -> Program | None:
+        """Who makes the next step; None if the run is over."""
+        while self.waiting_room and len(self.residents) < self.schedule.resident:
+            number = self.waiting_room.pop()
+            program = Program(number, len(self.schedule.programs), self.run_program)
+            self.residents.append(program)
+            self.all.append(program)
+            self.schedule.started.append(number)
+        if not self.residents:
+            return None
+        able = [program for program in self.residents if not program.spin.stuck]
+        if not able:
+            self.schedule.deadlock = self.describe_deadlock()
+            return None
+        if len(self.schedule.steps) >= self.max_steps:
+            self.schedule.limit = self.describe_limit()
+            return None
+        return able[int(self.random.random() * len(able))]
+
+    def record(self, program: Program, access: hooks.MemoryAccess, file: str, line: int) -> None:
+        """Add a step to the schedule, and tell the race detector and whoever waits for these bytes."""
+        live = access.live().ravel()
+        lanes, size = live.size, 0
+        address = int(live[0]) if lanes else 0
+        if lanes > 1:
+            live = _sort_unique(live)
+            address, size = int(live[0]), int(live[-1]) - int(live[0]) + access.itemsize
+        elif lanes:
+            size = access.itemsize
+        changed, wrote = _predict_effect(access) if lanes else (False, False)
+        step = ScheduledStep(program.number, access.kind, line, file, address, size, lanes, changed)
+        self.schedule.steps.append(step)
+        if lanes:
+            self.races.add_step(len(self.schedule.steps), step, access, wrote, live, program.clocks)
+        elif access.kind == "barrier":
+            self.races.add_barrier(len(self.schedule.steps), program.clocks)
+        if changed:
+            program.spin.forget()
+            for other in self.residents:
+                if other is not program:
+                    other.spin.note_write(address, size)
+        else:
+            program.spin.note_step(step)
+
+    def describe_deadlock(self) -> Deadlock:
+        schedule = self.schedule
+        done, waits = set(schedule.finished), []
+        for program in self.residents:
+            step = program.spin.find_wait()
+            holder = self.races.find_last_change(step.address, step.size)
+            if holder is None:
+                who = "nobody has changed it"
+            else:
+                state = "has finished" if holder.program in done else "waits too"
+                state = "is this very program" if holder.program == program.number else state
+                who = f"{schedule.name(holder.program)} changed it last, at line {holder.line} ({verb(holder)}), and {state}"
+            where = schedule.place(step.address)
+            message = f"{schedule.name(program.number)} waits at line {step.line} ({verb(step)} on {where}): {who}"
+            waits.append(Wait(step, where, holder, message))
+        left = tuple(sorted(self.waiting_room))
+        slots = "" if not left else f" {len(left)} more cannot start: all {schedule.resident} slots are taken."
+        message = (
+            f"Deadlock in {schedule.kernel}: nobody can go on. {'; '.join(wait.message for wait in waits)}.{slots}"
+        )
+        return Deadlock(tuple(waits), left, message)
+
+    def describe_limit(self) -> str:
+        return (
+            f"Not finished after {self.max_steps} steps: {len(self.schedule.finished)} of {len(self.schedule.programs)} programs are done. "
+            "No deadlock could be proved: either this is a long run, and max_steps is to be raised, or the programs keep "
+            "one another busy forever (a livelock)."
+        )
+
+
+def _find_pointers(arguments: dict) -> Iterator[tuple[str, int, int]]:
+    for name, value in arguments.items():
+        element = getattr(getattr(value, "dtype", None), "element_ty", None)
+        if element is not None and hasattr(value, "handle"):
+            yield name, int(value.handle.data.flat[0]), max(1, element.primitive_bitwidth // 8)
+
+
+def _sort_unique(addresses: np.ndarray) -> np.ndarray:
+    """Ascending and without repetition. Most blocks are so already."""
+    return addresses if (addresses[1:] > addresses[:-1]).all() else np.unique(addresses)
+
+
+def _read_memory(access: hooks.MemoryAccess, dtype: np.dtype) -> np.ndarray:
+    """What stands in the access's live lanes now, in its shape; 0 in the others."""
+    from triton.runtime.interpreter import _interpreter
+
+    pointers = np.ascontiguousarray(access.addresses).astype(np.uint64, copy=False)
+    return _interpreter.load(pointers, np.ascontiguousarray(access.mask), np.zeros(pointers.shape, dtype), dtype)
+
+
+def _predict_effect(access: hooks.MemoryAccess) -> tuple[bool, bool]:
+    """Of an operation that is about to happen: whether it may change a bit of memory, and whether it writes at all.
+
+    A plain store is taken to change what it writes to.
+    """
+    if not access.is_atomic:
+        return access.writes, access.writes
+    values = np.asarray(access.values)
+    old = _read_memory(access, values.dtype)
+    if access.kind == "cas":
+        wins = (old == access.expected) & access.mask
+        return bool((wins & (old != values)).any()), bool(wins.any())
+    if access.kind in ("umax", "umin"):
+        old, values = old.view(f"u{values.itemsize}"), values.view(f"u{values.itemsize}")
+    match access.kind:
+        case "add" | "fadd" | "xor":
+            change = values != 0
+        case "max" | "umax":
+            change = values > old
+        case "min" | "umin":
+            change = values < old
+        case "and":
+            change = (old & values) != old
+        case "or":
+            change = (old | values) != old
+        case _:
+            change = old != values
+    return bool((change & access.mask).any()), True

@@ -1,0 +1,437 @@
+"""LayerNorm's and RMSNorm's backward passes: one set of kernels, five designs for the same gradients.
+
+With ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)`` over the columns of a row,
+
+    LayerNorm: dx = (wdy - (xhat * c1 + c2)) * rstd     dw = sum over rows of dy * xhat     db = sum over rows of dy
+    RMSNorm:   dx = (wdy - xhat * c1) * rstd            dw = sum over rows of dy * xhat
+
+RMSNorm subtracts no mean, so it has no c2 and no db; ``CENTRED`` is what tells the two apart in a kernel. The compiler
+sees it as a constant and leaves the other norm's lines out.
+
+``dx`` needs its own row only. ``dw`` and ``db`` need every row, and rows belong to different programs. Passes over M N
+elements of x, dy and dx (3 is the least), and what each design does about the sums:
+
+- two-stage: ``dx`` by rows, then ``dw`` and ``db`` by columns of row chunks, then a sum over the chunks. 5 passes, no
+  locks, no scratch worth speaking of.
+- persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw
+  and db in registers until the end. 3 passes plus 8 P N bytes of partial sums for each of dw and db, P programs. No
+  locks, the same bits every time.
+- columns, for rows of any length: c1 and c2 by rows in one kernel, then dx and the partial sums by columns. 5 passes.
+- two tiles (two_tiles_backward.py), for rows of up to PERSISTENT_LIMIT columns, far from a power of two and no multiple
+  of 16: persistent. 3 passes.
+- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to
+  programs. 3 passes.
+
+mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std =
+100). fp64 inputs are computed in fp64.
+
+Sources: the formulas are derived in lesson 02, after Ba, Kiros and Hinton 2016, "Layer Normalization", and Zhang and
+Sennrich 2019, "Root Mean Square Layer Normalization"; the persistent design follows flash-attention's and quack's
+kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents
+
+from course_lib.kernels.column_sums import column_sums
+from course_lib.kernels.launch import choice, device, operands, tables
+from course_lib.kernels.split_row_backward import split_backward
+from course_lib.kernels.two_tiles_backward import two_tiles_backward
+
+
+@triton.jit(do_not_specialize=["M"])
+def norm_dx_kernel(
+    dy_ptr, x_ptr,            # (M, N), fp16, bf16, fp32 or fp64
+    w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
+    mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    dx_ptr,                   # (M, N), x's dtype, written
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    M, N,
+    CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
+    HAS_W: tl.constexpr,
+    ROWS: tl.constexpr,       # rows a program
+    BLOCK: tl.constexpr,      # power of two >= N
+):  # fmt: skip
+    """dx for a tile of ROWS whole rows. Bytes: reads x and dy, writes dx (3 M N)."""
+    ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    cols = tl.arange(0, BLOCK)
+    col_mask = cols < N
+    mask = (rows < M)[:, None] & col_mask[None, :]
+    wide = cols.to(tl.int64)[None, :]
+    x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
+    xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
+    dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
+    wdy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy="evict_first").to(ACC)
+    if HAS_W:
+        wdy *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
+    if CENTRED:
+        mean = tl.load(mean_ptr + rows, mask=rows < M, other=0.0)
+    rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
+    if CENTRED:
+        xhat -= mean[:, None]  # not zero in a padded lane; wdy is, and every use of xhat is a product with it
+    xhat *= rstd[:, None]
+    c1 = tl.sum(xhat * wdy, axis=1) / N
+    if CENTRED:
+        c2 = tl.sum(wdy, axis=1) / N
+        dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
+    else:
+        dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
+    tl.store(dx_ptr + rows[:, None] * stride_dx_row + cols[None, :], dx.to(dx_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit(do_not_specialize=["M", "rows_a_chunk"])
+def norm_column_partials_kernel(
+    dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
+    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    dw_partial_ptr, db_partial_ptr,      # (chunks, N), mean's dtype, contiguous, written; db only if CENTRED
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col,   # in elements
+    M, N, rows_a_chunk,
+    CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,               # rows a step, columns a program
+):  # fmt: skip
+    """Sums of dy * xhat and, for LayerNorm, of dy over one chunk of rows, for BLOCK_N columns.
+
+    Bytes: reads x and dy (2 M N).
+    """
+    ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
+    chunk = tl.program_id(1)
+    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    wide = cols.to(tl.int64)[None, :]
+    dw = tl.zeros([BLOCK_M, BLOCK_N], dtype=ACC)
+    if CENTRED:
+        db = tl.zeros([BLOCK_M, BLOCK_N], dtype=ACC)
+    first = chunk.to(tl.int64) * rows_a_chunk
+    for start in range(0, rows_a_chunk, BLOCK_M):
+        within = start + tl.arange(0, BLOCK_M)
+        rows = first + within
+        row_mask = (within < rows_a_chunk) & (rows < M)  # the next chunk's rows are not this one's
+        mask = row_mask[:, None] & (cols < N)[None, :]
+        x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
+        dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+        if CENTRED:
+            mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
+        rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
+        if CENTRED:
+            x -= mean[:, None]
+        dw += dy * x * rstd[:, None]
+        if CENTRED:
+            db += dy
+    offsets = chunk.to(tl.int64) * N + cols
+    tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
+    if CENTRED:
+        tl.store(db_partial_ptr + offsets, tl.sum(db, axis=0), mask=cols < N)
+
+
+@triton.jit(do_not_specialize=["M"])
+def norm_backward_persistent_kernel(
+    dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
+    w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
+    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    dx_ptr,                              # (M, N), x's dtype, written
+    dw_partial_ptr, db_partial_ptr,      # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    M, N,
+    CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
+    HAS_W: tl.constexpr,
+    FULL: tl.constexpr,                  # N == BLOCK: no column mask
+    ROWS: tl.constexpr,                  # rows a tile
+    BLOCK: tl.constexpr,                 # power of two >= N
+    STAGES: tl.constexpr,                # tiles in flight
+    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x, dy and dx, which are read or written once; w stays in L2
+    DEPENDENT: tl.constexpr = False,     # the next kernel may start early
+):  # fmt: skip
+    """dx for tiles of rows, and one partial row of dw and, for LayerNorm, of db a program.
+
+    Program p takes tiles p, p + P, p + 2 P, ... so its partial sums depend on P and the launch table, on no timing.
+    Keep the order of the loads: with x's and dy's addresses computed ahead of both loads, RMSNorm at 1024 columns of fp16
+    takes 125 registers a thread instead of 106 (sm_90).
+    Bytes: reads x and dy, writes dx (3 M N), and 4 P N of partial sums for each of dw and db.
+    """
+    if DEPENDENT:
+        gdc_launch_dependents()
+    ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
+    program = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    col_mask = cols < N
+    wide = cols.to(tl.int64)[None, :]
+    if HAS_W:
+        if FULL:
+            w = tl.load(w_ptr + cols, eviction_policy="evict_last").to(ACC)
+        else:
+            w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
+    dw = tl.zeros([ROWS, BLOCK], dtype=ACC)
+    if CENTRED:
+        db = tl.zeros([ROWS, BLOCK], dtype=ACC)
+    for tile in tl.range(program, tl.cdiv(M, ROWS), tl.num_programs(0), num_stages=STAGES):
+        rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+        row_mask = rows < M
+        if FULL and ROWS == 1:
+            x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
+            xhat = tl.load(x_tile_ptr, eviction_policy=EVICTION_POLICY).to(ACC)
+            dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
+            dy = tl.load(dy_tile_ptr, eviction_policy=EVICTION_POLICY).to(ACC)
+        else:
+            mask = row_mask[:, None] & col_mask[None, :]
+            x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
+            xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
+            dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
+            dy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
+        if CENTRED:
+            mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
+        rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
+        if CENTRED:
+            xhat -= mean[:, None]
+        xhat *= rstd[:, None]
+        wdy = dy
+        if HAS_W:
+            wdy = dy * w[None, :]
+        c1 = tl.sum(xhat * wdy, axis=1) / N
+        if CENTRED:
+            c2 = tl.sum(wdy, axis=1) / N
+            dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
+        else:
+            dx = (wdy - xhat * c1[:, None]) * rstd[:, None]
+        target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
+        if FULL and ROWS == 1:
+            tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
+        else:
+            mask = row_mask[:, None] & col_mask[None, :]
+            tl.store(target, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
+        dw += dy * xhat
+        if CENTRED:
+            db += dy
+    partial = program.to(tl.int64) * N + cols
+    tl.store(dw_partial_ptr + partial, tl.sum(dw, axis=0), mask=col_mask)
+    if CENTRED:
+        tl.store(db_partial_ptr + partial, tl.sum(db, axis=0), mask=col_mask)
+
+
+@triton.jit
+def norm_row_sums_kernel(
+    dy_ptr, x_ptr,            # (M, N), fp16, bf16, fp32 or fp64
+    w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
+    mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    c1_ptr, c2_ptr,           # (M,), rstd's dtype, written; c2 only if CENTRED
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col,   # in elements
+    N,
+    CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
+    HAS_W: tl.constexpr,
+    BLOCK: tl.constexpr,      # columns a step
+):  # fmt: skip
+    """c1 and, for LayerNorm, c2 of one row of any length. Bytes: reads x and dy (2 M N)."""
+    ACC: tl.constexpr = c1_ptr.dtype.element_ty
+    row = tl.program_id(0).to(tl.int64)
+    if CENTRED:
+        mean = tl.load(mean_ptr + row)
+    rstd = tl.load(rstd_ptr + row)
+    products = tl.zeros([BLOCK], dtype=ACC)
+    if CENTRED:
+        total = tl.zeros([BLOCK], dtype=ACC)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        wide = cols.to(tl.int64)
+        mask = cols < N
+        x = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
+        wdy = tl.load(dy_ptr + row * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+        if HAS_W:
+            wdy *= tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
+        if CENTRED:
+            x -= mean
+        products += x * rstd * wdy
+        if CENTRED:
+            total += wdy
+    tl.store(c1_ptr + row, tl.sum(products, axis=0) / N)
+    if CENTRED:
+        tl.store(c2_ptr + row, tl.sum(total, axis=0) / N)
+
+
+@triton.jit(do_not_specialize=["M", "rows_a_chunk"])
+def norm_backward_columns_kernel(
+    dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
+    w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
+    mean_ptr, rstd_ptr, c1_ptr, c2_ptr,  # (M,), fp32, or fp64 for an fp64 x; mean and c2 are read only if CENTRED
+    dx_ptr,                              # (M, N), x's dtype, written
+    dw_partial_ptr, db_partial_ptr,      # (chunks, N), mean's dtype, contiguous, written; db only if CENTRED
+    stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
+    M, N, rows_a_chunk,
+    CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
+    HAS_W: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,               # rows a step, columns a program
+):  # fmt: skip
+    """dx and partial sums for BLOCK_N columns of one chunk of rows, c1 and c2 given.
+
+    Bytes: reads x and dy, writes dx (3 M N).
+    """
+    ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
+    chunk = tl.program_id(1)
+    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    wide = cols.to(tl.int64)[None, :]
+    if HAS_W:
+        w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(ACC)
+    dw = tl.zeros([BLOCK_M, BLOCK_N], dtype=ACC)
+    if CENTRED:
+        db = tl.zeros([BLOCK_M, BLOCK_N], dtype=ACC)
+    first = chunk.to(tl.int64) * rows_a_chunk
+    for start in range(0, rows_a_chunk, BLOCK_M):
+        within = start + tl.arange(0, BLOCK_M)
+        rows = first + within
+        row_mask = (within < rows_a_chunk) & (rows < M)
+        mask = row_mask[:, None] & (cols < N)[None, :]
+        xhat = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
+        dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+        if CENTRED:
+            mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
+        rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
+        c1 = tl.load(c1_ptr + rows, mask=row_mask, other=0.0)
+        if CENTRED:
+            c2 = tl.load(c2_ptr + rows, mask=row_mask, other=0.0)
+            xhat -= mean[:, None]
+        xhat *= rstd[:, None]
+        wdy = dy
+        if HAS_W:
+            wdy = dy * w[None, :]
+        projection = xhat * c1[:, None]
+        if CENTRED:
+            projection += c2[:, None]
+        dx = (wdy - projection) * rstd[:, None]
+        tl.store(dx_ptr + rows[:, None] * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask)
+        dw += dy * xhat
+        if CENTRED:
+            db += dy
+    offsets = chunk.to(tl.int64) * N + cols
+    tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
+    if CENTRED:
+        tl.store(db_partial_ptr + offsets, tl.sum(db, axis=0), mask=cols < N)
+
+
+# Fills dx, given dy, x, w, mean (None for RMSNorm), rstd and dx, and returns the partial sums of dw and, for LayerNorm,
+# of db.
+Design = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor], tuple[Tensor, Tensor | None]]
+
+
+def norm_backward(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, *,
+    bias_dtype: torch.dtype | None, algorithm: str, designs: dict[str, Design],
+) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
+    """The gradients of a norm of the rows of a matrix, by one of ``designs``.
+
+    Args:
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, an expanded dy's zeros included.
+        w: shape (N,), or None for all ones.
+        mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x; mean None for RMSNorm.
+        bias_dtype: of db; None takes w's dtype, or x's without w.
+        algorithm: a key of ``designs``, or "auto": what :func:`choice.choose_backward` says.
+
+    Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and
+    ``bias_dtype``; db is None for RMSNorm.
+
+    Raises: ValueError if the algorithm is unknown, or N is too long for it.
+    """
+    if algorithm != "auto" and algorithm not in designs:
+        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
+    M, N = x.shape
+    dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    w_dtype = x.dtype if w is None else w.dtype
+    bias_dtype = bias_dtype or w_dtype
+    if M == 0:
+        db = None if mean is None else torch.zeros(N, dtype=bias_dtype, device=x.device)
+        return dx, torch.zeros(N, dtype=w_dtype, device=x.device), db
+    run = designs[choice.choose_backward(x) if algorithm == "auto" else algorithm]
+    dw_partial, db_partial = run(dy, x, None if w is None else w.contiguous(), mean, rstd, dx)
+    return dx, *column_sums(dw_partial, db_partial, w_dtype, bias_dtype)
+
+
+def make_partials(P: int, x: Tensor, *, centred: bool) -> tuple[Tensor, Tensor | None]:
+    """Room for P partial rows of dw and, for LayerNorm, of db: shape (P, N), in the dtype of the statistics."""
+    dw = torch.empty((P, x.shape[1]), dtype=operands.statistics_dtype(x.dtype), device=x.device)
+    # halves of one tensor would begin at another alignment with every other P
+    return dw, torch.empty_like(dw) if centred else None
+
+
+def _persistent(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    M, N = x.shape
+    centred = mean is not None
+    launch = tables.persistent(N)
+    programs = min(-(-M // launch.rows), launch.programs_per_multiprocessor * device.count_multiprocessors(x.device))
+    dw_partial, db_partial = make_partials(programs, x, centred=centred)
+    norm_backward_persistent_kernel[(programs,)](
+        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+        dw_partial, operands.first_given(db_partial, dw_partial),
+        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
+        CENTRED=centred, HAS_W=w is not None, FULL=launch.block == N,
+        ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages, EVICTION_POLICY=tables.eviction_policy(N),
+        DEPENDENT=device.has_dependent_launch(x.device), num_warps=launch.num_warps,
+    )  # fmt: skip
+    return dw_partial, db_partial
+
+
+def _two_stage(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    M, N = x.shape
+    centred = mean is not None
+    saved = operands.first_given(mean, rstd), rstd
+    strides = *operands.strides(dy), *operands.strides(x)
+    launch = tables.resident(N)
+    norm_dx_kernel[(triton.cdiv(M, launch.rows),)](
+        dy, x, operands.first_given(w, x), *saved, dx, *strides, dx.stride(0), M, N,
+        CENTRED=centred, HAS_W=w is not None, ROWS=launch.rows, BLOCK=launch.block, num_warps=launch.num_warps,
+    )  # fmt: skip
+    chunks, rows_a_chunk = tables.row_chunks(M)
+    dw_partial, db_partial = make_partials(chunks, x, centred=centred)
+    norm_column_partials_kernel[(triton.cdiv(N, 128), chunks)](
+        dy, x, *saved, dw_partial, operands.first_given(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
+        CENTRED=centred, BLOCK_M=32, BLOCK_N=128, num_warps=4,
+    )  # fmt: skip
+    return dw_partial, db_partial
+
+
+def _columns(
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    M, N = x.shape
+    centred = mean is not None
+    given = dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd
+    strides = *operands.strides(dy), *operands.strides(x)
+    launch = tables.blocked(N)
+    c1 = torch.empty_like(rstd)
+    c2 = torch.empty_like(rstd) if centred else c1
+    norm_row_sums_kernel[(M,)](
+        *given,
+        c1,
+        c2,
+        *strides,
+        N,
+        CENTRED=centred,
+        HAS_W=w is not None,
+        BLOCK=launch.block,
+        num_warps=launch.num_warps,
+    )
+    chunks, rows_a_chunk = tables.row_chunks(M)
+    block_m, block_n, num_warps = tables.columns_backward(centred)
+    dw_partial, db_partial = make_partials(chunks, x, centred=centred)
+    norm_backward_columns_kernel[(triton.cdiv(N, block_n), chunks)](
+        *given, c1, c2, dx, dw_partial, operands.first_given(db_partial, dw_partial),
+        *strides, dx.stride(0), M, N, rows_a_chunk,
+        CENTRED=centred, HAS_W=w is not None, BLOCK_M=block_m, BLOCK_N=block_n, num_warps=num_warps,
+    )  # fmt: skip
+    return dw_partial, db_partial
+
+
+DESIGNS: dict[str, Design] = {
+    "persistent": _persistent,
+    "two tiles": two_tiles_backward,
+    "split": split_backward,
+    "two-stage": _two_stage,
+    "columns": _columns,
+}

@@ -1,0 +1,65 @@
+"""What LayerNorm's and RMSNorm's forward passes have in common: memory for the outputs, the choice of a design, its
+call.
+
+A design is a function that fills the outputs. Those of layer_norm.py and rms_norm.py ("resident", "blocked") have a
+kernel for each norm, which the lessons read; the designs here have one kernel for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from course_lib.kernels.few_rows import few_rows_forward
+from course_lib.kernels.launch import choice, operands
+from course_lib.kernels.split_row import split_forward
+from course_lib.kernels.two_tiles import two_tiles_forward
+
+# Fills y, total (None without a residual), mean (None for RMSNorm) and rstd, given x, residual, w, b, y, total, mean,
+# rstd and eps.
+Design = Callable[
+    [Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None
+]
+SHARED_DESIGNS: dict[str, Design] = {
+    "two tiles": two_tiles_forward,
+    "split": split_forward,
+    "few rows": few_rows_forward,
+}
+
+
+def norm_forward(
+    x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, *,
+    centred: bool, algorithm: str, designs: dict[str, Design],
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
+    """A norm of the rows of x, or with ``residual`` of those of ``total = x + residual``, by one of ``designs``.
+
+    Args:
+        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides; residual may be None.
+        w, b: shape (N,), any of those dtypes, or None.
+        eps: added inside the root.
+        centred: LayerNorm; else RMSNorm, whose b is None.
+        algorithm: a key of ``designs``, or "auto": what :func:`choice.choose_forward` says.
+
+    Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for RMSNorm) and rstd,
+    shape (M,), fp32, or fp64 for an fp64 x.
+
+    Raises: ValueError if the algorithm is unknown, or cannot take this x; if the shapes or dtypes of x and residual
+    differ.
+    """
+    if algorithm != "auto" and algorithm not in designs:
+        raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
+    if residual is not None:
+        operands.check_alike(x, residual)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    total = None if residual is None else torch.empty_like(y)
+    rstd = torch.empty(x.shape[0], dtype=operands.statistics_dtype(x.dtype), device=x.device)
+    mean = torch.empty_like(rstd) if centred else None
+    if x.shape[0]:
+        w = None if w is None else w.contiguous()
+        b = None if b is None else b.contiguous()
+        if algorithm == "auto":
+            algorithm = choice.choose_forward(x, residual, w, b, centred=centred)
+        designs[algorithm](x, residual, w, b, y, total, mean, rstd, eps)
+    return operands.first_given(total, y), y, mean, rstd
