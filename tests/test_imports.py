@@ -80,7 +80,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "grading.submission": {"base", "catalog", "grading.verdict"},
     "grading.sandbox": {"base", "interpreter", "norms", "grading.cases", "grading.submission"},
     "grading.judging": {"base", "compiler", "grading.cases", "grading.submission", "grading.verdict"},
-    "grading.families": {"catalog", "norms.reference", "norms.statistics", "grading.cases", "grading.judging"},
+    "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "grading.cases", "grading.judging"},
     "grading": {
         "base", "catalog", "compiler", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox", "grading.judging",
         "grading.families",

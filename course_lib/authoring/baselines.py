@@ -22,7 +22,7 @@ from course_lib.base import paths
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
-from course_lib.grading.families import parts
+from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.sandbox import runner
 from course_lib.grading.submission.attempt import extract
@@ -53,7 +53,7 @@ BASELINES = (
 def plans_of(exercise: Exercise, baseline: Baseline) -> list[Plan]:
     """The baseline's one case for every entry point, with the weights, launches and oracles that the battery has."""
     made = []
-    for entry_point, part in parts(exercise).items():
+    for entry_point, part in find_parts(exercise).items():
         like = part.battery[0]
         resident = all(case.one_block for case in part.battery)
         block = 0 if not like.block else baseline.N if resident else baseline.N // 4

@@ -12,7 +12,7 @@ from course_lib.compiler import CompileError
 from course_lib.grading import faults
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.families import parts
+from course_lib.grading.families import find_parts
 from course_lib.grading.families.plans import plans
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, sentence
@@ -161,7 +161,7 @@ class _Words:
         first = wording.finding(failed[0])
         evidence = f"{wording.count(self.judged, failed)}; the first: {first.case}: {first.words.rstrip('.')}."
         return self._fail(
-            diagnosis.cause_of(self.judged, parts(self.exercise)), first,
+            diagnosis.cause_of(self.judged, find_parts(self.exercise)), first,
             wording.place(failed[0], self.file, self.text, self.exercise.entry_points),
             wording.count(self.judged, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import tomllib
+import re
 
 import pytest
 
@@ -12,6 +12,8 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
+from course_lib.catalog.exercise import FOLDER, read_catalog
+from course_lib.grading.families import find_parts
 
 EXERCISES = list(catalog.exercises().values())
 FILES = {path.stem for path in paths.SOLUTIONS.glob("ex*.py")}
@@ -26,6 +28,9 @@ def test_no_field_is_empty(exercise):
         value = getattr(exercise, field.name)
         if field.name == "needs_gpu":
             assert isinstance(value, bool)
+            continue
+        if field.name == "forbidden":  # not every exercise forbids something
+            assert all(word.isidentifier() and why and why.strip(" .") == why for word, why in value.items())
             continue
         assert value, field.name
         texts = value if isinstance(value, tuple) else (value,)
@@ -90,18 +95,56 @@ def test_an_unknown_one_is_answered_with_those_there_are(unknown):
     assert repr(unknown) in str(refused.value) and all(exercise.id in str(refused.value) for exercise in EXERCISES)
 
 
+COPY = "ex00a_masked_copy.toml"
+
+
+def edit(pattern: str, new: str, name: str = COPY):
+    """What an author does to the catalog file of 00a, saved as ``name``."""
+
+    def change(folder):
+        text, times = re.subn(pattern, new, (folder / COPY).read_text(encoding="utf-8"), count=1)
+        assert times == 1
+        (folder / name).write_text(text, encoding="utf-8")
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda entries: entries[0].pop("stretch"), "exercise 00a.*stretch"),
-        (lambda entries: entries[0].update(extra=1), "exercise 00a.*extra"),
-        (lambda entries: entries.append(entries[0]), "00a stands there twice"),
-        (lambda entries: entries[0].update(kind="jax"), "exercise 00a.*'jax' is none of"),
+        (edit('stretch = """[^"]*"""\n', ""), "exercise 00a.*stretch"),
+        (edit("title", "extra = 1\ntitle"), "exercise 00a.*extra"),
+        (edit("", "", "ex00a_once_more.toml"), "00a stands there twice"),
+        (edit('"kernel"', '"jax"'), "exercise 00a.*'jax' is none of"),
+        (edit("minutes = 10", 'minutes = "10"'), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is '10'"),
+        (edit("minutes = 10", "minutes = true"), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is True"),
+        (edit(r'\["copy_kernel"\]', '"copy_kernel"'), f"{COPY}, exercise 00a, field entry_points: it has to be a list of texts"),
+        (edit("title =", "title"), f"{COPY}, exercise 00a: it is not valid TOML: .*line 1"),
+        (edit("", "", "copy.toml"), "copy.toml: the name of a catalog file has the form"),
     ],
 )
-def test_an_authors_slip_is_named(monkeypatch, change, says):
-    entries = tomllib.loads((paths.ROOT / "course_lib" / "catalog" / "exercises.toml").read_text())["exercise"]
-    change(entries)
-    monkeypatch.setattr(tomllib, "loads", lambda text: {"exercise": entries})
+def test_an_authors_slip_is_named(tmp_path, change, says):
+    for file in FOLDER.glob("*.toml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    change(tmp_path)
     with pytest.raises(CourseError, match=says):
-        catalog.exercises.__wrapped__()
+        read_catalog(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"family": "copyin"}, "ex00a_masked_copy.toml, field family: there is no course_lib/grading/families/copyin.py"),
+        ({"family": "../copying"}, "ex00a_masked_copy.toml, field family: there is no"),
+        ({"family": "making"}, "ex00a_masked_copy.toml, field entry_points: the PARTS of .*making.py have no copy_kernel"),
+        ({"entry_points": ("copy_kernel", "sum_kernel")}, "ex00a_masked_copy.toml, field entry_points: .*copying.py have no sum_kernel"),
+    ],
+)
+def test_a_family_that_does_not_have_the_exercise_is_named(change, says):
+    with pytest.raises(CourseError, match=says):
+        find_parts(dataclasses.replace(catalog.get("00a"), **change))
+
+
+@every_exercise
+def test_the_family_has_a_part_for_each_entry_point(exercise):
+    assert tuple(find_parts(exercise)) == exercise.entry_points

@@ -19,11 +19,10 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.grading import grade
-from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.hidden import Secret, hidden, read_secret
 from course_lib.grading.check import check
-from course_lib.grading.families import parts
-from course_lib.grading.families.dw_kernels import Shared
+from course_lib.grading.families import find_parts
 from course_lib.grading.families.plans import plans
 from course_lib.grading.report import report
 from course_lib.grading.sandbox import runner, servers
@@ -34,7 +33,7 @@ SECRETS = ("correct horse battery", "staple, and a second one")
 
 
 def battery(exercise: catalog.Exercise) -> list[Case]:
-    return [case for part in parts(exercise).values() for case in part.battery]
+    return [case for part in find_parts(exercise).values() for case in part.battery]
 
 
 def drawn(case: Case, number: int) -> Case:
@@ -66,7 +65,7 @@ def facts(c: Case) -> dict[str, object]:
         "one tile": c.rows > 1 and tiles == 1,
         "fewer rows than a tile": c.rows > c.M,
     }
-    if isinstance(c, Shared):
+    if isinstance(c, SharedCase):
         told |= {
             "orders": c.orders,
             "one buffer": c.partials == 1,
@@ -99,7 +98,7 @@ def test_a_hidden_case_is_there_for_the_same_thing(exercise, data, number):
     assert not new.leading or (prod(new.leading) == new.M and len(set(new.leading)) == len(set(case.leading)))
     if case.layout == "far":
         assert new.M == case.M
-    if isinstance(new, Shared) and new.chunk:
+    if isinstance(new, SharedCase) and new.chunk:
         assert new.partials == -(-new.M // new.chunk)
     assert new.M * new.N <= 2 * case.M * case.N + 64, "it costs more"
 
@@ -113,7 +112,7 @@ def test_what_is_said_of_a_hidden_case_is_true_of_it(exercise):
         told = new.described()
         assert f'hidden, of the kind "{case.name}"' in told
         assert (f"{new.padded_lanes} padded lane" in told) == (new.padded_lanes > 0)
-        if "GROUP" in case.why:
+        if "GROUP = " in case.described():
             assert f"GROUP = {new.partials}" in told
 
 

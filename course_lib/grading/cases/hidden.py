@@ -14,7 +14,6 @@ neither may let anyone try out a dictionary of secrets.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -26,8 +25,7 @@ import numpy as np
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.grading.cases.case import Case
-from course_lib.grading.families.dw_kernels import Shared
+from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
 
 LEAST_BYTES = 16
 _MAKE_ONE = 'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
@@ -122,12 +120,12 @@ class _Rows:
 
 
 def _rows_of(case: Case) -> _Rows:
-    shared = (case.partials, case.chunk) if isinstance(case, Shared) else ()
+    shared = (case.partials, case.chunk) if isinstance(case, SharedCase) else ()
     return _Rows(case.M, case.rows, case.leading, *shared)
 
 
 def _made(case: Case, column: _Columns, rows: _Rows) -> Case:
-    shared = {"partials": rows.partials, "chunk": rows.chunk} if isinstance(case, Shared) else {}
+    shared = {"partials": rows.partials, "chunk": rows.chunk} if isinstance(case, SharedCase) else {}
     made = replace(case, M=rows.M, N=column.N, block=column.block, rows=rows.rows, leading=rows.leading, **shared)
     return replace(made, why=_why(case, made))
 
@@ -135,8 +133,8 @@ def _made(case: Case, column: _Columns, rows: _Rows) -> Case:
 def _why(case: Case, made: Case) -> str:
     """What is special about the new case, for a person: its kind by the name of the visible one, and its own numbers."""
     said = [f'hidden, of the kind "{case.name}"']
-    if isinstance(made, Shared) and (named := re.search(r"\b(GROUP|P) = \d", case.why)):  # by the name that the kernel gives it
-        said.append(f"{named[1]} = {made.partials}")
+    if PARTIALS in case.why:
+        said.append(PARTIALS)
     if made.padded_lanes:
         said.append(f"{made.padded_lanes} padded lane{'s' * (made.padded_lanes > 1)}")
     if made.fill == "constant":

@@ -272,9 +272,7 @@ _TRAITS = (("change_unnoticed", lambda case: case.then == "change"),)
 
 _NOT_RETURNED = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")
 
-EXERCISES = {
-    "10a": (
-        Part(FORWARD, _forward, _forward_models),
-        Part(BACKWARD, _backward, _backward_models, traits=_TRAITS, unwritten=_NOT_RETURNED),
-    )
+PARTS = {
+    "forward": Part(FORWARD, _forward, _forward_models),
+    "backward": Part(BACKWARD, _backward, _backward_models, traits=_TRAITS, unwritten=_NOT_RETURNED),
 }

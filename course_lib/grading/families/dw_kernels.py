@@ -7,124 +7,112 @@ found, and where the bits may not depend on the order, that they do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, contiguous, guard_for, rounded
-from course_lib.grading.cases.case import FAR_STRIDE, Case
+from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import expect, matrix, weight
 from course_lib.norms import reference
 
-
-@dataclass(frozen=True)
-class Shared(Case):
-    """A case whose rows are added up by several programs.
-
-    ``partials``: rows of the partial sums: GROUP, the chunks of M rows, or the programs of the grid. ``chunk``: rows a
-    chunk. ``orders``: how many orders of the programs' operations are tried.
-    """
-
-    partials: int = 1
-    chunk: int = 0
-    orders: int = 2
-
-    def described(self) -> str:
-        rest = f", rows_a_chunk = {self.chunk}" if self.chunk else ""
-        return super().described().replace(f"N = {self.N}", f"N = {self.N}{rest}", 1)
-
+# of GROUP buffers, and of the P programs of a grid
+_Buffers = partial(SharedCase, partials_name="GROUP")
+_Programs = partial(SharedCase, partials_name="P")
 
 # dy is normal with mean 0.5 in every case; the sums are those of buffers, chunks or programs, so few rows are enough
 LOCKED = (
-    Shared("the tutorial's picture", 4, 8, 8, "GROUP = 2: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
-    Shared("one buffer", 6, 17, 32, "GROUP = 1: every row waits for every other", mean=3.0, partials=1, orders=6),
-    Shared("fewer rows than buffers", 3, 20, 32, "GROUP = 5: every row is the first of its buffer", mean=1.0, partials=5, orders=3),
-    Shared("M no multiple of GROUP", 7, 12, 16, "GROUP = 3: the first buffer takes three rows", mean=-2.0, partials=3, orders=4),
-    Shared("one row", 1, 30, 32, "M = 1, GROUP = 4", mean=3.0, partials=4, orders=1),
-    Shared("one column", 5, 1, 16, "N = 1, GROUP = 2", mean=2.0, partials=2),
-    Shared("long row", 4, 1000, 1024, "GROUP = 2, 24 padded lanes", mean=3.0, partials=2),
-    Shared("mean 1000", 4, 96, 128, "GROUP = 2, the mean is 1000 times the spread", mean=1e3, partials=2),
-    Shared("many rows", 20, 16, 16, "GROUP = 3, more rows than run at once", mean=1.0, partials=3),
-    Shared("fp16", 16, 33, 64, "GROUP = 1: 16 rows in half precision", dtype="fp16", mean=3.0, partials=1),
-    Shared("bf16", 6, 33, 64, "GROUP = 2, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
-    Shared("sliced", 5, 50, 64, "GROUP = 2, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
-    Shared("expanded", 4, 50, 64, "GROUP = 2, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
-    Shared("transposed", 5, 36, 64, "GROUP = 2, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
-    Shared("a NaN row", 4, 19, 32, "GROUP = 2, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
-    Shared("far rows", 3, 17, 32, "GROUP = 2, rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
+    _Buffers("one buffer", 6, 17, 32, "{partials}: every row waits for every other", mean=3.0, partials=1, orders=6),
+    _Buffers("fewer rows than buffers", 3, 20, 32, "{partials}: every row is the first of its buffer", mean=1.0, partials=5, orders=3),
+    _Buffers("M no multiple of GROUP", 7, 12, 16, "{partials}: the first buffer takes three rows", mean=-2.0, partials=3, orders=4),
+    _Buffers("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, partials=4, orders=1),
+    _Buffers("one column", 5, 1, 16, "N = 1, {partials}", mean=2.0, partials=2),
+    _Buffers("long row", 4, 1000, 1024, "{partials}, 24 padded lanes", mean=3.0, partials=2),
+    _Buffers("mean 1000", 4, 96, 128, "{partials}, the mean is 1000 times the spread", mean=1e3, partials=2),
+    _Buffers("many rows", 20, 16, 16, "{partials}, more rows than run at once", mean=1.0, partials=3),
+    _Buffers("fp16", 16, 33, 64, "{partials}: 16 rows in half precision", dtype="fp16", mean=3.0, partials=1),
+    _Buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
+    _Buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
+    _Buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
+    _Buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
+    _Buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
+    _Buffers("far rows", 3, 17, 32, "{partials}, rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 BUFFERS = (
-    Shared("as many rows as buffers", 4, 20, 16, "GROUP = 4", partials=4),
-    Shared("more rows than buffers", 100, 40, 32, "GROUP = 7", partials=7),
-    Shared("fewer rows than buffers, to be summed", 3, 20, 16, "GROUP = 8: five buffers hold what was there before", partials=8),
-    Shared("one row, to be summed", 1, 9, 16, "GROUP = 64, M = 1", partials=64),
-    Shared("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
-    Shared("fp16 gradients", 90, 33, 16, "GROUP = 40, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
-    Shared("bf16 gradients", 90, 33, 16, "GROUP = 40, dw and db in bf16", dtype="bf16", partials=40),
+    _Buffers("as many rows as buffers", 4, 20, 16, "{partials}", partials=4),
+    _Buffers("more rows than buffers", 100, 40, 32, "{partials}", partials=7),
+    _Buffers("fewer rows than buffers, to be summed", 3, 20, 16, "{partials}: five buffers hold what was there before", partials=8),
+    _Buffers("one row, to be summed", 1, 9, 16, "{partials}, M = 1", partials=64),
+    _Buffers("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
+    _Buffers("fp16 gradients", 90, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
+    _Buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", partials=40),
 )
 
 CHUNKS = (
-    Shared("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
-    Shared("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
-    Shared("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
-    Shared("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
-    Shared("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
-    Shared("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
-    Shared("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
-    Shared("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
-    Shared("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
-    Shared("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
-    Shared("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
-    Shared("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
-    Shared("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
-    Shared("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
-    Shared("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
-    Shared(
+    SharedCase("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
+    SharedCase("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
+    SharedCase("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
+    SharedCase("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
+    SharedCase("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
+    SharedCase("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
+    SharedCase("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
+    SharedCase("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
+    SharedCase("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
+    SharedCase("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
+    SharedCase("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
+    SharedCase("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
+    SharedCase("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
+    SharedCase("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
+    SharedCase("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
+    SharedCase(
         "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
         partials=4,
     ),
-    Shared("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
+    SharedCase("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
 )  # fmt: skip
 
 PARTIALS = (
-    Shared("one step", 4, 20, 16, "P = 4 rows of partial sums, one step", rows=4, partials=4),
-    Shared("a row too many", 5, 20, 16, "P = 5 is no multiple of BLOCK_P = 4", rows=4, partials=5),
-    Shared("fewer rows than a step, to be summed", 3, 9, 16, "P = 3, BLOCK_P = 16", rows=16, partials=3),
-    Shared("many steps", 70, 33, 16, "P = 70, BLOCK_P = 8", rows=8, partials=70, orders=3),
-    Shared("fp16 gradients", 132, 33, 16, "P = 132, dw and db in fp16: one rounding, at the end", dtype="fp16", rows=16, partials=132),
-    Shared("bf16 gradients", 132, 33, 16, "P = 132, dw and db in bf16", dtype="bf16", rows=16, partials=132),
+    _Programs("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
+    _Programs("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
+    _Programs("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
+    _Programs("many steps", 70, 33, 16, "{partials}, BLOCK_P = 8", rows=8, partials=70, orders=3),
+    _Programs(
+        "fp16 gradients", 132, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", rows=16, partials=132
+    ),
+    _Programs("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
 )
 
 PERSISTENT = (
-    Shared("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, P = 1", fill="worked", partials=1),
-    Shared("two tiles each", 8, 16, 16, "P = 2 programs, four tiles", mean=1.0, rows=2, partials=2, orders=4),
-    Shared("uneven", 11, 12, 16, "P = 3 programs, six tiles of two rows, the last one short", mean=-2.0, rows=2, partials=3, orders=3),
-    Shared("more programs than tiles", 3, 20, 32, "P = 5 programs, two tiles: three rows are 0", mean=1.0, rows=2, partials=5, orders=3),
-    Shared("one row", 1, 30, 32, "M = 1, P = 2", mean=3.0, rows=4, partials=2),
-    Shared("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
-    Shared("one row a tile", 9, 17, 32, "P = 4, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
-    Shared("long row", 4, 1000, 1024, "P = 2, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
-    Shared("many rows", 130, 8, 16, "P = 3, 17 tiles", mean=1.0, rows=8, partials=3),
-    Shared("large eps", 6, 100, 128, "std 0.03: eps = 0.1 rules rstd", rows=2, partials=2, std=0.03, eps=0.1, mean=0.5),
-    Shared("mean 1000", 4, 96, 128, "the mean is 1000 times the spread", mean=1e3, rows=2, partials=2),
-    Shared("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, partials=2),
-    Shared("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=4, partials=3),
-    Shared("fp32 weights", 5, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32", partials=2),
-    Shared("sliced", 5, 50, 64, "dy, x and dx are slices: three row strides", rows=2, mean=2.0, layout="sliced", partials=2),
-    Shared("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
-    Shared("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
-    Shared("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
-    Shared("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Programs("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, {partials}", fill="worked", partials=1),
+    _Programs("two tiles each", 8, 16, 16, "{partials} programs, four tiles", mean=1.0, rows=2, partials=2, orders=4),
+    _Programs("uneven", 11, 12, 16, "{partials} programs, six tiles of two rows, the last one short", mean=-2.0, rows=2, partials=3, orders=3),
+    _Programs("more programs than tiles", 3, 20, 32, "{partials} programs, two tiles: three rows are 0", mean=1.0, rows=2, partials=5, orders=3),
+    _Programs("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, rows=4, partials=2),
+    _Programs("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
+    _Programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
+    _Programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
+    _Programs("many rows", 130, 8, 16, "{partials}, 17 tiles", mean=1.0, rows=8, partials=3),
+    _Programs("large eps", 6, 100, 128, "std 0.03: eps = 0.1 rules rstd", rows=2, partials=2, std=0.03, eps=0.1, mean=0.5),
+    _Programs("mean 1000", 4, 96, 128, "the mean is 1000 times the spread", mean=1e3, rows=2, partials=2),
+    _Programs("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, partials=2),
+    _Programs("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=4, partials=3),
+    _Programs("fp32 weights", 5, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32", partials=2),
+    _Programs("sliced", 5, 50, 64, "dy, x and dx are slices: three row strides", rows=2, mean=2.0, layout="sliced", partials=2),
+    _Programs("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
+    _Programs("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
+    _Programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
+    _Programs("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 
 # ---- plans
 
 
-def _locked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
+def _locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     dy, x, _ = _inputs(case, rng)
     inputs, saved = _saved(case, dy, x)
     group = case.partials
@@ -145,7 +133,7 @@ def _locked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _chunked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
+def _chunked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     dy, x, _ = _inputs(case, rng)
     inputs, saved = _saved(case, dy, x)
     of_dy, of_x, _ = _strides(case)
@@ -163,7 +151,7 @@ def _chunked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _persistent(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
+def _persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     dy, x, w = _inputs(case, rng)
     inputs, saved = _saved(case, dy, x)
     inputs["w"] = w.astype(np.float64)
@@ -185,18 +173,18 @@ def _persistent(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _buffers(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
+def _buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     """The sum of GROUP buffers, of which those from M on hold NaN."""
     plan = _finish(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
     return _with(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
 
 
-def _of_partials(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
+def _of_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     plan = _finish(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
     return _with(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
 
 
-def _finish(case: Shared, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan:
+def _finish(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan:
     tensors, expected, inputs = [], {}, {}
     for name in names:
         values = rng.normal(0.5, 4.0, size=(case.partials, case.N)).astype(np.float32)
@@ -219,7 +207,7 @@ def _with(plan: Plan, arguments: list[tuple[str, object]], constexprs: dict[str,
     )  # fmt: skip
 
 
-def _inputs(case: Shared, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
     x = rounded(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
@@ -230,7 +218,7 @@ def _inputs(case: Shared, rng: np.random.Generator) -> tuple[np.ndarray, np.ndar
     return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
 
 
-def _saved(case: Shared, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
+def _saved(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
     """The float64 inputs of the oracle, and the statistics' tensors."""
     forward = reference.layer_norm(x, eps=case.eps)
     values = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
@@ -238,7 +226,7 @@ def _saved(case: Shared, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.nd
     return {name: value.astype(np.float64) for name, value in ({"dy": dy, "x": x} | values).items()}, tensors
 
 
-def _strides(case: Shared) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+def _strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
     packed = contiguous((case.M, case.N))
     if case.layout == "sliced":
@@ -248,7 +236,7 @@ def _strides(case: Shared) -> tuple[tuple[int, int], tuple[int, int], tuple[int,
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
-def _placed(name: str, case: Shared, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
+def _placed(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
     far = case.layout == "far"
@@ -256,17 +244,17 @@ def _placed(name: str, case: Shared, strides: tuple[int, int], values: np.ndarra
     return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
 
 
-def _chunks(case: Shared) -> list[np.ndarray]:
+def _chunks(case: SharedCase) -> list[np.ndarray]:
     return [np.arange(at, min(at + case.chunk, case.M)) for at in range(0, case.partials * case.chunk, case.chunk)]
 
 
-def _programs(case: Shared) -> list[np.ndarray]:
+def _programs(case: SharedCase) -> list[np.ndarray]:
     """The rows of each program: tiles p, p + P, p + 2 P, ..."""
     rows = np.arange(case.M)
     return [rows[rows // case.rows % case.partials == p] for p in range(case.partials)]
 
 
-def _sums(case: Shared, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
+def _sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
     """dw and db over the rows of each element of ``mine``, with the error that fp32 may make in them.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``, row by row.
@@ -286,7 +274,7 @@ def _sums(case: Shared, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -
     }
 
 
-def _dx(case: Shared, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
+def _dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
     """As in lesson 08: what is unsure in xhat goes into c1 and into ``xhat * c1`` both ways."""
     xhat, wdy, rstd = _hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
@@ -438,26 +426,22 @@ def _finished(p: Plan, rows: slice, order: tuple[str, str] = ("dw", "db")) -> Ou
     return {name: p.inputs[source + ending][rows].sum(axis=0) for name, source in zip(("dw", "db"), order, strict=True)}
 
 
-def _rows_share_a_buffer(case: Shared) -> bool:
+def _rows_share_a_buffer(case: SharedCase) -> bool:
     return case.partials < case.M
 
 
-def _has_unwritten_buffers(case: Shared) -> bool:
+def _has_unwritten_buffers(case: SharedCase) -> bool:
     return case.partials > case.M
 
 
-def _has_short_steps(case: Shared) -> bool:
+def _has_short_steps(case: SharedCase) -> bool:
     return case.chunk > 0 and (case.chunk % case.rows != 0 or case.M % case.chunk != 0)
 
 
-EXERCISES = {
-    "09a": (
-        Part(LOCKED, _locked, _locked_models, traits=(("buffer_not_accumulated", _rows_share_a_buffer),)),
-        Part(BUFFERS, _buffers, _buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
-    ),
-    "09b": (
-        Part(CHUNKS, _chunked, _chunk_models, traits=(("row_mask", _has_short_steps),)),
-        Part(PARTIALS, _of_partials, _of_partials_models),
-    ),
-    "09c": (Part(PERSISTENT, _persistent, _persistent_models),),
+PARTS = {
+    "add_to_buffers_kernel": Part(LOCKED, _locked, _locked_models, traits=(("buffer_not_accumulated", _rows_share_a_buffer),)),
+    "sum_buffers_kernel": Part(BUFFERS, _buffers, _buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
+    "column_partials_kernel": Part(CHUNKS, _chunked, _chunk_models, traits=(("row_mask", _has_short_steps),)),
+    "sum_partials_kernel": Part(PARTIALS, _of_partials, _of_partials_models),
+    "persistent_backward_kernel": Part(PERSISTENT, _persistent, _persistent_models),
 }

@@ -230,7 +230,7 @@ def _over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
     return np.concatenate([np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)])
 
 
-EXERCISES = {
-    "08a": (Part(LAYER_NORM_DX, _layer_norm_dx, _layer_norm_models),),
-    "08b": (Part(RMS_NORM_DX, _rms_norm_dx, _rms_norm_models),),
+PARTS = {
+    "layer_norm_dx_kernel": Part(LAYER_NORM_DX, _layer_norm_dx, _layer_norm_models),
+    "rms_norm_dx_kernel": Part(RMS_NORM_DX, _rms_norm_dx, _rms_norm_models),
 }

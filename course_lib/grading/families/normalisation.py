@@ -154,7 +154,7 @@ def _seen(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
     }[over]
 
 
-EXERCISES = {
-    "01a": (Part(LAYER_NORM, _layer_norm, _layer_norm_models),),
-    "01b": (Part(RMS_NORM, _rms_norm, _rms_norm_models),),
+PARTS = {
+    "layer_norm": Part(LAYER_NORM, _layer_norm, _layer_norm_models),
+    "rms_norm": Part(RMS_NORM, _rms_norm, _rms_norm_models),
 }

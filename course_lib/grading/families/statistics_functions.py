@@ -14,7 +14,7 @@ from course_lib.grading.families.making import expect, half_ulp, matrix
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
-# 03a and 03b
+# ---- one pass, two passes, Welford
 
 _ROWS = (
     Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
@@ -187,7 +187,7 @@ def _step(count, mean: np.ndarray, M2: np.ndarray, x: np.ndarray, product: str) 
     return mean, M2 + {"both": old * new, "old": old * old, "new": new * new}[product]
 
 
-# 03b, one step
+# ---- one step of Welford
 
 UPDATE = _battery(
     "welford_update",
@@ -235,7 +235,7 @@ def _wrong_step(p: Plan, off: int, product: str = "both") -> Outputs:
     return {"new mean": mean, "new M2": M2}
 
 
-# 03c
+# ---- Chan's merge
 
 _SIX = ("n_a", "mean_a", "M2_a", "n_b", "mean_b", "M2_b")
 MERGE = (
@@ -305,22 +305,16 @@ def _merged(n_a, mean_a, M2_a, n_b, mean_b, M2_b, *, share=lambda a, b, n: b / n
     return {"n": n, "mean": mean_a + difference * share(n_a, n_b, some), "M2": M2_a + M2_b + between(difference, n_a, n_b, some)}
 
 
-EXERCISES = {
-    "03a": (
-        Part(ONE_PASS, _one_pass, _one_pass_models, traits=(("negative_variance", _below_zero),)),
-        Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),
-    ),
-    "03b": (
-        Part(UPDATE, _update, _update_models),
-        Part(WELFORD, _welford, _welford_models, traits=(("cancellation", _far_from_zero),)),
-    ),
-    "03c": (
-        Part(
-            MERGE, _merge, _merge_models,
-            traits=(
-                ("empty_partial", lambda case: case.fill.endswith("empty")),
-                ("cancellation", lambda case: case.fill == "common" or case.mean >= 50),
-            ),
+PARTS = {
+    "one_pass": Part(ONE_PASS, _one_pass, _one_pass_models, traits=(("negative_variance", _below_zero),)),
+    "two_pass": Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),
+    "welford_update": Part(UPDATE, _update, _update_models),
+    "welford": Part(WELFORD, _welford, _welford_models, traits=(("cancellation", _far_from_zero),)),
+    "merge": Part(
+        MERGE, _merge, _merge_models,
+        traits=(
+            ("empty_partial", lambda case: case.fill.endswith("empty")),
+            ("cancellation", lambda case: case.fill == "common" or case.mean >= 50),
         ),
     ),
 }  # fmt: skip

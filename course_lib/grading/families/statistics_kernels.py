@@ -232,7 +232,9 @@ def _far_from_zero(case: Case) -> bool:
     return abs(case.mean) >= 10 * case.std or case.fill == "constant" or case.N == 1
 
 
-EXERCISES = {
-    "05a": (Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),),
-    "05b": (Part(WELFORD, _welford, _welford_models, traits=(("empty_partial", _has_empty_lanes), ("cancellation", _far_from_zero))),),
+PARTS = {
+    "two_pass_kernel": Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),
+    "welford_kernel": Part(
+        WELFORD, _welford, _welford_models, traits=(("empty_partial", _has_empty_lanes), ("cancellation", _far_from_zero))
+    ),
 }

@@ -223,8 +223,8 @@ def _divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:
     return np.float64({"N": N, "N-1": N - 1, "1": 1, "M": p.case.M}[which])
 
 
-EXERCISES = {
-    "02a": (Part(LAYER_NORM, _layer_norm, _layer_norm_models),),
-    "02b": (Part(RMS_NORM, _rms_norm, _rms_norm_models),),
-    "02c": (Part(LAYER_NORM, _dw_and_db, _dw_models),),
+PARTS = {
+    "layer_norm_vjp": Part(LAYER_NORM, _layer_norm, _layer_norm_models),
+    "rms_norm_vjp": Part(RMS_NORM, _rms_norm, _rms_norm_models),
+    "dw_and_db": Part(LAYER_NORM, _dw_and_db, _dw_models),
 }

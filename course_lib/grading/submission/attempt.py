@@ -25,4 +25,4 @@ def extract(exercise: Exercise, text: str, name: str) -> Kernels:
     """
     if exercise.kind == "kernel":
         return extract_kernels.extract(text, name, exercise.entry_points)
-    return extract_functions.extract(text, name, exercise.entry_points, exercise.kind)
+    return extract_functions.extract(text, name, exercise.entry_points, exercise.kind, exercise.forbidden)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Mapping, Set
+from types import MappingProxyType
 
 from course_lib.grading.submission.extract_kernels import (
     Kernels,
@@ -79,8 +81,14 @@ _HEADER = {
 _PLAIN_OF_A_TENSOR = frozenset("shape dtype device ndim numel size dim stride requires_grad".split())
 
 
-def extract(text: str, name: str, wanted: tuple[str, ...], kind: str) -> Kernels:
-    """The functions of a file's ``text``; ``kind`` is "torch", "numpy" or "autograd".
+def extract(text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden: Mapping[str, str] = MappingProxyType({})) -> Kernels:
+    """The functions of a file's ``text``.
+
+    Args:
+        name: of the file, for messages.
+        wanted: the functions that have to be there.
+        kind: "torch", "numpy" or "autograd".
+        forbidden: attributes of modules and values that this exercise does without, each with the reason.
 
     Raises: Unreadable if the text does not parse, imports what does not exist, lacks a function of ``wanted``, or uses in a
     function what is not on the list.
@@ -94,7 +102,7 @@ def extract(text: str, name: str, wanted: tuple[str, ...], kind: str) -> Kernels
     # what one function keeps on ctx, the other may read
     kept = frozenset(node.attr for f in functions.values() for node in ast.walk(f) if kind == "autograd" and _is_kept(node))
     for function in functions.values():
-        _Check(function, name, kind, functions.keys() | constants.keys(), kept).run()
+        _Check(function, name, kind, functions.keys() | constants.keys(), kept, forbidden).run()
     return Kernels(at_their_lines(text, [*constants.values(), *functions.values()], _HEADER[kind]), tuple(functions))
 
 
@@ -155,7 +163,9 @@ def _is_no_tensor(value: ast.expr) -> bool:
 class _Check:
     """One function against the lists."""
 
-    def __init__(self, function: ast.FunctionDef, file: str, kind: str, known: set[str], kept: frozenset[str] = frozenset()):
+    def __init__(
+        self, function: ast.FunctionDef, file: str, kind: str, known: Set[str], kept: frozenset[str], forbidden: Mapping[str, str]
+    ):
         self.function, self.file, self.kind = function, file, kind
         self.modules, self.values = _MODULES[kind], _VALUES[kind]
         stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -164,7 +174,7 @@ class _Check:
         for taken in (stored | parameters | nested | known) & (self.modules.keys() | {"Tensor"} | _GIVEN[kind]):
             self.refuse(function, f"`{taken}` is a name that the course gives here; give your own value another one.")
         self.defined = stored | parameters | nested | known | _BUILTINS | self.modules.keys() | {"Tensor"} | _GIVEN[kind]
-        self.kept = kept
+        self.kept, self.forbidden = kept, forbidden
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
         raise refused(cause, self.file, node if hasattr(node, "lineno") else self.function, what)
@@ -211,17 +221,18 @@ class _Check:
             return
         if isinstance(node.ctx, ast.Store):
             self.refuse(node, f"`{ast.unparse(node)}` is assigned to; assign to names and elements only.")
-        if isinstance(node.value, ast.Name) and node.value.id in self.modules:
-            module, allowed = self.modules[node.value.id]
-            if node.attr not in allowed:
-                self.refuse(
-                    node,
-                    f"`{module}.{node.attr}` is not on the list for this exercise, which is about the arithmetic inside it. "
-                    "Write it with sums, products and roots.",
-                )
-        elif node.attr not in self.values:
-            if isinstance(node.value, ast.Name) and node.value.id not in self.defined:
-                return  # of `F.layer_norm`, what is wrong is `F`
-            self.refuse(
-                node, f"`.{node.attr}` is not on the list for this exercise. Write it with sums, products and roots, or correct its name."
-            )
+        module, allowed = self.modules.get(node.value.id, ("", self.values)) if isinstance(node.value, ast.Name) else ("", self.values)
+        if node.attr in allowed and node.attr not in self.forbidden:
+            return
+        if not module and isinstance(node.value, ast.Name) and node.value.id not in self.defined:
+            return  # of `F.layer_norm`, what is wrong is `F`
+        if node.attr in self.forbidden:
+            why, otherwise = f": {self.forbidden[node.attr]}", ""
+        elif module:
+            why, otherwise = ", which is about the arithmetic inside it", ""
+        else:
+            why, otherwise = "", ", or correct its name"
+        self.refuse(
+            node,
+            f"`{module}.{node.attr}` is not on the list for this exercise{why}. Write it with sums, products and roots{otherwise}.",
+        )
