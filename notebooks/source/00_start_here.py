@@ -356,7 +356,7 @@ assert model(10, block=4, programs=2).unwritten == (8, 9)
 from course_lib.grading.families import copying
 
 for case in copying.COPY:
-    print(f"{case.name:17} {case.described()}")
+    print(f"{case.name:17} {case.describe()}")
 with_spare_lanes = [case for case in copying.COPY if -case.N % case.block]
 print(f"\n{len(with_spare_lanes)} of {len(copying.COPY)} have lanes past the end")
 assert (len(with_spare_lanes), len(copying.COPY)) == (4, 6)
@@ -391,7 +391,7 @@ from course_lib import catalog
 from course_lib.catalog import texts
 
 task = catalog.get("00a")
-fresh = texts.generated_text(task)
+fresh = texts.make_unsolved_text(task)
 
 
 def filled(*lines: str) -> str:

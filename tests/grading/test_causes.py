@@ -12,7 +12,7 @@ from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES
 
 HERE = Path(__file__).parent.parent
-EVERY = {f"{exercise.id}/{entry['id']}": entry for exercise, entry in mutants.every()}
+EVERY = {f"{exercise.id}/{entry['id']}": entry for exercise, entry in mutants.list_mutants()}
 # causes that no wrong solution has by itself, and the test that hands in what has them
 ELSEWHERE = {
     "crash": "grading/test_bad_input.py::test_a_crash_ends_the_child_and_not_the_course",

@@ -10,7 +10,7 @@ import pytest
 from course_lib import catalog
 from course_lib.grading.check import check
 from course_lib.grading.sandbox.runner import Limits
-from course_lib.grading.submission.extract_functions import extract, shape
+from course_lib.grading.submission.extract_functions import extract, fingerprint
 from course_lib.grading.submission.extract_kernels import Unreadable
 
 HEAD = {"torch": "import torch\n\n\n", "numpy": "import numpy as np\n\n\n"}
@@ -139,8 +139,8 @@ def test_a_file_that_cannot_be_graded_says_why(text, cause, words):
 
 def test_the_fingerprint_is_of_the_code():
     text = HEAD["torch"] + "def f(x):\n    # a comment\n    pass\n"
-    assert shape(text, "ex.py", ("f",)) == shape(text.replace("    # a comment\n", '    """Words."""\n'), "ex.py", ("f",))
-    assert shape(text, "ex.py", ("f",)) != shape(text.replace("pass", "return x"), "ex.py", ("f",))
+    assert fingerprint(text, "ex.py", ("f",)) == fingerprint(text.replace("    # a comment\n", '    """Words."""\n'), "ex.py", ("f",))
+    assert fingerprint(text, "ex.py", ("f",)) != fingerprint(text.replace("pass", "return x"), "ex.py", ("f",))
 
 
 # ---- what a function returns -------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Case:
     def one_block(self) -> bool:
         return not self.block or self.block >= self.N
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Shape, dtype and what is special, for a person."""
         if self.leading:
             parts = [f"x of shape ({', '.join(map(str, self.leading))}, {self.N})"]
@@ -79,7 +79,7 @@ class SharedCase(Case):
     orders: int = 2
     partials_name: str = ""
 
-    def described(self) -> str:
+    def describe(self) -> str:
         rest = f", rows_a_chunk = {self.chunk}" if self.chunk else ""
-        words = super().described().replace(f"N = {self.N}", f"N = {self.N}{rest}", 1)
+        words = super().describe().replace(f"N = {self.N}", f"N = {self.N}{rest}", 1)
         return words.replace(PARTIALS, f"{self.partials_name} = {self.partials}")

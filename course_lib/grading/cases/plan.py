@@ -50,7 +50,7 @@ Outputs = dict[str, np.ndarray]
 Model = Callable[[Plan], Outputs]
 
 
-def no_models() -> Iterable[tuple[str, Model]]:
+def list_no_models() -> Iterable[tuple[str, Model]]:
     return ()
 
 
@@ -58,13 +58,13 @@ def no_models() -> Iterable[tuple[str, Model]]:
 class Part:
     """All that the grader knows of one entry point of an exercise.
 
-    ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes told by which cases fail,
+    ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes that follow from which cases fail,
     asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
     for outputs that are not in it that is "not_written".
     """
 
     battery: tuple[Case, ...]
     planner: Callable[[Case, str, np.random.Generator], Plan]
-    models: Callable[[], Iterable[tuple[str, Model]]] = no_models
+    models: Callable[[], Iterable[tuple[str, Model]]] = list_no_models
     traits: tuple[tuple[str, Callable[[Case], bool]], ...] = ()
     unwritten: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved"))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}
@@ -79,7 +79,7 @@ def _forward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Pl
     w64, b64 = (np.zeros(case.N) if v is None else v.astype(np.float64) for v in (w, b))
     scale = np.abs(w64) if w is not None else 1.0
     terms = (1 + np.abs(want.mean * want.rstd))[:, None] * scale + np.abs(b64) + np.abs(want.y)
-    return _plan(case, entry_point, x, w, b, None, {"y": expect(want.y, terms, case.dtype)})
+    return _plan(case, entry_point, x, w, b, None, {"y": make_expected(want.y, terms, case.dtype)})
 
 
 def _backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -101,7 +101,7 @@ def _backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> P
     values = {"dx": dx, "dw": want.dw, "db": want.db}
     dtypes = {"dx": case.dtype, "dw": case.w_dtype or case.dtype, "db": case.w_dtype or case.dtype}
     names = [f"d{name}" for name in case.needs]
-    return _plan(case, entry_point, x, w, b, dy, {name: expect(values[name], terms[name], dtypes[name]) for name in names})
+    return _plan(case, entry_point, x, w, b, dy, {name: make_expected(values[name], terms[name], dtypes[name]) for name in names})
 
 
 class _Pass:
@@ -125,13 +125,13 @@ class _Pass:
 
 
 def _inputs(case: WiringCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray]:
-    x, w_dtype = matrix(case, rng), case.w_dtype or case.dtype
-    w = weight(case.N, w_dtype, rng)
-    b = rounded(rng.normal(1.0, size=case.N), w_dtype)
+    x, w_dtype = draw_matrix(case, rng), case.w_dtype or case.dtype
+    w = draw_weight(case.N, w_dtype, rng)
+    b = round_to(rng.normal(1.0, size=case.N), w_dtype)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.layout == "dy expanded":
         dy[...] = dy[0, 0]
-    return x, w if "w" in case.given else None, b if "b" in case.given else None, rounded(dy, case.dtype)
+    return x, w if "w" in case.given else None, b if "b" in case.given else None, round_to(dy, case.dtype)
 
 
 def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, Expected]) -> Plan:
@@ -140,7 +140,7 @@ def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, E
 
     def strides(of: str) -> tuple[int, ...]:
         if of != which:
-            return contiguous(shape)
+            return compute_strides(shape)
         if how == "expanded":
             return (0,) * len(shape)
         if how == "permuted":
@@ -158,7 +158,7 @@ def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, E
             expected[name] = Expected(want.values.reshape(shape), want.allowed.reshape(shape))
         size = expected[name].values.shape
         dtype = "fp32" if name == "raised" else case.dtype if of_x else w_dtype
-        tensors.append(Tensor(name, dtype, size, contiguous(size)))
+        tensors.append(Tensor(name, dtype, size, compute_strides(size)))
     flags = {"needs": sum(_BITS[name] for name in case.needs), **{what: int(case.then == what) for what in ("residual", "twice", "change")}}
     arguments = (("tensor", "x"), *(("tensor", n) if v is not None else ("none", n) for n, v in (("w", w), ("b", b))), ("float", case.eps))
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
@@ -226,14 +226,14 @@ def _of(
     mean, rstd = right.mean, right.rstd if eps is None else 1 / np.sqrt(x.var(axis=1, keepdims=True) + eps)
     if swapped:
         mean, rstd = rstd, mean
-    kept = {"x": x, "xhat": right.xhat, "y": rounded(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype).astype(np.float64)}[saved]
+    kept = {"x": x, "xhat": right.xhat, "y": round_to(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype).astype(np.float64)}[saved]
     xhat, wdy = (kept - mean) * rstd, (gain if w == "w" else 1.0) * used
     dx = (wdy - xhat * right.mean_of(xhat * wdy) - right.mean_of(wdy)) * rstd
     if case.then == "residual":
         dx = dx + true_dy
     gradients = {"dx": dx, "dw": (used * xhat).sum(axis=0), "db": used.sum(axis=0)}
     if round_to:
-        gradients = {name: rounded(values, round_to).astype(np.float64) for name, values in gradients.items()}
+        gradients = {name: round_to(values, round_to).astype(np.float64) for name, values in gradients.items()}
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
@@ -267,7 +267,7 @@ def _overwritten(p: Plan) -> Outputs:
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
-# told by which cases fail
+# what follows from which cases fail
 _TRAITS = (("change_unnoticed", lambda case: case.then == "change"),)
 
 _NOT_RETURNED = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")

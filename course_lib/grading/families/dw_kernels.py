@@ -12,10 +12,10 @@ from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, guard_for, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
 # of GROUP buffers, and of the P programs of a grid
@@ -119,11 +119,11 @@ def _locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # no more buffers than are written to
     of_dy, of_x, _ = _strides(case)
     sums = _sums(case, inputs, mine)
-    room = guard_for((group + 1) * case.N + case.block)
+    room = size_guard((group + 1) * case.N + case.block)
     tensors = (
         _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), *saved,
         *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
-        Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=guard_for(case.M)),
+        Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])] + [("int", case.N)]
     expected = {f"{name}_buffer": value for name, value in sums.items()}
@@ -138,7 +138,7 @@ def _chunked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     inputs, saved = _saved(case, dy, x)
     of_dy, of_x, _ = _strides(case)
     sums = _sums(case, inputs, _chunks(case))
-    room = guard_for((case.partials + 1) * case.N + case.block)
+    room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
         _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), *saved,
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
@@ -157,10 +157,10 @@ def _persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan
     inputs["w"] = w.astype(np.float64)
     of_dy, of_x, of_dx = _strides(case)
     sums = _sums(case, inputs, _programs(case))
-    room = guard_for((case.partials + 1) * case.N + case.block)
+    room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
         _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x),
-        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=guard_for(case.block)), *saved, _placed("dx", case, of_dx, None),
+        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _placed("dx", case, of_dx, None),
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors]
@@ -191,9 +191,9 @@ def _finish(case: SharedCase, kernel: str, rng: np.random.Generator, names: tupl
         values[written:] = np.nan
         whole = values[:written].astype(np.float64)
         inputs[name] = values.astype(np.float64)
-        tensors.append(Tensor(name, "fp32", values.shape, (case.N, 1), values, guard=guard_for((case.rows + 1) * case.N + case.block)))
-        expected[name[:2]] = expect(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype)
-    tensors += [Tensor(name, case.dtype, (case.N,), (1,), guard=guard_for(case.block)) for name in expected]
+        tensors.append(Tensor(name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)))
+        expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype)
+    tensors += [Tensor(name, case.dtype, (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
     arguments = tuple(("tensor", tensor.name) for tensor in tensors)
     return Plan(
         case, kernel, (-(-case.N // case.block),), tuple(tensors), arguments, {}, expected, inputs=inputs, interleavings=case.orders
@@ -209,26 +209,26 @@ def _with(plan: Plan, arguments: list[tuple[str, object]], constexprs: dict[str,
 
 def _inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = rounded(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
 
 
 def _saved(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
     """The float64 inputs of the oracle, and the statistics' tensors."""
     forward = reference.layer_norm(x, eps=case.eps)
-    values = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
-    tensors = [Tensor(name, "fp32", (case.M,), (1,), value, guard=guard_for(case.rows)) for name, value in values.items()]
+    values = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
+    tensors = [Tensor(name, "fp32", (case.M,), (1,), value, guard=size_guard(case.rows)) for name, value in values.items()]
     return {name: value.astype(np.float64) for name, value in ({"dy": dy, "x": x} | values).items()}, tensors
 
 
 def _strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
-    packed = contiguous((case.M, case.N))
+    packed = compute_strides((case.M, case.N))
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
@@ -240,7 +240,7 @@ def _placed(name: str, case: SharedCase, strides: tuple[int, int], values: np.nd
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
     far = case.layout == "far"
-    guard = guard_for(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
+    guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
     return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
 
 
@@ -265,7 +265,7 @@ def _sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray
     unsure = np.abs(_hat(inputs, "xhat")) + np.abs(inputs["mean"] * inputs["rstd"])[:, None]
     terms = {"dw": np.abs(dy) * unsure, "db": np.abs(dy)}
     return {
-        name: expect(
+        name: make_expected(
             np.stack([nothing if vjp is None else getattr(vjp, name) for vjp in vjps]),
             np.stack([terms[name][rows].sum(axis=0) for rows in mine]),
             "fp32",
@@ -280,7 +280,7 @@ def _dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expe
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
-    return expect(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype)
 
 
 def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:

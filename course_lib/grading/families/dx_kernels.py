@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, guard_for, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, matrix, vector, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, find_divisor, make_expected, place_vector
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
@@ -62,25 +62,25 @@ RMS_NORM_DX = (
 def _layer_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     dy, x, w = _inputs(case, rng)
     forward = reference.layer_norm(x, w, eps=case.eps)
-    saved = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
+    saved = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
     return _plan(case, kernel, dy, x, w, saved, reference.layer_norm_vjp(dy, x, w, case.eps).dx, tiled=True)
 
 
 def _rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     dy, x, w = _inputs(case, rng)
-    saved = {"rstd": rounded(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
+    saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
     return _plan(case, kernel, dy, x, w, saved, reference.rms_norm_vjp(dy, x, w, case.eps).dx, tiled=False)
 
 
 def _inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = rounded(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
 
 
 def _plan(
@@ -88,8 +88,8 @@ def _plan(
 ) -> Plan:
     of_dy, of_x, of_dx = _strides(case)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), vector("w", case, case.w_dtype or case.dtype, w),
-        *(Tensor(name, "fp32", (case.M,), (1,), values, guard=guard_for(case.rows)) for name, values in saved.items()),
+        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), place_vector("w", case, case.w_dtype or case.dtype, w),
+        *(Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows)) for name, values in saved.items()),
         _placed("dx", case, of_dx, None),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors]
@@ -104,7 +104,7 @@ def _plan(
 
 def _strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
-    packed = contiguous((case.M, case.N))
+    packed = compute_strides((case.M, case.N))
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
@@ -116,7 +116,7 @@ def _placed(name: str, case: Case, strides: tuple[int, int], values: np.ndarray 
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
     far = case.layout == "far"
-    guard = guard_for(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
+    guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
     return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
 
 
@@ -130,7 +130,7 @@ def _expected(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expe
     unsure = np.abs(xhat) + np.abs(_mean(inputs)) * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
-    return expect(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype)
 
 
 def _mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
@@ -219,7 +219,7 @@ def _wrong(
         products, total = products - p.case.padded_lanes * mean * rstd, total + p.case.padded_lanes
     products = _over_tile(products, p.case.rows) if "c1" in over_tile else products
     total = _over_tile(total, p.case.rows) if "c2" in over_tile else total
-    along_hat, along_one = c1 * products / divide_by(p, divisor1), c2 * total / divide_by(p, divisor2)
+    along_hat, along_one = c1 * products / find_divisor(p, divisor1), c2 * total / find_divisor(p, divisor2)
     if swap:
         along_hat, along_one = along_one, along_hat
     return {"dx": (wdy - hat * along_hat - along_one) * rstd**power}

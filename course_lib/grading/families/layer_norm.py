@@ -6,10 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.grading.families.making import (
+    draw_matrix,
+    draw_weight,
+    find_divisor,
+    inverse_root,
+    make_expected,
+    place_matrix,
+    place_statistic,
+    place_vector,
+)
 from course_lib.norms import reference
 
 # Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.
@@ -63,11 +72,11 @@ LAYER_NORM_RESIDENT = (
 
 def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w, b = matrix(case, rng), weight(case.N, w_dtype, rng), rounded(rng.normal(size=case.N), w_dtype)
+    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
     tensors = (
-        placed("x", case, x, spare=3), placed("y", case, None, spare=9),
-        vector("w", case, w_dtype, w), vector("b", case, w_dtype, b),
-        statistic("mean", case), statistic("rstd", case),
+        place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
+        place_vector("w", case, w_dtype, w), place_vector("b", case, w_dtype, b),
+        place_statistic("mean", case), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "y", "w", "b", "mean", "rstd")]
     arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0])]
@@ -78,9 +87,11 @@ def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: boo
         scale = 1 + np.abs(want.mean) * want.rstd
         x64 = x.astype(np.float64)
         expected = {
-            "y": expect(want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype, infinite=case.fill == "inf row"),
-            "mean": expect(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
-            "rstd": expect(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
+            "y": make_expected(
+                want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype, infinite=case.fill == "inf row"
+            ),
+            "mean": make_expected(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
+            "rstd": make_expected(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
         }
     return Plan(
         case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block} if resident else {"BLOCK": case.block},
@@ -128,11 +139,11 @@ def _wrong(
 ) -> Outputs:  # fmt: skip
     x, eps = p.inputs["x"], p.case.eps if eps is None else eps
     last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
-    mean = (last if last_block in ("both", "mean") else x).sum(axis=1, keepdims=True) / divide_by(p, mean_divisor)
+    mean = (last if last_block in ("both", "mean") else x).sum(axis=1, keepdims=True) / find_divisor(p, mean_divisor)
     squares = (((last if last_block in ("both", "variance") else x) - mean) ** 2).sum(axis=1, keepdims=True)
     if padding:
         squares = squares + p.case.padded_lanes * mean**2
-    var = squares / divide_by(p, var_divisor)
+    var = squares / find_divisor(p, var_divisor)
     rstd = root(var, eps)
     y = (x - (mean if centre is None else centre)) * rstd * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b)
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, inverse_root, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, inverse_root, make_expected
 from course_lib.norms import reference
 
 _COMMON = (
@@ -43,7 +43,7 @@ RMS_NORM = (
 
 def _layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w, b = matrix(case, rng), weight(case.N, w_dtype, rng), rounded(rng.normal(size=case.N), w_dtype)
+    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
     with np.errstate(invalid="ignore"):
         want = reference.layer_norm(x, w, b, case.eps)
         scale = 1 + np.abs(want.mean) * want.rstd
@@ -52,7 +52,7 @@ def _layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
 
 
 def _rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w = matrix(case, rng), weight(case.N, case.w_dtype or case.dtype, rng)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, case.w_dtype or case.dtype, rng)
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps).y
         terms = np.abs(w.astype(np.float64)) + np.abs(want)
@@ -61,12 +61,12 @@ def _rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
 
 def _plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    strides = (case.N + 3, 1) if case.layout == "sliced" else contiguous(shape)
-    expected = expect(y, terms, case.dtype)
+    strides = (case.N + 3, 1) if case.layout == "sliced" else compute_strides(shape)
+    expected = make_expected(y, terms, case.dtype)
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
         *(Tensor(name, case.w_dtype or case.dtype, (case.N,), (1,), values) for name, values in vectors.items()),
-        Tensor("y", case.dtype, shape, contiguous(shape)),
+        Tensor("y", case.dtype, shape, compute_strides(shape)),
     )
     arguments = [("tensor", name) for name in ("x", *vectors)] + [("float", case.eps)]
     inputs = {"x": x.astype(np.float64)} | {name: values.astype(np.float64) for name, values in vectors.items()}

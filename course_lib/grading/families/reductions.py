@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, placed, statistic
+from course_lib.grading.families.making import draw_matrix, make_expected, place_matrix, place_statistic
 
 ROW_SUM = (
     Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 01, two full blocks", fill="worked"),
@@ -33,13 +33,13 @@ ROW_SUM = (
 
 
 def _row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    x = matrix(case, rng)
+    x = draw_matrix(case, rng)
     x64 = x.astype(np.float64)
-    tensors = (placed("x", case, x, spare=3), statistic("y", case))
+    tensors = (place_matrix("x", case, x, spare=3), place_statistic("y", case))
     arguments = (("tensor", "x"), ("tensor", "y"), ("int", tensors[0].strides[0]), ("int", case.N))
     want = x64.sum(axis=1)
     with np.errstate(invalid="ignore"):
-        expected = {"y": expect(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
+        expected = {"y": make_expected(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
     return Plan(case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64})
 
 

@@ -6,10 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, half_ulp, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.grading.families.making import (
+    draw_matrix,
+    draw_weight,
+    find_divisor,
+    half_ulp,
+    inverse_root,
+    make_expected,
+    place_matrix,
+    place_statistic,
+    place_vector,
+)
 from course_lib.norms import reference
 
 RMS_NORM = (
@@ -36,10 +46,10 @@ RMS_NORM = (
 
 def _rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w = matrix(case, rng), weight(case.N, w_dtype, rng)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
     tensors = (
-        placed("x", case, x, spare=3), placed("y", case, None, spare=9),
-        vector("w", case, w_dtype, w), statistic("rstd", case),
+        place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
+        place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "y", "w", "rstd")]
     arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0]), ("int", case.N), ("float", case.eps)]
@@ -51,15 +61,15 @@ def _rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 def _add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w = matrix(case, rng), weight(case.N, w_dtype, rng)
-    residual = rounded(np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
+    residual = round_to(np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
-    total = rounded(exact, case.dtype)
+    total = round_to(exact, case.dtype)
     tensors = (
-        placed("x", case, x, spare=3), placed("residual", case, residual, spare=5),
-        placed("total", case, None, spare=9), placed("y", case, None, spare=14),
-        vector("w", case, w_dtype, w), statistic("rstd", case),
+        place_matrix("x", case, x, spare=3), place_matrix("residual", case, residual, spare=5),
+        place_matrix("total", case, None, spare=9), place_matrix("y", case, None, spare=14),
+        place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "residual", "total", "y", "w", "rstd")]
     arguments += [("int", tensor.strides[0]) for tensor in tensors[:4]] + [("int", case.N), ("float", case.eps)]
@@ -74,7 +84,7 @@ def _expected_rms(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expecte
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps)
         terms = np.abs(w.astype(np.float64)) + np.abs(want.y)
-        return {"y": expect(want.y, terms, case.dtype), "rstd": expect(want.rstd, want.rstd, "fp32", free=case.has_bad_row)}
+        return {"y": make_expected(want.y, terms, case.dtype), "rstd": make_expected(want.rstd, want.rstd, "fp32", free=case.has_bad_row)}
 
 
 def _models() -> Iterator[tuple[str, Model]]:
@@ -102,7 +112,7 @@ def _fused_models() -> Iterator[tuple[str, Model]]:
 
 def _wrong(p: Plan, *, x=None, divisor="N", eps=None, root=inverse_root, save=None, w=None) -> Outputs:
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
-    square = (x**2).sum(axis=1, keepdims=True) / divide_by(p, divisor)
+    square = (x**2).sum(axis=1, keepdims=True) / find_divisor(p, divisor)
     rstd = root(square, eps)
     return {"y": x * rstd * (p.inputs["w"] if w is None else w), "rstd": (rstd if save is None else save(square, eps))[:, 0]}
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, rounded
+from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, half_ulp, matrix
+from course_lib.grading.families.making import draw_matrix, half_ulp, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
@@ -54,18 +54,18 @@ def _one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     x = _rows(case, rng)
     x64, want = x.astype(np.float64), _exact(x)
     terms = (x64**2).mean(axis=1)
-    var = expect(want.var, terms, "fp32")
+    var = make_expected(want.var, terms, "fp32")
     if case.fill == "below zero":  # 0 is as near as the formula gets; what is below it is farther away than this
         var = Expected(want.var, want.var)
-    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var})
+    return _statistics_plan(case, entry_point, x, {"mean": make_expected(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var})
 
 
 def _two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     """var: its own roundings, and the square of the mean's error, which the deviations contain."""
     x = _rows(case, rng)
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _exact(x)
-    var = expect(want.var, want.var + tolerance.K * tolerance.UNIT * size**2, "fp32")
-    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, size, "fp32"), "var": var})
+    var = make_expected(want.var, want.var + tolerance.K * tolerance.UNIT * size**2, "fp32")
+    return _statistics_plan(case, entry_point, x, {"mean": make_expected(want.mean, size, "fp32"), "var": var})
 
 
 def _welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -73,16 +73,18 @@ def _welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     x = _rows(case, rng)
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _exact(x)
     terms = want.var + size * np.sqrt(want.var) + tolerance.K * tolerance.UNIT * size**2
-    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, size, "fp32"), "var": expect(want.var, terms, "fp32")})
+    return _statistics_plan(
+        case, entry_point, x, {"mean": make_expected(want.mean, size, "fp32"), "var": make_expected(want.var, terms, "fp32")}
+    )
 
 
 def _rows(case: Case, rng: np.random.Generator) -> np.ndarray:
-    return _pairs_below_zero(case, rng) if case.fill == "below zero" else matrix(case, rng)
+    return _pairs_below_zero(case, rng) if case.fill == "below zero" else draw_matrix(case, rng)
 
 
 def _pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
     """Rows of two numbers whose one-pass variance fp32 rounds to less than 0, also if a square goes unrounded into its sum."""
-    a, b = rounded(case.mean + case.std * rng.normal(size=(2, 400)), "fp32")
+    a, b = round_to(case.mean + case.std * rng.normal(size=(2, 400)), "fp32")
     mean = (a + b) / 2
     a64, b64, aa, bb = a.astype(np.float64), b.astype(np.float64), a * a, b * b
     sums = np.stack([aa + bb, (a64**2 + bb).astype(np.float32), (aa + b64**2).astype(np.float32)])
@@ -203,16 +205,16 @@ UPDATE = _battery(
 
 
 def _update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    seen = rounded(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
-    mean = rounded(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    M2 = rounded(((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    x = rounded(np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M), "fp32")
+    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
+    mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
+    M2 = round_to(((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
+    x = round_to(np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M), "fp32")
     inputs = {name: values.astype(np.float64) for name, values in (("mean", mean), ("M2", M2), ("x", x))}
     new_mean, new_M2 = _step(case.N, inputs["mean"], inputs["M2"], inputs["x"], "both")
     old = np.abs(inputs["x"] - inputs["mean"])
     expected = {
-        "new mean": expect(new_mean, np.abs(inputs["mean"]) + old, "fp32"),
-        "new M2": expect(new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"),
+        "new mean": make_expected(new_mean, np.abs(inputs["mean"]) + old, "fp32"),
+        "new M2": make_expected(new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"),
     }
     tensors = (
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in (("mean", mean), ("M2", M2), ("x", x))),
@@ -267,15 +269,15 @@ def _merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     if case.fill == "nan":
         means[1, 1] = np.nan
     given = dict(zip(_SIX, (counts[0], means[0], squares[0], counts[1], means[1], squares[1]), strict=True))
-    given = {name: rounded(values, "fp32") for name, values in given.items()}
+    given = {name: round_to(values, "fp32") for name, values in given.items()}
     inputs = {name: values.astype(np.float64) for name, values in given.items()}
     n_a, mean_a, M2_a, n_b, mean_b, M2_b = (inputs[name] for name in _SIX)
     n, mean, M2 = _merged(*inputs.values()).values()
     share, difference = n_b / np.maximum(n, 1), np.abs(mean_b - mean_a)
     expected = {
         "n": Expected(n, half_ulp(n, "fp32")),
-        "mean": expect(mean, np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share, "fp32"),
-        "M2": expect(M2, M2_a + M2_b + 3 * n_a * share * difference**2, "fp32"),
+        "mean": make_expected(mean, np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share, "fp32"),
+        "M2": make_expected(M2, M2_a + M2_b + 3 * n_a * share * difference**2, "fp32"),
     }
     tensors = (
         *(Tensor(name, "fp32", (K,), (1,), values) for name, values in given.items()),

@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, matrix, placed, statistic
+from course_lib.grading.families.making import draw_matrix, find_divisor, make_expected, place_matrix, place_statistic
 from course_lib.grading.judging import tolerance
 
 _COMMON = (
@@ -54,10 +54,10 @@ def _welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _statistics(
     case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray], sweeps: int
 ) -> Plan:
-    x = matrix(case, rng)
+    x = draw_matrix(case, rng)
     if case.fill == "drifting":  # a wave whose period is the block: what a lane sees is all alike
         x = (x + 8 * np.sin(2 * np.pi * np.arange(case.N) / case.block)).astype(x.dtype)
-    tensors = (placed("x", case, x, spare=3), statistic("mean", case), statistic("var", case))
+    tensors = (place_matrix("x", case, x, spare=3), place_statistic("mean", case), place_statistic("var", case))
     arguments = (*(("tensor", t.name) for t in tensors), ("int", tensors[0].strides[0]), ("int", case.N))
     x64 = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -65,7 +65,10 @@ def _statistics(
         var = ((x64 - mean[:, None]) ** 2).mean(axis=1)
         size = np.abs(x64).mean(axis=1)
         infinite = case.fill == "inf row"  # its mean is Inf by one right algorithm and NaN by another
-        expected = {"mean": expect(mean, size, "fp32", infinite=infinite), "var": expect(var, terms(size, var), "fp32", infinite=infinite)}
+        expected = {
+            "mean": make_expected(mean, size, "fp32", infinite=infinite),
+            "var": make_expected(var, terms(size, var), "fp32", infinite=infinite),
+        }
     return Plan(
         case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, reads={"x": sweeps}
     )  # fmt: skip
@@ -80,11 +83,11 @@ def _saved(mean: np.ndarray, var: np.ndarray) -> Outputs:
 
 def _finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
     """Right mean and M2, and then something wrong: from (plan, mean, M2) to what is saved."""
-    yield "unbiased_variance", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "N-1"))
+    yield "unbiased_variance", lambda p, mean, M2: _saved(mean, M2 / find_divisor(p, "N-1"))
     yield "not_divided", lambda p, mean, M2: _saved(mean, M2)
     yield "not_divided", lambda p, mean, M2: _saved(mean * p.case.N, M2 / p.case.N)
-    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "BLOCK"))
-    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "lanes"))
+    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / find_divisor(p, "BLOCK"))
+    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / find_divisor(p, "lanes"))
     yield "std_for_var", lambda p, mean, M2: _saved(mean, np.sqrt(M2 / p.case.N))
     yield "rstd_for_var", lambda p, mean, M2: _saved(mean, 1 / np.sqrt(M2 / p.case.N))
     for eps in (1e-5, 1e-6, 1e-8, 1e-12):
@@ -124,11 +127,11 @@ def _sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
 def _two_sweeps(p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, last_block: str = "") -> Outputs:
     x = p.inputs["x"]
     last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
-    mean = (last if last_block in ("both", "mean") else x).sum(axis=1) / divide_by(p, mean_divisor)
+    mean = (last if last_block in ("both", "mean") else x).sum(axis=1) / find_divisor(p, mean_divisor)
     squares = (((last if last_block in ("both", "variance") else x) - mean[:, None]) ** 2).sum(axis=1)
     if padding:
         squares = squares + p.case.padded_lanes * mean**2
-    return _saved(mean, squares / divide_by(p, var_divisor))
+    return _saved(mean, squares / find_divisor(p, var_divisor))
 
 
 # ---- wrong formulas of Welford

@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
@@ -43,14 +43,14 @@ def _layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     dy, x, w = _inputs(case, rng)
     forward = reference.layer_norm(x, w, eps=case.eps)
     want = reference.layer_norm_vjp(dy, x, w, case.eps)
-    saved = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
+    saved = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
     return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd"))
 
 
 def _rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     dy, x, w = _inputs(case, rng)
     want = reference.rms_norm_vjp(dy, x, w, case.eps)
-    saved = {"rstd": rounded(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
+    saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
     return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "rstd"))
 
 
@@ -64,13 +64,13 @@ def _dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
 
 
 def _inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x = matrix(case, rng) if not case.has_bad_row else rounded(rng.normal(size=(case.M, case.N)), case.dtype)
+    x = draw_matrix(case, rng) if not case.has_bad_row else round_to(rng.normal(size=(case.M, case.N)), case.dtype)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = dy[0, 0]
-    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
 
 
 def _expected(
@@ -93,7 +93,7 @@ def _expected(
         "db": np.abs(dy).sum(axis=0),
     }
     dtypes = {"dx": case.dtype, "dw": dtype or case.w_dtype or case.dtype, "db": dtype or case.w_dtype or case.dtype}
-    return {name: expect(values, terms[name], dtypes[name]) for name, values in want.items()}
+    return {name: make_expected(values, terms[name], dtypes[name]) for name, values in want.items()}
 
 
 def _plan(
@@ -101,12 +101,16 @@ def _plan(
     order: tuple[str, ...], dtype: str = "",
 ) -> Plan:  # fmt: skip
     shape, w_dtype = (case.M, case.N), case.w_dtype or case.dtype
-    strides = {"packed": (contiguous(shape),) * 2, "sliced": ((case.N + 3, 1), (case.N + 9, 1)), "expanded": (contiguous(shape), (0, 0))}
+    strides = {
+        "packed": (compute_strides(shape),) * 2,
+        "sliced": ((case.N + 3, 1), (case.N + 9, 1)),
+        "expanded": (compute_strides(shape), (0, 0)),
+    }
     of_x, of_dy = strides[case.layout]
     tensors = (
         Tensor("dy", case.dtype, shape, of_dy, dy), Tensor("x", case.dtype, shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
-        *(Tensor(name, case.dtype if name == "dx" else dtype or w_dtype, want.values.shape, contiguous(want.values.shape))
+        *(Tensor(name, case.dtype if name == "dx" else dtype or w_dtype, want.values.shape, compute_strides(want.values.shape))
           for name, want in expected.items()),
     )  # fmt: skip
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from course_lib.catalog import Exercise
-from course_lib.catalog.texts import generated_text
+from course_lib.catalog.texts import make_unsolved_text
 from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.extract_kernels import Kernels
 
@@ -13,8 +13,8 @@ def is_attempted(exercise: Exercise, text: str, name: str) -> bool:
 
     Raises: Unreadable if the text does not parse, or lacks an entry point of the exercise.
     """
-    shape = extract_kernels.shape if exercise.kind == "kernel" else extract_functions.shape
-    unsolved = shape(generated_text(exercise), exercise.file, exercise.entry_points)
+    shape = extract_kernels.fingerprint if exercise.kind == "kernel" else extract_functions.fingerprint
+    unsolved = shape(make_unsolved_text(exercise), exercise.file, exercise.entry_points)
     return shape(text, name, exercise.entry_points) != unsolved
 
 

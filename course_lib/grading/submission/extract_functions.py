@@ -15,12 +15,12 @@ from types import MappingProxyType
 from course_lib.grading.submission.extract_kernels import (
     Kernels,
     Unreadable,
-    at_their_lines,
     check_imports,
+    fingerprint_function,
     is_plain,
+    keep_lines,
+    make_refusal,
     parse,
-    refused,
-    shape_of,
 )
 
 _TORCH = frozenset(
@@ -97,21 +97,21 @@ def extract(text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden:
     check_imports(
         tree, name, f"This exercise needs only {'`import numpy as np`' if kind == 'numpy' else '`import torch`'}; remove the line."
     )
-    functions = _functions(tree, name, wanted)
+    functions = _find_functions(tree, name, wanted)
     constants = {node.targets[0].id: node for node in tree.body if _is_constant(node)}
     # what one function keeps on ctx, the other may read
     kept = frozenset(node.attr for f in functions.values() for node in ast.walk(f) if kind == "autograd" and _is_kept(node))
     for function in functions.values():
         _Check(function, name, kind, functions.keys() | constants.keys(), kept, forbidden).run()
-    return Kernels(at_their_lines(text, [*constants.values(), *functions.values()], _HEADER[kind]), tuple(functions))
+    return Kernels(keep_lines(text, [*constants.values(), *functions.values()], _HEADER[kind]), tuple(functions))
 
 
-def shape(text: str, name: str, wanted: tuple[str, ...]) -> str:
-    """A fingerprint of the functions' code, as :func:`course_lib.grading.submission.extract_kernels.shape` of kernels."""
-    return "\n".join(shape_of(function) for function in _functions(parse(text, name), name, wanted).values())
+def fingerprint(text: str, name: str, wanted: tuple[str, ...]) -> str:
+    """A fingerprint of the functions' code, as :func:`course_lib.grading.submission.extract_kernels.fingerprint` of kernels."""
+    return "\n".join(fingerprint_function(function) for function in _find_functions(parse(text, name), name, wanted).values())
 
 
-def _functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
+def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     for function in wanted:
         if function not in functions:
@@ -177,7 +177,7 @@ class _Check:
         self.kept, self.forbidden = kept, forbidden
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
-        raise refused(cause, self.file, node if hasattr(node, "lineno") else self.function, what)
+        raise make_refusal(cause, self.file, node if hasattr(node, "lineno") else self.function, what)
 
     def run(self) -> None:
         for node in ast.walk(self.function):
@@ -188,13 +188,13 @@ class _Check:
                 words = ast.unparse(node).splitlines()[0][:60] if isinstance(node, (ast.stmt, ast.expr)) else type(node).__name__
                 self.refuse(node, f"`{words}` is not possible in this exercise: its functions hold arithmetic, loops and `if`.")
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and self.kept:
-                self._keeps(node)
+                self._check_kept(node)
             if isinstance(node, ast.Name):
-                self._name(node)
+                self._check_name(node)
             if isinstance(node, ast.Attribute):
-                self._attribute(node)
+                self._check_attribute(node)
 
-    def _name(self, node: ast.Name) -> None:
+    def _check_name(self, node: ast.Name) -> None:
         if node.id.startswith("__") or (node.id not in self.defined and hasattr(builtins, node.id)):
             self.refuse(node, f"`{node.id}` is not something this exercise can use.")
         if node.id not in self.defined:
@@ -204,7 +204,7 @@ class _Check:
                 "undefined_name",
             )
 
-    def _keeps(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
+    def _check_kept(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
         """Refuse a tensor put on ctx: autograd would neither notice a change to it nor free it."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for part in (part for target in targets for part in ast.walk(target) if _is_kept(part)):
@@ -216,7 +216,7 @@ class _Check:
                     "Tensors go through ctx.save_for_backward; only numbers, shapes and dtypes are kept as attributes.",
                 )
 
-    def _attribute(self, node: ast.Attribute) -> None:
+    def _check_attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name) and node.value.id == "ctx" and node.attr in self.kept:
             return
         if isinstance(node.ctx, ast.Store):

@@ -16,7 +16,7 @@ from course_lib.base import paths
 from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
-from course_lib.grading.cases.buffers import Tensor, guard_for
+from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.sandbox import runner
@@ -148,7 +148,7 @@ def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> Own:
     The file is read each time, and run again only if it changed.
     """
     exercise = catalog.get(exercise_id)
-    path = texts.file_of(exercise)
+    path = texts.find_file(exercise)
     try:
         text = extract_kernels.read_text(path)
         if not is_attempted(exercise, text, path.name):
@@ -167,8 +167,8 @@ def _run(kernels: extract_kernels.Kernels, entry_point: str, n: int, block: int,
     M = len(x)
     case = Case("accuracy", M, n, block, "mean/std from 1 to 10^5")
     tensors = (
-        Tensor("x", "fp32", (M, n), (n, 1), x, guard=guard_for(n + block)),
-        *(Tensor(name, "fp32", (M,), (1,), guard=guard_for(block)) for name in ("mean", "var")),
+        Tensor("x", "fp32", (M, n), (n, 1), x, guard=size_guard(n + block)),
+        *(Tensor(name, "fp32", (M,), (1,), guard=size_guard(block)) for name in ("mean", "var")),
     )
     arguments = (("tensor", "x"), ("tensor", "mean"), ("tensor", "var"), ("int", n), ("int", n))
     plan = Plan(case, entry_point, (M,), tensors, arguments, {"BLOCK": block}, {})
@@ -185,7 +185,7 @@ def _run(kernels: extract_kernels.Kernels, entry_point: str, n: int, block: int,
         piece = run.data[0][start : start + tensor.nbytes]
         start += tensor.nbytes
         if tensor.is_output:
-            if tensor.unwritten(piece).any():
+            if tensor.find_unwritten(piece).any():
                 return Own(note=f"{file} did not store {tensor.name} for every row.")
             results[tensor.name] = tensor.read(piece).copy()
     return Own(results["mean"], results["var"])

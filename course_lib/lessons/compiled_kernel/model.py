@@ -207,7 +207,7 @@ def learners_kernel(exercise_id: str) -> KernelSource:
     Raises: CourseError if the file is not there, cannot be read, or is still as the course wrote it.
     """
     exercise = catalog.get(exercise_id)
-    path = texts.file_of(exercise)
+    path = texts.find_file(exercise)
     try:
         text = read_text(path, f"`course reset {exercise.id}` writes it anew.")
         attempted = is_attempted(exercise, text, path.name)
