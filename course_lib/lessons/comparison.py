@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from course_lib.catalog import Exercise
-from course_lib.grading.check import check_with_cases
-from course_lib.grading.judging.judge import Judged
+from course_lib.grading.public import Judged, check_with_cases
 from course_lib.lessons import style
 from course_lib.lessons.live import Picture, picture
 

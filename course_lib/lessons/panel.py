@@ -25,9 +25,21 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise, texts
-from course_lib.grading.check import check
-from course_lib.grading.report import SIGNS, Report, make_report, make_visible, quote_line
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
+from course_lib.grading.public import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    SIGNS,
+    Report,
+    Verdict,
+    check,
+    from_dict,
+    make_report,
+    make_visible,
+    quote_line,
+)
 from course_lib.learner import progress, workspace
 from course_lib.lessons import style
 from course_lib.lessons.comparison import compare
