@@ -99,7 +99,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "base", "catalog", "learner", "lessons", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox",
         "grading.judging", "grading.families",
     },
-    "cli": {"base", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons"},
+    "cli": {"base", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons", "authoring"},
 }  # fmt: skip
 
 

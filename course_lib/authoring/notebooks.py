@@ -61,10 +61,11 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -
     client.execute(env=inherited | environment)
 
 
-def build(source: Path) -> float:
-    """Build and run one lesson; returns the seconds it took to run."""
-    notebook = read_source(source)
-    started = time.monotonic()
+def run_unsolved(notebook: nbformat.NotebookNode) -> None:
+    """Run every cell in place, with unsolved exercises and no progress, none of it the author's own.
+
+    Raises: nbclient's CellExecutionError or CellTimeoutError at the first cell that fails; CourseError if an exercise cannot be cut.
+    """
     with tempfile.TemporaryDirectory(prefix="course-build-") as scratch:
         folder = Path(scratch)
         exercises.write(folder / "exercises")
@@ -72,6 +73,13 @@ def build(source: Path) -> float:
             notebook, paths.NOTEBOOKS, COURSE_EXERCISES=str(folder / "exercises"), COURSE_STATE=str(folder / "state"),
             PYTHONPATH=str(paths.ROOT), **({"COURSE_DEVICE": "cpu"} if runtime.gpu_name() else {}),
         )  # fmt: skip
+
+
+def build(source: Path) -> float:
+    """Build and run one lesson; returns the seconds it took to run."""
+    notebook = read_source(source)
+    started = time.monotonic()
+    run_unsolved(notebook)
     without_live_views(notebook)
     notebook.metadata = nbformat.from_dict(_METADATA)  # running adds this machine's Python version
     for cell in notebook.cells:

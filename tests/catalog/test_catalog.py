@@ -32,9 +32,18 @@ def test_no_field_is_empty(exercise):
         if field.name == "forbidden":  # not every exercise forbids something
             assert all(word.isidentifier() and why and why.strip(" .") == why for word, why in value.items())
             continue
-        assert value, field.name
+        assert value, f"course_lib/catalog/{exercise.file}.toml: the field `{field.name}` is empty; write it"
         texts = value if isinstance(value, tuple) else (value,)
-        assert all(not isinstance(text, str) or (text.strip() == text and text) for text in texts), field.name
+        complete = all(not isinstance(text, str) or (text.strip() == text and text) for text in texts)
+        assert complete, f"course_lib/catalog/{exercise.file}.toml: a text of `{field.name}` is empty, or has space around it"
+
+
+@every_exercise
+def test_nothing_of_a_skeleton_is_left_to_say(exercise):
+    files = [paths.SOLUTIONS / f"{exercise.file}.py", FOLDER.parent / "grading" / "families" / f"{exercise.family}.py"]
+    for file in (*files, *(paths.ROOT / "tests" / "variants").glob(f"ex{exercise.id}_*.py")):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            assert "SAY:" not in line, f"{paths.shown(file)}, line {number}, still has to say{line.partition('SAY:')[2]}"
 
 
 @every_exercise
@@ -47,13 +56,15 @@ def test_numbers_are_in_range(exercise):
 def test_names_follow_one_stem(exercise):
     assert exercise.file.startswith(f"ex{exercise.id}_") and exercise.file in FILES
     assert exercise.id[:2] == exercise.lesson and len(exercise.id) == 3 and exercise.id[2].islower()
-    assert list(paths.NOTEBOOK_SOURCES.glob(f"{exercise.lesson}_*.py")), "its lesson has no source"
+    assert list(paths.NOTEBOOK_SOURCES.glob(f"{exercise.lesson}_*.py")), (
+        f"notebooks/source has no lesson {exercise.lesson}: `course author new lesson {exercise.lesson}_NAME` lays one out"
+    )
     assert (paths.ROOT / "tests" / "mutants" / f"ex{exercise.id}.toml").is_file()
 
 
 @every_exercise
 def test_there_are_three_different_hints_and_the_last_gives_most_away(exercise):
-    assert len(set(exercise.hints)) == 3
+    assert len(set(exercise.hints)) == 3, f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones"
     lines = {line.strip() for line in (paths.SOLUTIONS / f"{exercise.file}.py").read_text().splitlines() if "=" in line or "(" in line}
     assert not any(line and line in exercise.hints[0] for line in lines), "the first hint already has a line of the solution"
 

@@ -20,6 +20,7 @@ from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.sandbox import runner
 from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.attempt import extract
 
 HERE = Path(__file__).parent.parent
@@ -57,6 +58,14 @@ VARIANTS = [pytest.param(file, id=file.stem) for file in sorted((HERE / "variant
 def test_a_right_but_different_kernel_passes(file):
     verdict = check(catalog.get(file.stem[2:5]), file)
     assert verdict.status == "pass", verdict.message + verdict.printed
+
+
+@pytest.mark.parametrize("file", VARIANTS)
+def test_a_variant_is_not_the_solution_again(file):
+    exercise = catalog.get(file.stem[2:5])
+    find = extract_kernels.fingerprint if exercise.kind == "kernel" else extract_functions.fingerprint
+    codes = [find(text, file.name, exercise.entry_points) for text in (file.read_text(encoding="utf-8"), texts.read_solution(exercise))]
+    assert codes[0] != codes[1], f"tests/variants/{file.name} has the solution's own code: write another right way"
 
 
 @pytest.mark.parametrize("file", VARIANTS)
@@ -103,14 +112,17 @@ def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
 def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
     sections = [line.split(":")[0].removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
     assert sections[: len(SHOWN)] == sorted(SHOWN.values())
-    assert f"| all | {len(MUTANTS)} |" in PAGE
+    assert f"| all | {len(MUTANTS)} |" in PAGE, (
+        "docs/verdicts.md counts other mutants; `python -m course_lib.authoring.verdicts` writes it anew"
+    )
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_every_exercise_has_mutants_and_a_variant(exercise):
     entries = mutants.read_mutants(exercise)
-    assert len(entries) >= 3 and len({e["id"] for e in entries}) == len(entries)
+    assert len(entries) >= 3, f"tests/mutants/ex{exercise.id}.toml: {len(entries)} wrong solutions; three at least have to be there"
+    assert len({e["id"] for e in entries}) == len(entries), f"tests/mutants/ex{exercise.id}.toml: two mutants have one id"
     assert {
         cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
     } <= CAUSES.keys() | UNREADABLE_CAUSES
-    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py"))
+    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py")), f"tests/variants has no ex{exercise.id}_*.py: another right way"

@@ -91,7 +91,8 @@ def test_a_lesson_keeps_the_rules_that_nbval_cannot_see(source):
 def test_a_lesson_has_the_panels_of_its_exercises(source):
     text = "\n".join("".join(cell["source"]) for cell in code_cells(built(source)))
     for exercise in catalog.exercises().values():
-        assert (f'exercise("{exercise.id}")' in text) == (exercise.lesson == source.name[:2])
+        here = f'exercise("{exercise.id}")' in text
+        assert here == (exercise.lesson == source.name[:2]), f"{source.name} {'has a' if here else 'lacks the'} panel of {exercise.id}"
 
 
 @pytest.mark.slow

@@ -211,7 +211,7 @@ def learners_kernel(exercise_id: str) -> KernelSource:
     except NotAttempted as untouched:
         raise CourseError(f"{untouched} Do exercise {exercise.id} first, then come back.") from None
     except Unreadable as unreadable:
-        raise CourseError(str(unreadable)) from None
+        raise CourseError(f"your file of exercise {exercise.id} cannot be read: {unreadable}") from None
     return KernelSource(text, exercise.entry_points[0], paths.shown(texts.find_file(exercise)))
 
 
