@@ -5,6 +5,7 @@ The checks are the tests themselves, chosen by the exercise's id, and the build 
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,9 +25,10 @@ from course_lib.catalog import Exercise
 _FILES = ("tests/catalog", "tests/grading/test_grading.py", "tests/grading/test_causes.py", "tests/lessons/test_notebooks.py")
 # by words of a test's name, the first that fits: what is looked at
 _SUBJECTS = {
+    "test_causes": "causes",
     "test_cut": "cut",
     "test_catalog": "catalog",
-    "the_solution": "solution",
+    "the_solution_passes": "solution",
     "unsolved": "solution",
     "mutant_fails": "mutants",
     "has_mutants": "mutants",
@@ -44,6 +46,7 @@ _LOOKED_AT = {
     "causes": "every cause has its words, every known bug its mutants, docs/verdicts.md counts them",
     "notebook": "the lesson is built from its source, has the exercise's panel, and runs",
 }
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
 # left to `make test`: 19 more seeds of each variant take longer than all the rest, and nbval runs the lesson once more
 _LEFT_OUT = "not 19_other_seeds and not nbval"
 
@@ -117,7 +120,7 @@ def _run_lesson(lesson: str) -> list[str]:
     try:
         notebooks.run_unsolved(notebooks.read_source(source))
     except (CellExecutionError, CellTimeoutError) as broken:
-        return [f"{paths.shown(source)} does not run: {str(broken).strip().splitlines()[-1]}"]
+        return [f"{paths.shown(source)} does not run: {_COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"]
     except CourseError as error:
         return [str(error)]
     return []

@@ -115,7 +115,7 @@ def _require_name(name: str, what: str) -> None:
 def _write(files: dict[Path, str], names: dict[str, str]) -> list[Path]:
     """Write every file, or none if one of them is there already."""
     if there := [paths.shown(path) for path in files if path.exists()]:
-        raise CourseError(f"nothing was written: {', '.join(there)} is there already. Take another name, or go on with what is there.")
+        raise CourseError(f"nothing was written, for there is already {', '.join(there)}. Take another name, or go on with what is there.")
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, string.Template((FOLDER / template).read_text(encoding="utf-8")).substitute(names))
