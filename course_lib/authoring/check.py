@@ -126,6 +126,10 @@ def _run_lesson(lesson: str) -> list[str]:
     return []
 
 
+def _strip_colours(text: str) -> str:
+    return _COLOURS.sub("", text).strip()
+
+
 def _read_report(report: Path) -> Iterator[tuple[str, str]]:
     """Each test's name and, if it failed, a sentence about what is missing."""
     for case in xml.parse(report).getroot().iter("testcase"):

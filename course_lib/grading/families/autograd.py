@@ -209,11 +209,11 @@ def _backward_models() -> Iterator[tuple[str, Model]]:
     yield "wrong_tensor_saved", lambda p: _of(p, saved="y")
     yield "wrong_tensor_saved", lambda p: _of(p, saved="xhat")
     yield "w_missing_in_dx", lambda p: _of(p, w="ones")
-    yield "gradient_dtype", lambda p: _of(p, round_to=p.case.dtype)
+    yield "gradient_dtype", lambda p: _of(p, dtype=p.case.dtype)
 
 
 def _of(
-    p: Plan, *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", round_to: str = ""
+    p: Plan, *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", dtype: str = ""
 ) -> Outputs:
     """The outputs of a case if backward computes from other numbers than it should."""
     case, N = p.case, p.case.N
@@ -232,8 +232,8 @@ def _of(
     if case.then == "residual":
         dx = dx + true_dy
     gradients = {"dx": dx, "dw": (used * xhat).sum(axis=0), "db": used.sum(axis=0)}
-    if round_to:
-        gradients = {name: round_to(values, round_to).astype(np.float64) for name, values in gradients.items()}
+    if dtype:
+        gradients = {name: round_to(values, dtype).astype(np.float64) for name, values in gradients.items()}
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
