@@ -62,7 +62,7 @@ def _write_task(part: list[str], where: str) -> str:
     given = [re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")]
     if not code:
         raise CourseError(f"{where}: this part has no code between its marks.")
-    indent = re.match(r"\s*", code[0]).group()
+    indent = code[0][: len(code[0]) - len(code[0].lstrip())]
     sentences = " ".join(line.strip().removeprefix("#:").strip() for line in part if line.strip().startswith("#:"))
     if not sentences:
         raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
@@ -101,7 +101,7 @@ def _find_empty_block(lines: list[str], complaint: str) -> tuple[int, str] | Non
     # from the header on: the nearest part above the place of the complaint may belong to an outer block
     for index in range(int(header[1]) if header else len(lines), len(lines)):
         if lines[index].strip().startswith("# YOUR CODE"):
-            indent = re.match(r"\s*", lines[index]).group()
+            indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]
             after = index + 1
             while after < len(lines) and lines[after].startswith(f"{indent}# ") and "# YOUR CODE" not in lines[after]:
                 after += 1

@@ -113,7 +113,7 @@ def read_exercise(file: Path) -> Exercise:
             raise CourseError(f"{where}, field {key}: it has to be {_WORDS[annotation]}, and is {value!r}.")
     if entry["kind"] not in KINDS:
         raise CourseError(f"{where}, field kind: {entry['kind']!r} is none of {', '.join(KINDS)}.")
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     return Exercise(id=name[1], lesson=name[1][:2], file=file.stem, **values)
 
 

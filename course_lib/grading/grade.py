@@ -127,8 +127,8 @@ class _VerdictWriter:
             return self._fail("output_flood", Finding("", _FLOODS[run.ended]))
         of_case = next((j for j in judged if j.raised), None)
         raised = run.import_error or (of_case and of_case.raised)
-        if raised and raised["type"] == "WrongReturn" and run.import_error is None:
-            return self._write_wrong_return(of_case)
+        if of_case and of_case.raised and run.import_error is None and of_case.raised["type"] == "WrongReturn":
+            return self._write_wrong_return(of_case.plan, of_case.raised["text"])
         if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
             size = runner.Limits.file_bytes >> 20
             return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
@@ -166,9 +166,9 @@ class _VerdictWriter:
             wording.count_wrong(self.judged, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip
 
-    def _write_wrong_return(self, judged: Judged) -> Verdict:
-        where = wording.find_return(judged.plan.entry_point, self.file, self.text)
-        return self._fail("wrong_return", Finding(judged.plan.case.describe(), f"{judged.raised['text']}."), where)
+    def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
+        where = wording.find_return(plan.entry_point, self.file, self.text)
+        return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
 
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"

@@ -131,7 +131,7 @@ def _list_numbers(first: Finding) -> tuple[tuple[str, str], ...]:
     if not first.element:
         return ()
     rows = ((f"expected {first.element}", f"{first.want: .6g}"), ("got", f"{first.got: .6g}"))
-    if first.ratio is None:
+    if first.ratio is None or first.got is None or first.want is None:
         return rows
     return (*rows, ("difference", f"{first.got - first.want: .6g}, {format_multiple(first.ratio)} the allowed error"))
 

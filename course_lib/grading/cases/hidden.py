@@ -14,7 +14,7 @@ neither may let anyone try out a dictionary of secrets.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -180,7 +180,7 @@ def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
     for M, leading in _list_row_counts(case, wide):
         for rows, chunk in product(heights, _list_sizes_near(now.chunk, 12, wide) if now.chunk else (0,)):
             if now.chunk:
-                choices: tuple[int, ...] = (-(-M // chunk),)
+                choices: Sequence[int] = (-(-M // chunk),)
             else:
                 choices = (
                     (M,) if now.partials == now.M else _list_sizes_near(now.partials, 12, wide) if now.partials > 1 else (now.partials,)

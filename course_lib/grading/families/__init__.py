@@ -7,13 +7,14 @@ of the families, and nothing in the grader knows an exercise.
 from __future__ import annotations
 
 from importlib import import_module, util
+from typing import Any
 
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Part
 
 
-def find_parts(exercise: Exercise) -> dict[str, Part]:
+def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
     """The parts of ``exercise`` by entry point.
 
     Raises: CourseError, with the catalog file, if its family does not exist, or has no part for an entry point.
@@ -22,7 +23,7 @@ def find_parts(exercise: Exercise) -> dict[str, Part]:
     name = f"{__name__}.{exercise.family}"
     if not exercise.family.isidentifier() or util.find_spec(name) is None:
         raise CourseError(f"{where}, field family: there is no course_lib/grading/families/{exercise.family}.py.")
-    parts: dict[str, Part] = getattr(import_module(name), "PARTS", {})
+    parts: dict[str, Part[Any]] = getattr(import_module(name), "PARTS", {})
     if missing := [entry_point for entry_point in exercise.entry_points if entry_point not in parts]:
         raise CourseError(
             f"{where}, field entry_points: the PARTS of course_lib/grading/families/{exercise.family}.py have no {' and no '.join(missing)}. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,7 +73,7 @@ BACKWARD = (
 )
 
 
-def _forward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan:
+def _forward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan[WiringCase]:
     x, w, b, _ = _inputs(case, rng)
     want = reference.layer_norm(x, w, b, case.eps)
     w64, b64 = (np.zeros(case.N) if v is None else v.astype(np.float64) for v in (w, b))
@@ -82,7 +82,7 @@ def _forward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Pl
     return _plan(case, entry_point, x, w, b, None, {"y": make_expected(want.y, terms, case.dtype)})
 
 
-def _backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan:
+def _backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan[WiringCase]:
     x, w, b, dy = _inputs(case, rng)
     if case.then == "change":
         return _plan(case, entry_point, x, w, b, dy, {"raised": Expected(np.array(1.0), np.array(0.25))})
@@ -134,7 +134,7 @@ def _inputs(case: WiringCase, rng: np.random.Generator) -> tuple[np.ndarray, np.
     return x, w if "w" in case.given else None, b if "b" in case.given else None, round_to(dy, case.dtype)
 
 
-def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, Expected]) -> Plan:
+def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, Expected]) -> Plan[WiringCase]:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
     which, _, how = case.layout.partition(" ")
 
@@ -165,20 +165,20 @@ def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, E
     return Plan(case, entry_point, (), tuple(tensors), arguments, flags, expected, inputs=inputs)
 
 
-def _forward_models() -> Iterator[tuple[str, Model]]:
+def _forward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
     for eps in (1e-5, 1e-6, 1e-12, 0.0):
         yield "eps_hard_coded", lambda p, eps=eps: _y(p, eps=eps)
     yield "w_ignored", lambda p: _y(p, w=False)
     yield "b_ignored", lambda p: _y(p, b=False)
 
 
-def _y(p: Plan, *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:
+def _y(p: Plan[WiringCase], *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:
     x = p.inputs["x"].reshape(-1, p.case.N)
     y = reference.layer_norm(x, p.inputs.get("w") if w else None, p.inputs.get("b") if b else None, p.case.eps if eps is None else eps).y
     return {"y": y.reshape(p.expected["y"].values.shape)}
 
 
-def _backward_models() -> Iterator[tuple[str, Model]]:
+def _backward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
     """What a wrong wiring makes of right kernels."""
     for name in ("dw", "db", "dx"):
         yield "gradient_missing", lambda p, name=name: _wrong(p, lambda g, _, name=name: g | {name: None})
@@ -213,7 +213,7 @@ def _backward_models() -> Iterator[tuple[str, Model]]:
 
 
 def _of(
-    p: Plan, *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", dtype: str = ""
+    p: Plan[WiringCase], *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", dtype: str = ""
 ) -> Outputs:
     """The outputs of a case if backward computes from other numbers than it should."""
     case, N = p.case, p.case.N
@@ -237,7 +237,7 @@ def _of(
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
-def _wrong(p: Plan, change) -> Outputs:
+def _wrong(p: Plan[WiringCase], change) -> Outputs:
     """The right gradients, handed back wrongly: ``change`` maps them by name, None for one that is not returned."""
     if p.case.then == "change":
         return {"raised": np.array(1.0)}
@@ -253,7 +253,7 @@ def _wrong(p: Plan, change) -> Outputs:
     return outputs
 
 
-def _overwritten(p: Plan) -> Outputs:
+def _overwritten(p: Plan[WiringCase]) -> Outputs:
     """dx stands where dy was: the residual path adds dx to itself, and a second pass takes it for dy."""
     case = p.case
     if case.then == "change":
@@ -268,9 +268,9 @@ def _overwritten(p: Plan) -> Outputs:
 
 
 # what follows from which cases fail
-_TRAITS = (("change_unnoticed", lambda case: case.then == "change"),)
+_TRAITS: tuple[tuple[str, Callable[[WiringCase], bool]], ...] = (("change_unnoticed", lambda case: case.then == "change"),)
 
-_NOT_RETURNED = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")
+_NOT_RETURNED: dict[str, str] = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")
 
 PARTS = {
     "forward": Part(FORWARD, _forward, _forward_models),

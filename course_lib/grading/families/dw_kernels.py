@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
@@ -112,7 +112,7 @@ PERSISTENT = (
 # ---- plans
 
 
-def _locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
+def _locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     dy, x, _ = _inputs(case, rng)
     inputs, saved = _saved(case, dy, x)
     group = case.partials
@@ -133,7 +133,7 @@ def _locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _chunked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
+def _chunked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     dy, x, _ = _inputs(case, rng)
     inputs, saved = _saved(case, dy, x)
     of_dy, of_x, _ = _strides(case)
@@ -151,7 +151,7 @@ def _chunked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
+def _persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     dy, x, w = _inputs(case, rng)
     inputs, saved = _saved(case, dy, x)
     inputs["w"] = w.astype(np.float64)
@@ -173,18 +173,18 @@ def _persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan
     )  # fmt: skip
 
 
-def _buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
+def _buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     """The sum of GROUP buffers, of which those from M on hold NaN."""
     plan = _finish(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
     return _with(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
 
 
-def _of_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan:
+def _of_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     plan = _finish(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
     return _with(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
 
 
-def _finish(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan:
+def _finish(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan[SharedCase]:
     tensors, expected, inputs = [], {}, {}
     for name in names:
         values = rng.normal(0.5, 4.0, size=(case.partials, case.N)).astype(np.float32)
@@ -200,7 +200,7 @@ def _finish(case: SharedCase, kernel: str, rng: np.random.Generator, names: tupl
     )
 
 
-def _with(plan: Plan, arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan:
+def _with(plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan[SharedCase]:
     return Plan(
         plan.case, plan.entry_point, plan.grid, plan.tensors, (*plan.arguments, *arguments), constexprs, plan.expected, inputs=plan.inputs,
         interleavings=plan.interleavings,
@@ -228,11 +228,11 @@ def _saved(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, n
 
 def _strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
-    packed = compute_strides((case.M, case.N))
+    packed = (case.N, 1)
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
-        return ((FAR_STRIDE, 1),) * 3
+        return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
@@ -291,7 +291,7 @@ def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 
 # ---- wrong formulas
 
-_Rows = Callable[[Plan], list[np.ndarray]]
+_Rows = Callable[[Plan[SharedCase]], list[np.ndarray]]
 _DW = (
     *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled")),
     ("dw_without_xhat", {"dw": "ones"}),
@@ -302,7 +302,7 @@ _DW = (
 _WITH_W = (("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
 
 
-def _steps_of_chunk(p: Plan, steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
+def _steps_of_chunk(p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
     """The rows that each chunk adds up if it takes the steps that ``steps`` makes of (rows a chunk, BLOCK_M)."""
     case = p.case
     out = []
@@ -315,7 +315,7 @@ def _steps_of_chunk(p: Plan, steps: Callable[[int, int], range], *, whole_steps:
     return out
 
 
-def _last_step(p: Plan) -> list[np.ndarray]:
+def _last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
     """What is left if a step overwrites the sums of the one before. Lanes past M or the chunk add 0."""
     return _steps_of_chunk(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
@@ -335,62 +335,63 @@ _PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
 )
 
 
-def _clipped(p: Plan, first: int, count: int) -> np.ndarray:
+def _clipped(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
     return np.arange(min(first, p.case.M), min(first + count, p.case.M))
 
 
-def _last_tile(p: Plan, rows: np.ndarray) -> np.ndarray:
+def _last_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.max() // p.case.rows] if rows.size else rows
 
 
-def _first_tile(p: Plan, rows: np.ndarray) -> np.ndarray:
+def _first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.min() // p.case.rows] if rows.size else rows
 
 
-def _right_chunks(p: Plan) -> list[np.ndarray]:
+def _right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
     return _chunks(p.case)
 
 
-def _right_programs(p: Plan) -> list[np.ndarray]:
+def _right_programs(p: Plan[SharedCase]) -> list[np.ndarray]:
     return _programs(p.case)
 
 
-def _groups(p: Plan) -> list[np.ndarray]:
+def _groups(p: Plan[SharedCase]) -> list[np.ndarray]:
     return [np.arange(g, p.case.M, p.case.partials) for g in range(min(p.case.partials, p.case.M))]
 
 
-def _locked_models() -> Iterator[tuple[str, Model]]:
+def _locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: {name: np.full_like(want.values, np.nan) for name, want in p.expected.items()}
     yield from _combined(_DW, (("wrong_rows", _neighbours),), _groups, "buffer")
 
 
-def _neighbours(p: Plan) -> list[np.ndarray]:
+def _neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
     """Rows one after the other in a buffer, where every GROUP-th belongs."""
     each = -(-p.case.M // p.case.partials)
     return [_clipped(p, g * each, each) for g in range(min(p.case.partials, p.case.M))]
 
 
-def _chunk_models() -> Iterator[tuple[str, Model]]:
+def _chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     return _combined(_DW, _CHUNK_ROWS, _right_chunks, "partial")
 
 
-def _persistent_models() -> Iterator[tuple[str, Model]]:
+def _persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     return _combined((*_DW, *_WITH_W), _PROGRAM_ROWS, _right_programs, "partial")
 
 
-def _combined(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model]]:
+def _combined(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model[SharedCase]]]:
     """One mistake; then one in the rows and one in the formula, named after the rows."""
     choices = [(r, f) for r, f in product((None, *rows), (None, *formulas)) if r or f]
     for of_rows, formula in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
-        changes = formula[1] if formula else {}
+        named, changes = of_rows or formula, formula[1] if formula else {}
+        assert named is not None  # the choice of no mistake at all was left out above
         yield (
-            (of_rows or formula)[0],
+            named[0],
             lambda p, take=of_rows[1] if of_rows else right, changes=changes: _wrong(p, take(p), ending, **changes),
         )
     yield "mean_for_sum", lambda p: _wrong(p, right(p), ending, mean=True)
 
 
-def _wrong(p: Plan, mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False) -> Outputs:
+def _wrong(p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False) -> Outputs:
     out: Outputs = {"dx": p.expected["dx"].values} if "dx" in p.expected else {}
     values = p.inputs["dy"] ** dy
     for name, hat, power in (("dw", dw, w_dw), ("db", db, w_db)):
@@ -399,20 +400,20 @@ def _wrong(p: Plan, mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones"
     return out
 
 
-def _buffer_models() -> Iterator[tuple[str, Model]]:
+def _buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: _finished(p, slice(None))
     yield from _sum_models(lambda p: min(p.case.M, p.case.partials))
     yield "rows_left_out", lambda p: _finished(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
 
 
-def _of_partials_models() -> Iterator[tuple[str, Model]]:
+def _of_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "rows_left_out", lambda p: _finished(p, slice(0, p.case.partials // p.case.rows * p.case.rows))
     yield "rows_not_summed", lambda p: _finished(p, slice((p.case.partials - 1) // p.case.rows * p.case.rows, None))
     yield "rows_not_summed", lambda p: _finished(p, slice(0, p.case.rows))
     yield from _sum_models(lambda p: p.case.partials)
 
 
-def _sum_models(count: Callable[[Plan], int]) -> Iterator[tuple[str, Model]]:
+def _sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "rows_not_summed", lambda p: _finished(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _finished(p, slice(0, 1))
     yield "dw_and_db_swapped", lambda p: _finished(p, slice(0, count(p)), ("db", "dw"))
@@ -421,7 +422,7 @@ def _sum_models(count: Callable[[Plan], int]) -> Iterator[tuple[str, Model]]:
     yield "mean_for_sum", lambda p: {name: values / count(p) for name, values in _finished(p, slice(0, count(p))).items()}
 
 
-def _finished(p: Plan, rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
+def _finished(p: Plan[SharedCase], rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
     ending = "_buffer" if "dw_buffer" in p.inputs else "_partial"
     return {name: p.inputs[source + ending][rows].sum(axis=0) for name, source in zip(("dw", "db"), order, strict=True)}
 

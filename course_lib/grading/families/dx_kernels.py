@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import draw_matrix, draw_weight, find_divisor, make_expected, place_vector
@@ -104,11 +105,11 @@ def _plan(
 
 def _strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
-    packed = compute_strides((case.M, case.N))
+    packed = (case.N, 1)
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
-        return ((FAR_STRIDE, 1),) * 3
+        return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
@@ -153,7 +154,7 @@ def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 
 
 # wrong formulas: a cause, and what is different from the right one
-Mistake = tuple[str, dict[str, object]]
+Mistake = tuple[str, dict[str, Any]]
 _BOTH: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
     *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1)),

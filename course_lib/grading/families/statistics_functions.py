@@ -94,7 +94,8 @@ def _pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 def _exact(x: np.ndarray) -> statistics.Statistics:
     with np.errstate(invalid="ignore"):
-        return statistics.two_pass(x, np.float64, "pairwise")
+        # norms.statistics annotates its dtype by its default alone
+        return statistics.two_pass(x, np.float64, "pairwise")  # pyright: ignore[reportArgumentType]
 
 
 def _statistics_plan(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
@@ -149,9 +150,11 @@ def _welford_models() -> Iterator[tuple[str, Model]]:
     yield from _two_pass_models()
 
 
-def _wrong(p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, rounded_mean=False, axis=1) -> Outputs:
+def _wrong(
+    p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, rounded_mean=False, axis: int | tuple[int, int] = 1
+) -> Outputs:
     x = p.inputs["x"]
-    count = {0: p.case.M, 1: p.case.N}.get(axis, x.size)
+    count = p.case.M if axis == 0 else p.case.N if axis == 1 else x.size
     mean = x.mean(axis=axis, keepdims=True)
     if rounded_mean:  # the root of a small variance shows what the mean has lost
         mean = x.astype(np.float32).mean(axis=axis, keepdims=True).astype(np.float64)

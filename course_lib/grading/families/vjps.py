@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +42,7 @@ RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill
 
 def _layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     dy, x, w = _inputs(case, rng)
-    forward = reference.layer_norm(x, w, eps=case.eps)
-    want = reference.layer_norm_vjp(dy, x, w, case.eps)
-    saved = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
+    want, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd"))
 
 
@@ -56,11 +55,16 @@ def _rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
 
 def _dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     """dw and db alone, in fp32."""
-    whole = _layer_norm(case, entry_point, rng)
-    dy, x, w = (whole.tensor(name).values for name in ("dy", "x", "w"))
-    saved = {name: whole.tensor(name).values for name in ("mean", "rstd")}
-    want = {name: whole.expected[name].values for name in ("dw", "db")}
+    dy, x, w = _inputs(case, rng)
+    vjp, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
+    want = {"dw": vjp.dw, "db": vjp.db}
     return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want, "fp32"), ("dy", "x", "mean", "rstd"), "fp32")
+
+
+def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
+    """What LayerNorm's forward pass saves, in fp32."""
+    forward = reference.layer_norm(x, w, eps=case.eps)
+    return {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
 
 
 def _inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -118,7 +122,7 @@ def _plan(
 
 
 # wrong formulas: a cause, and what is different from the right one
-Mistake = tuple[str, dict[str, object]]
+Mistake = tuple[str, dict[str, Any]]
 _XHAT: tuple[Mistake, ...] = (("xhat_wrong", {"xhat": "x"}), ("xhat_wrong", {"xhat": "deviation"}), ("xhat_wrong", {"xhat": "scaled"}))
 _DX_BOTH_NORMS: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
@@ -190,8 +194,9 @@ def _combined(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
         yield cause, lambda p, mistakes=mistakes: _wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes))
 
 
-def _wrong(p: Plan, dx: dict, dw: dict, db: dict) -> Outputs:
-    outputs = {"dx": lambda: _wrong_dx(p, **dx), "dw": lambda: _wrong_sum(p, **({"xhat": "xhat"} | dw)), "db": lambda: _wrong_sum(p, **db)}
+def _wrong(p: Plan, dx: dict[str, Any], dw: dict[str, Any], db: dict[str, Any]) -> Outputs:
+    dw = {"xhat": "xhat", **dw}
+    outputs = {"dx": lambda: _wrong_dx(p, **dx), "dw": lambda: _wrong_sum(p, **dw), "db": lambda: _wrong_sum(p, **db)}
     return {name: outputs[name]() for name in p.expected}
 
 
@@ -223,7 +228,7 @@ def _hat(p: Plan, which: str) -> np.ndarray:
 
 
 def _divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:
-    N = {0: p.case.M, 1: p.case.N}.get(axis, p.case.M * p.case.N)
+    N = p.case.M if axis == 0 else p.case.N if axis == 1 else p.case.M * p.case.N
     return np.float64({"N": N, "N-1": N - 1, "1": 1, "M": p.case.M}[which])
 
 

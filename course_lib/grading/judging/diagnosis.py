@@ -29,7 +29,7 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     failed = [j for j in judged if not j.passed and j.ran]
     if all(j.right for j in failed):
         return "extra_pass"
-    if shared := [j.fault["kind"] for j in failed if j.fault and j.fault["kind"] in INTERLEAVED]:
+    if shared := [fault["kind"] for fault in (j.fault for j in failed) if fault and fault["kind"] in INTERLEAVED]:
         # rows of an expanded input lie on one another: who writes to it races, too
         return "input_changed" if any(j.changed for j in failed) else INTERLEAVED[shared[0]]
     if cause := suspects.name_cause(judged, parts):
@@ -45,10 +45,10 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
 def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
     if any(j.changed for j in failed):
         return "input_changed"
-    if faults := [j for j in failed if j.fault]:
-        if all(_has_short_tile(j.plan.case) and _lies_past_last_row(j) for j in faults):
+    if faults := [(j.plan.case, j.fault) for j in failed if j.fault]:
+        if all(_has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults):
             return "row_mask"
-        return "load_outside" if all(j.fault["kind"] == "load" for j in faults) else "store_outside"
+        return "load_outside" if all(fault["kind"] == "load" for _, fault in faults) else "store_outside"
     if any(j.outside for j in failed):
         outside = [j for j in failed if j.outside]
         return "row_mask" if all(_has_short_tile(j.plan.case) for j in outside) else "store_outside"
@@ -61,9 +61,9 @@ def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | No
     return "only_one_block" if all(not j.plan.case.one_block for j in failed) else "partly_written"
 
 
-def _lies_past_last_row(judged: Judged) -> bool:
+def _lies_past_last_row(case: Case, fault: dict) -> bool:
     """The fault lies in a row, or for a statistic at an element, from M on."""
-    return judged.fault["row"] is None or judged.fault["row"] >= judged.plan.case.M
+    return fault["row"] is None or fault["row"] >= case.M
 
 
 def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
@@ -105,7 +105,8 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], traits: list[
 def _has_few_digits(judged: Judged) -> bool:
     """Wrong by what half-precision arithmetic loses, or overflowed as only it does."""
     return all(
-        d.kind == "nan" or (d.kind == "value" and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS) for d in judged.deviations
+        d.kind == "nan" or (d.kind == "value" and d.ratio is not None and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS)
+        for d in judged.deviations
     )
 
 

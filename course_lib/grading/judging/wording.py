@@ -58,6 +58,7 @@ def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     of_first = {"element": where[0], "got": deviation.got, "want": deviation.want, "wrong": deviation.count, "size": deviation.size}
     if deviation.kind == "nan":
         return Finding(case, f"{numbers}; {extent}", **of_first)
+    assert deviation.ratio is not None  # a wrong value is off by so much
     words = f"{deviation.output} is off by up to {format_multiple(deviation.ratio)} the allowed error in {extent}; {numbers}"
     return Finding(case, words, **of_first, ratio=deviation.first_ratio, worst=deviation.ratio)
 

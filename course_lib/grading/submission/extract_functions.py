@@ -22,6 +22,7 @@ from course_lib.grading.submission.extract_kernels import (
     make_refusal,
     parse,
 )
+from course_lib.grading.submission.places import Located
 
 _TORCH = frozenset(
     """abs add addcmul all allclose any arange as_tensor bfloat16 broadcast_to bool cat clamp clone cumsum diag div dot double einsum empty
@@ -98,9 +99,14 @@ def extract(text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden:
         tree, name, f"This exercise needs only {'`import numpy as np`' if kind == 'numpy' else '`import torch`'}; remove the line."
     )
     functions = _find_functions(tree, name, wanted)
-    constants = {node.targets[0].id: node for node in tree.body if _is_constant(node)}
+    constants = {found: node for node in tree.body if (found := _find_constant_name(node))}
     # what one function keeps on ctx, the other may read
-    kept = frozenset(node.attr for f in functions.values() for node in ast.walk(f) if kind == "autograd" and _is_kept(node))
+    kept = frozenset(
+        node.attr
+        for f in functions.values()
+        for node in ast.walk(f)
+        if kind == "autograd" and isinstance(node, ast.Attribute) and _is_kept(node)
+    )
     for function in functions.values():
         _Check(function, name, kind, functions.keys() | constants.keys(), kept, forbidden).run()
     return Kernels(keep_lines(text, [*constants.values(), *functions.values()], _HEADER[kind]), tuple(functions))
@@ -123,8 +129,11 @@ def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dic
     return functions
 
 
-def _is_constant(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and is_plain(node.value)
+def _find_constant_name(node: ast.stmt) -> str | None:
+    """The name of ``X = 3``, else None."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and is_plain(node.value):
+        return node.targets[0].id
+    return None
 
 
 def _is_kept(node: ast.AST) -> bool:
@@ -177,7 +186,7 @@ class _Check:
         self.kept, self.forbidden = kept, forbidden
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
-        raise make_refusal(cause, self.file, node if hasattr(node, "lineno") else self.function, what)
+        raise make_refusal(cause, self.file, node if isinstance(node, Located) else self.function, what)
 
     def run(self) -> None:
         for node in ast.walk(self.function):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.base.errors import missing_package
-from course_lib.grading.submission.places import Span, find_span, split_lines
+from course_lib.grading.submission.places import Located, Span, find_span, split_lines
 
 _MAX_BYTES = 1_000_000
 _MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
@@ -63,7 +63,7 @@ class Unreadable(Exception):
         self.cause, self.what, self.span = cause, what or message, span
 
 
-def make_refusal(cause: str, file: str, node: ast.AST, what: str) -> Unreadable:
+def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
     """What is wrong with one node of ``file``."""
     return Unreadable(cause, f"{file}, line {node.lineno}: {what}", what, find_span(node))
 
@@ -114,7 +114,7 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
     tree = parse(text, name)
     check_imports(tree, name, "A kernel needs only `import triton` and `import triton.language as tl`; remove the line.")
     kernels = _find_kernels(tree, name, wanted)
-    constants = {_find_constant_name(node): node for node in tree.body if _find_constant_name(node)}
+    constants = {found: node for node in tree.body if (found := _find_constant_name(node))}
     plain = {
         target.id
         for node in tree.body
@@ -245,11 +245,12 @@ def _find_constant_name(node: ast.stmt) -> str | None:
 
 
 def _check_constant(node: ast.stmt, file: str) -> None:
+    assert isinstance(node, (ast.Assign, ast.AnnAssign))
     value = node.value
     # the child evaluates the whole line: nothing but the one argument may stand in it
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr" and len(value.args) == 1 and not value.keywords:
         value = value.args[0]
-    if not is_plain(value):
+    if value is None or not is_plain(value):
         raise make_refusal("not_allowed", file, node, "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`.")
 
 
@@ -269,7 +270,7 @@ def is_plain(value: ast.expr) -> bool:
 
 def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imported: set[str], file: str) -> None:
     def refuse(node: ast.AST, what: str, cause: str = "not_allowed"):
-        raise make_refusal(cause, file, node if hasattr(node, "lineno") else kernel, what)
+        raise make_refusal(cause, file, node if isinstance(node, Located) else kernel, what)
 
     if len(kernel.decorator_list) != 1 or ast.unparse(kernel.decorator_list[0]) != "triton.jit":
         others = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
@@ -363,7 +364,7 @@ def keep_lines(text: str, keep: list[ast.stmt], header: str) -> str:
             out[node.lineno - 1] += f"{'; ' if out[node.lineno - 1] else ''}{ast.unparse(node)}"
             continue
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        for number in range(first, node.end_lineno + 1):
+        for number in range(first, (node.end_lineno or node.lineno) + 1):
             out[number - 1] = lines[number - 1]
     if not out or out[0]:
         raise Unreadable("not_allowed", "code starts in the first line of the file. Begin with the imports that the exercise came with.")

@@ -22,7 +22,11 @@ class Span(NamedTuple):
     end: int | None = None
 
 
-def find_span(node: ast.AST) -> Span:
+# what has a place in a file
+Located = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.excepthandler | ast.pattern
+
+
+def find_span(node: Located) -> Span:
     """Where a node stands; of one over several lines its part of the first."""
     return Span(node.lineno, node.col_offset, node.end_col_offset if node.end_lineno == node.lineno else None)
 
@@ -61,13 +65,13 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
         return None
     pointer = parameters[argument].arg
     writes = [
-        call
+        (call, what)
         for function in functions
         if function is kernel or function.name not in entry_points
-        for call in _list_accesses(function)
-        if call.func.attr != "load" and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
+        for call, what in _list_accesses(function)
+        if what != "load" and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
     ]
-    return find_span(writes[0]) if len(writes) == 1 and writes[0].func.attr == "store" else None
+    return find_span(writes[0][0]) if len(writes) == 1 and writes[0][1] == "store" else None
 
 
 def find_return(tree: ast.Module, function: str) -> Span | None:
@@ -83,13 +87,14 @@ def find_return(tree: ast.Module, function: str) -> Span | None:
 def find_access(tree: ast.Module, line: int, kind: str) -> Span:
     """The access to memory in that line, if there is one alone; else the line. ``kind``: "load", "store", or any other word
     for any access."""
-    calls = [call for call in _list_accesses(tree) if call.lineno == line and (kind not in ("load", "store") or call.func.attr == kind)]
+    calls = [call for call, what in _list_accesses(tree) if call.lineno == line and (kind not in ("load", "store") or what == kind)]
     return find_span(calls[0]) if len(calls) == 1 else Span(line)
 
 
-def _list_accesses(tree: ast.AST) -> list[ast.Call]:
+def _list_accesses(tree: ast.AST) -> list[tuple[ast.Call, str]]:
+    """Each access to memory, with the name of what it calls: "load", "store", "atomic_add" and so on."""
     return [
-        node
+        (node, node.func.attr)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -99,8 +104,9 @@ def _list_accesses(tree: ast.AST) -> list[ast.Call]:
 
 def _find_address(call: ast.Call) -> ast.AST:
     """The pointer of an access: its first argument, or the one named so. Of ``p.store(x)`` it is p."""
-    if not (isinstance(call.func.value, ast.Name) and call.func.value.id == "tl"):
-        return call.func.value
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    if not (isinstance(owner, ast.Name) and owner.id == "tl"):
+        return owner
     return next((keyword.value for keyword in call.keywords if keyword.arg == "pointer"), call.args[0] if call.args else call)
 
 
