@@ -88,8 +88,8 @@ def check_exercise(exercise: Exercise) -> list[Finding]:
         output, _ = tests.communicate()
         if not report.exists():
             raise CourseError(f"the tests of exercise {exercise.id} could not be run. pytest says:\n{output.strip()}")
-        for name, sentence in _read_report(report):
-            finding = findings[next(subject for words, subject in _SUBJECTS.items() if words in name)]
+        for name, sentence in read_report(report):
+            finding = findings[find_subject(name)]
             finding.tests += 1
             finding.missing += [sentence] if sentence else []
     for finding in findings.values():
@@ -112,6 +112,11 @@ def check(chosen: list[Exercise]) -> int:
     return 1 if wrong else 0
 
 
+def find_subject(test: str) -> str:
+    """What a test, by its whole name, looks at."""
+    return next(subject for words, subject in _SUBJECTS.items() if words in test)
+
+
 def _run_lesson(lesson: str) -> list[str]:
     """Run the lesson's notebook as a newcomer meets it; a sentence if it cannot be run."""
     source = next((source for source in notebooks.list_sources() if source.name.startswith(f"{lesson}_")), None)
@@ -130,7 +135,7 @@ def _strip_colours(text: str) -> str:
     return _COLOURS.sub("", text).strip()
 
 
-def _read_report(report: Path) -> Iterator[tuple[str, str]]:
+def read_report(report: Path) -> Iterator[tuple[str, str]]:
     """Each test's name and, if it failed, a sentence about what is missing."""
     for case in xml.parse(report).getroot().iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
