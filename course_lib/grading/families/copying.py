@@ -19,7 +19,7 @@ COPY = (
 )
 
 
-def _copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x = round_to(rng.normal(size=case.N), case.dtype)
     tensors = (place_vector("x", case, case.dtype, x), place_vector("y", case, case.dtype, None))
     values = x.astype(np.float64)
@@ -29,4 +29,4 @@ def _copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-PARTS = {"copy_kernel": Part(COPY, _copy)}
+PARTS = {"copy_kernel": Part(COPY, _plan_copy)}

@@ -112,16 +112,16 @@ PERSISTENT = (
 # ---- plans
 
 
-def _locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, _ = _inputs(case, rng)
-    inputs, saved = _saved(case, dy, x)
+def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    dy, x, _ = _draw_inputs(case, rng)
+    inputs, saved = _save_statistics(case, dy, x)
     group = case.partials
     mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # no more buffers than are written to
-    of_dy, of_x, _ = _strides(case)
-    sums = _sums(case, inputs, mine)
+    of_dy, of_x, _ = _choose_strides(case)
+    sums = _expect_sums(case, inputs, mine)
     room = size_guard((group + 1) * case.N + case.block)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), *saved,
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), *saved,
         *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
         Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
     )  # fmt: skip
@@ -133,14 +133,14 @@ def _locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[Sha
     )  # fmt: skip
 
 
-def _chunked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, _ = _inputs(case, rng)
-    inputs, saved = _saved(case, dy, x)
-    of_dy, of_x, _ = _strides(case)
-    sums = _sums(case, inputs, _chunks(case))
+def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    dy, x, _ = _draw_inputs(case, rng)
+    inputs, saved = _save_statistics(case, dy, x)
+    of_dy, of_x, _ = _choose_strides(case)
+    sums = _expect_sums(case, inputs, _list_chunks(case))
     room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), *saved,
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), *saved,
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])]
@@ -151,21 +151,21 @@ def _chunked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[Sh
     )  # fmt: skip
 
 
-def _persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, w = _inputs(case, rng)
-    inputs, saved = _saved(case, dy, x)
+def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    dy, x, w = _draw_inputs(case, rng)
+    inputs, saved = _save_statistics(case, dy, x)
     inputs["w"] = w.astype(np.float64)
-    of_dy, of_x, of_dx = _strides(case)
-    sums = _sums(case, inputs, _programs(case))
+    of_dy, of_x, of_dx = _choose_strides(case)
+    sums = _expect_sums(case, inputs, _list_programs(case))
     room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x),
-        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _placed("dx", case, of_dx, None),
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x),
+        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors]
     arguments += [("int", stride) for stride in (*of_dy, of_x[0], of_dx[0])] + [("int", case.M), ("int", case.N)]
-    expected = {"dx": _dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)}
+    expected = {"dx": _expect_dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)}
     expected |= {f"{name}_partial": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.partials,), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block}, expected, inputs=inputs,
@@ -173,18 +173,18 @@ def _persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan
     )  # fmt: skip
 
 
-def _buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+def _plan_buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     """The sum of GROUP buffers, of which those from M on hold NaN."""
-    plan = _finish(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
-    return _with(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
+    plan = _plan_sum(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
+    return _extend_plan(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
 
 
-def _of_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    plan = _finish(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
-    return _with(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
+def _plan_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    plan = _plan_sum(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
+    return _extend_plan(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
 
 
-def _finish(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan[SharedCase]:
+def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan[SharedCase]:
     tensors, expected, inputs = [], {}, {}
     for name in names:
         values = rng.normal(0.5, 4.0, size=(case.partials, case.N)).astype(np.float32)
@@ -200,14 +200,14 @@ def _finish(case: SharedCase, kernel: str, rng: np.random.Generator, names: tupl
     )
 
 
-def _with(plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan[SharedCase]:
+def _extend_plan(plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan[SharedCase]:
     return Plan(
         plan.case, plan.entry_point, plan.grid, plan.tensors, (*plan.arguments, *arguments), constexprs, plan.expected, inputs=plan.inputs,
         interleavings=plan.interleavings,
     )  # fmt: skip
 
 
-def _inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
     x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
@@ -218,7 +218,7 @@ def _inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.
     return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
 
 
-def _saved(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
+def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
     """The float64 inputs of the oracle, and the statistics' tensors."""
     forward = reference.layer_norm(x, eps=case.eps)
     values = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
@@ -226,7 +226,7 @@ def _saved(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, n
     return {name: value.astype(np.float64) for name, value in ({"dy": dy, "x": x} | values).items()}, tensors
 
 
-def _strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+def _choose_strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
     packed = (case.N, 1)
     if case.layout == "sliced":
@@ -236,7 +236,7 @@ def _strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
-def _placed(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
+def _place(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
     far = case.layout == "far"
@@ -244,17 +244,17 @@ def _placed(name: str, case: SharedCase, strides: tuple[int, int], values: np.nd
     return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
 
 
-def _chunks(case: SharedCase) -> list[np.ndarray]:
+def _list_chunks(case: SharedCase) -> list[np.ndarray]:
     return [np.arange(at, min(at + case.chunk, case.M)) for at in range(0, case.partials * case.chunk, case.chunk)]
 
 
-def _programs(case: SharedCase) -> list[np.ndarray]:
+def _list_programs(case: SharedCase) -> list[np.ndarray]:
     """The rows of each program: tiles p, p + P, p + 2 P, ..."""
     rows = np.arange(case.M)
     return [rows[rows // case.rows % case.partials == p] for p in range(case.partials)]
 
 
-def _sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
+def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
     """dw and db over the rows of each element of ``mine``, with the error that fp32 may make in them.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``, row by row.
@@ -262,7 +262,7 @@ def _sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray
     dy, x = inputs["dy"], inputs["x"]
     ones, nothing = np.ones(case.N), np.zeros(case.N)
     vjps = [reference.layer_norm_vjp(dy[rows], x[rows], ones, case.eps) if rows.size else None for rows in mine]
-    unsure = np.abs(_hat(inputs, "xhat")) + np.abs(inputs["mean"] * inputs["rstd"])[:, None]
+    unsure = np.abs(_compute_hat(inputs, "xhat")) + np.abs(inputs["mean"] * inputs["rstd"])[:, None]
     terms = {"dw": np.abs(dy) * unsure, "db": np.abs(dy)}
     return {
         name: make_expected(
@@ -274,16 +274,16 @@ def _sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray
     }
 
 
-def _dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
+def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
     """As in lesson 08: what is unsure in xhat goes into c1 and into ``xhat * c1`` both ways."""
-    xhat, wdy, rstd = _hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
+    xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
     return make_expected(dx, terms, case.dtype)
 
 
-def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
+def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[which]
@@ -302,7 +302,7 @@ _DW = (
 _WITH_W = (("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
 
 
-def _steps_of_chunk(p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
+def _take_steps(p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
     """The rows that each chunk adds up if it takes the steps that ``steps`` makes of (rows a chunk, BLOCK_M)."""
     case = p.case
     out = []
@@ -315,70 +315,70 @@ def _steps_of_chunk(p: Plan[SharedCase], steps: Callable[[int, int], range], *, 
     return out
 
 
-def _last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
+def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
     """What is left if a step overwrites the sums of the one before. Lanes past M or the chunk add 0."""
-    return _steps_of_chunk(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
+    return _take_steps(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
 
 _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
-    ("rows_not_summed", _last_step),
-    ("rows_not_summed", lambda p: _steps_of_chunk(p, lambda chunk, rows: range(0, rows, rows))),
-    ("rows_counted_twice", lambda p: _steps_of_chunk(p, lambda chunk, rows: range(0, chunk, rows), whole_steps=True)),
-    ("rows_left_out", lambda p: _steps_of_chunk(p, lambda chunk, rows: range(0, chunk // rows * rows, rows))),
+    ("rows_not_summed", _take_last_step),
+    ("rows_not_summed", lambda p: _take_steps(p, lambda chunk, rows: range(0, rows, rows))),
+    ("rows_counted_twice", lambda p: _take_steps(p, lambda chunk, rows: range(0, chunk, rows), whole_steps=True)),
+    ("rows_left_out", lambda p: _take_steps(p, lambda chunk, rows: range(0, chunk // rows * rows, rows))),
     ("same_rows", lambda p: [np.arange(min(p.case.chunk, p.case.M))] * p.case.partials),
-    ("wrong_rows", lambda p: [_clipped(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
-    ("wrong_rows", lambda p: [_clipped(p, c, p.case.chunk) for c in range(p.case.partials)]),
+    ("wrong_rows", lambda p: [_clip(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
+    ("wrong_rows", lambda p: [_clip(p, c, p.case.chunk) for c in range(p.case.partials)]),
 )  # fmt: skip
 _PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
-    ("rows_not_summed", lambda p: [_last_tile(p, rows) for rows in _programs(p.case)]),
-    ("rows_not_summed", lambda p: [_first_tile(p, rows) for rows in _programs(p.case)]),
+    ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
+    ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
 )
 
 
-def _clipped(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
+def _clip(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
     return np.arange(min(first, p.case.M), min(first + count, p.case.M))
 
 
-def _last_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
+def _take_last_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.max() // p.case.rows] if rows.size else rows
 
 
-def _first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
+def _take_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.min() // p.case.rows] if rows.size else rows
 
 
-def _right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
-    return _chunks(p.case)
+def _list_right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
+    return _list_chunks(p.case)
 
 
-def _right_programs(p: Plan[SharedCase]) -> list[np.ndarray]:
-    return _programs(p.case)
+def _list_right_programs(p: Plan[SharedCase]) -> list[np.ndarray]:
+    return _list_programs(p.case)
 
 
-def _groups(p: Plan[SharedCase]) -> list[np.ndarray]:
+def _list_groups(p: Plan[SharedCase]) -> list[np.ndarray]:
     return [np.arange(g, p.case.M, p.case.partials) for g in range(min(p.case.partials, p.case.M))]
 
 
-def _locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+def _list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: {name: np.full_like(want.values, np.nan) for name, want in p.expected.items()}
-    yield from _combined(_DW, (("wrong_rows", _neighbours),), _groups, "buffer")
+    yield from _combine(_DW, (("wrong_rows", _list_neighbours),), _list_groups, "buffer")
 
 
-def _neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
+def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
     """Rows one after the other in a buffer, where every GROUP-th belongs."""
     each = -(-p.case.M // p.case.partials)
-    return [_clipped(p, g * each, each) for g in range(min(p.case.partials, p.case.M))]
+    return [_clip(p, g * each, each) for g in range(min(p.case.partials, p.case.M))]
 
 
-def _chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    return _combined(_DW, _CHUNK_ROWS, _right_chunks, "partial")
+def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    return _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
 
 
-def _persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    return _combined((*_DW, *_WITH_W), _PROGRAM_ROWS, _right_programs, "partial")
+def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    return _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
 
 
-def _combined(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model[SharedCase]]]:
+def _combine(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model[SharedCase]]]:
     """One mistake; then one in the rows and one in the formula, named after the rows."""
     choices = [(r, f) for r, f in product((None, *rows), (None, *formulas)) if r or f]
     for of_rows, formula in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
@@ -386,48 +386,50 @@ def _combined(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, endin
         assert named is not None  # the choice of no mistake at all was left out above
         yield (
             named[0],
-            lambda p, take=of_rows[1] if of_rows else right, changes=changes: _wrong(p, take(p), ending, **changes),
+            lambda p, take=of_rows[1] if of_rows else right, changes=changes: _compute_wrong(p, take(p), ending, **changes),
         )
-    yield "mean_for_sum", lambda p: _wrong(p, right(p), ending, mean=True)
+    yield "mean_for_sum", lambda p: _compute_wrong(p, right(p), ending, mean=True)
 
 
-def _wrong(p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False) -> Outputs:
+def _compute_wrong(
+    p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False
+) -> Outputs:
     out: Outputs = {"dx": p.expected["dx"].values} if "dx" in p.expected else {}
     values = p.inputs["dy"] ** dy
     for name, hat, power in (("dw", dw, w_dw), ("db", db, w_db)):
-        terms = values * _hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
+        terms = values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
         out[f"{name}_{ending}"] = np.stack([terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine])
     return out
 
 
-def _buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    yield "uninitialised", lambda p: _finished(p, slice(None))
-    yield from _sum_models(lambda p: min(p.case.M, p.case.partials))
-    yield "rows_left_out", lambda p: _finished(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
+def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    yield "uninitialised", lambda p: _sum_rows(p, slice(None))
+    yield from _list_sum_models(lambda p: min(p.case.M, p.case.partials))
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
 
 
-def _of_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    yield "rows_left_out", lambda p: _finished(p, slice(0, p.case.partials // p.case.rows * p.case.rows))
-    yield "rows_not_summed", lambda p: _finished(p, slice((p.case.partials - 1) // p.case.rows * p.case.rows, None))
-    yield "rows_not_summed", lambda p: _finished(p, slice(0, p.case.rows))
-    yield from _sum_models(lambda p: p.case.partials)
+def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, p.case.partials // p.case.rows * p.case.rows))
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice((p.case.partials - 1) // p.case.rows * p.case.rows, None))
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, p.case.rows))
+    yield from _list_sum_models(lambda p: p.case.partials)
 
 
-def _sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
-    yield "rows_not_summed", lambda p: _finished(p, slice(count(p) - 1, count(p)))
-    yield "rows_not_summed", lambda p: _finished(p, slice(0, 1))
-    yield "dw_and_db_swapped", lambda p: _finished(p, slice(0, count(p)), ("db", "dw"))
-    yield "dw_and_db_swapped", lambda p: _finished(p, slice(0, count(p)), ("dw", "dw"))
-    yield "dw_and_db_swapped", lambda p: _finished(p, slice(0, count(p)), ("db", "db"))
-    yield "mean_for_sum", lambda p: {name: values / count(p) for name, values in _finished(p, slice(0, count(p))).items()}
+def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
+    yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
+    yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))
+    yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "db"))
+    yield "mean_for_sum", lambda p: {name: values / count(p) for name, values in _sum_rows(p, slice(0, count(p))).items()}
 
 
-def _finished(p: Plan[SharedCase], rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
+def _sum_rows(p: Plan[SharedCase], rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
     ending = "_buffer" if "dw_buffer" in p.inputs else "_partial"
     return {name: p.inputs[source + ending][rows].sum(axis=0) for name, source in zip(("dw", "db"), order, strict=True)}
 
 
-def _rows_share_a_buffer(case: SharedCase) -> bool:
+def _shares_a_buffer(case: SharedCase) -> bool:
     return case.partials < case.M
 
 
@@ -440,9 +442,9 @@ def _has_short_steps(case: SharedCase) -> bool:
 
 
 PARTS = {
-    "add_to_buffers_kernel": Part(LOCKED, _locked, _locked_models, traits=(("buffer_not_accumulated", _rows_share_a_buffer),)),
-    "sum_buffers_kernel": Part(BUFFERS, _buffers, _buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
-    "column_partials_kernel": Part(CHUNKS, _chunked, _chunk_models, traits=(("row_mask", _has_short_steps),)),
-    "sum_partials_kernel": Part(PARTIALS, _of_partials, _of_partials_models),
-    "persistent_backward_kernel": Part(PERSISTENT, _persistent, _persistent_models),
+    "add_to_buffers_kernel": Part(LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)),
+    "sum_buffers_kernel": Part(BUFFERS, _plan_buffers, _list_buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
+    "column_partials_kernel": Part(CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),)),
+    "sum_partials_kernel": Part(PARTIALS, _plan_partials, _list_partials_models),
+    "persistent_backward_kernel": Part(PERSISTENT, _plan_persistent, _list_persistent_models),
 }

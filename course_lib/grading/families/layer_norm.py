@@ -70,7 +70,7 @@ LAYER_NORM_RESIDENT = (
 )
 
 
-def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
+def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
     w_dtype = case.w_dtype or case.dtype
     x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
     tensors = (
@@ -99,42 +99,42 @@ def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: boo
     )  # fmt: skip
 
 
-def _layer_norm_blocked(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    return _layer_norm(case, kernel, rng, resident=False)
+def _plan_blocked(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    return _make_plan(case, kernel, rng, resident=False)
 
 
-def _layer_norm_resident(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    return _layer_norm(case, kernel, rng, resident=True)
+def _plan_resident(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    return _make_plan(case, kernel, rng, resident=True)
 
 
-def _models() -> Iterator[tuple[str, Model]]:
-    yield "padding_in_variance", lambda p: _wrong(p, padding=True)
-    yield "unbiased_variance", lambda p: _wrong(p, var_divisor="N-1")
-    yield "eps_missing", lambda p: _wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: _wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
+def _list_models() -> Iterator[tuple[str, Model]]:
+    yield "padding_in_variance", lambda p: _compute_wrong(p, padding=True)
+    yield "unbiased_variance", lambda p: _compute_wrong(p, var_divisor="N-1")
+    yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
+    yield "eps_outside", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
     for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
-        yield "eps_hard_coded", lambda p, fixed=fixed: _wrong(p, eps=fixed)
-    yield "root_missing", lambda p: _wrong(p, root=lambda v, eps: 1 / (v + eps))
+        yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
+    yield "root_missing", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (v + eps))
     for mean_divisor in ("N", "BLOCK", "lanes", "1"):
         for var_divisor in ("N", "BLOCK", "lanes", "1"):
             for padding in (False, True):
                 if (mean_divisor, var_divisor) != ("N", "N"):
                     yield (
                         "divisor",
-                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _wrong(p, mean_divisor=m, var_divisor=v, padding=z),
+                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _compute_wrong(p, mean_divisor=m, var_divisor=v, padding=z),
                     )
-    yield "w_ignored", lambda p: _wrong(p, w=1.0)
-    yield "b_ignored", lambda p: _wrong(p, b=0.0)
-    yield "w_twice", lambda p: _wrong(p, w=p.inputs["w"] ** 2)
-    yield "mean_not_subtracted", lambda p: _wrong(p, centre=0.0)
+    yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
+    yield "b_ignored", lambda p: _compute_wrong(p, b=0.0)
+    yield "w_twice", lambda p: _compute_wrong(p, w=p.inputs["w"] ** 2)
+    yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0)
     for which in ("both", "mean", "variance"):
-        yield "block_not_accumulated", lambda p, which=which: _wrong(p, last_block=which)
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v)
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v + eps)
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+        yield "block_not_accumulated", lambda p, which=which: _compute_wrong(p, last_block=which)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
 
 
-def _wrong(
+def _compute_wrong(
     p: Plan, *, mean_divisor="N", var_divisor="N", padding=False, eps=None, root=inverse_root, save=None, w=None, b=None, centre=None, last_block=""
 ) -> Outputs:  # fmt: skip
     x, eps = p.inputs["x"], p.case.eps if eps is None else eps
@@ -150,6 +150,6 @@ def _wrong(
 
 
 PARTS = {
-    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, _layer_norm_blocked, _models),
-    "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, _layer_norm_resident, _models),
+    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, _plan_blocked, _list_models),
+    "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, _plan_resident, _list_models),
 }

@@ -32,7 +32,7 @@ ROW_SUM = (
 )
 
 
-def _row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x = draw_matrix(case, rng)
     x64 = x.astype(np.float64)
     tensors = (place_matrix("x", case, x, spare=3), place_statistic("y", case))
@@ -43,27 +43,27 @@ def _row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     return Plan(case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64})
 
 
-def _models() -> Iterator[tuple[str, Model]]:
-    yield "mean_for_sum", lambda p: _total(p.inputs["x"], 1 / p.case.N)
-    yield "mean_for_sum", lambda p: _total(p.inputs["x"], 1 / p.case.block)
-    yield "tail_left_out", lambda p: _total(p.inputs["x"][:, :-1])
-    yield "tail_left_out", lambda p: _total(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
-    yield "only_one_block", lambda p: _total(p.inputs["x"][:, : p.case.block])
-    yield "block_not_accumulated", lambda p: _total(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :])
-    yield "block_counted_again", _sums_of_running_sums
-    yield "lanes_apart", lambda p: _total(p.inputs["x"][:, :: p.case.block])
-    yield "same_row", lambda p: _total(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+def _list_models() -> Iterator[tuple[str, Model]]:
+    yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.N)
+    yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.block)
+    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, :-1])
+    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
+    yield "only_one_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block])
+    yield "block_not_accumulated", lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :])
+    yield "block_counted_again", _sum_running_sums
+    yield "lanes_apart", lambda p: _sum_rows(p.inputs["x"][:, :: p.case.block])
+    yield "same_row", lambda p: _sum_rows(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
-def _total(x: np.ndarray, scale: float = 1.0) -> Outputs:
+def _sum_rows(x: np.ndarray, scale: float = 1.0) -> Outputs:
     return {"y": x.sum(axis=1) * scale}
 
 
-def _sums_of_running_sums(p: Plan) -> Outputs:
+def _sum_running_sums(p: Plan) -> Outputs:
     """The lanes keep their sums, and all of them are added to the result after every block."""
     steps = -(-p.case.N // p.case.block)
     often = steps - np.arange(p.case.N) // p.case.block
-    return _total(p.inputs["x"] * often)
+    return _sum_rows(p.inputs["x"] * often)
 
 
-PARTS = {"row_sum_kernel": Part(ROW_SUM, _row_sum, _models)}
+PARTS = {"row_sum_kernel": Part(ROW_SUM, _plan_row_sum, _list_models)}
