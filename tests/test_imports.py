@@ -80,23 +80,26 @@ MAY_IMPORT: dict[str, set[str]] = {
     "grading.submission": {"base", "catalog", "grading.verdict"},
     "grading.sandbox": {"base", "interpreter", "norms", "grading.cases", "grading.submission"},
     "grading.judging": {"base", "compiler", "grading.cases", "grading.submission", "grading.verdict"},
-    "grading.families": {"catalog", "norms.reference", "norms.statistics", "grading.cases", "grading.judging"},
+    "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "grading.cases", "grading.judging"},
     "grading": {
         "base", "catalog", "compiler", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox", "grading.judging",
+        "grading.families",
+    },
+    "grading.public": {  # the face of the grader, for lessons
+        "catalog", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox", "grading.judging",
         "grading.families",
     },
     "learner": {"base", "catalog", "grading.verdict"},
     "bench": {"base", "kernels", "norms", "norms.reference"},
     "doctor": {"base", "interpreter"},
     "lessons": {
-        "base", "interpreter", "compiler", "kernels", "norms", "norms.statistics", "catalog", "grading", "grading.verdict", "grading.cases",
-        "grading.submission", "grading.sandbox", "grading.judging", "learner", "bench",
+        "base", "interpreter", "compiler", "kernels", "norms", "norms.statistics", "catalog", "grading.public", "learner", "bench",
     },
     "authoring": {
         "base", "catalog", "learner", "lessons", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox",
         "grading.judging", "grading.families",
     },
-    "cli": {"base", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons"},
+    "cli": {"base", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons", "authoring"},
 }  # fmt: skip
 
 
@@ -108,6 +111,13 @@ def test_a_room_imports_only_the_rooms_below_it(module):
     inner = {name for name in named if not any(other.startswith(f"{name}.") for other in named)}
     reached = {room_of(name) for name in inner} - {room}
     assert reached <= MAY_IMPORT[room], f"{module} imports {sorted(reached - MAY_IMPORT[room])}"
+
+
+@pytest.mark.parametrize("source", sorted(paths.NOTEBOOK_SOURCES.glob("*.py")), ids=lambda path: path.stem)
+def test_a_lesson_takes_from_the_grader_only_what_its_public_face_offers(source):
+    names = imported(source.read_text(encoding="utf-8"), source.stem, False)
+    modules = {name for name in names if name in MODULES and name.startswith("course_lib.grading")}
+    assert modules <= {"course_lib.grading", "course_lib.grading.public"}
 
 
 def test_rooms_stand_above_one_another():

@@ -22,7 +22,7 @@ from course_lib.base import paths
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
-from course_lib.grading.families import parts
+from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.sandbox import runner
 from course_lib.grading.submission.attempt import extract
@@ -50,10 +50,10 @@ BASELINES = (
 )
 
 
-def plans_of(exercise: Exercise, baseline: Baseline) -> list[Plan]:
+def make_baseline_plans(exercise: Exercise, baseline: Baseline) -> list[Plan]:
     """The baseline's one case for every entry point, with the weights, launches and oracles that the battery has."""
     made = []
-    for entry_point, part in parts(exercise).items():
+    for entry_point, part in find_parts(exercise).items():
         like = part.battery[0]
         resident = all(case.one_block for case in part.battery)
         block = 0 if not like.block else baseline.N if resident else baseline.N // 4
@@ -65,14 +65,14 @@ def plans_of(exercise: Exercise, baseline: Baseline) -> list[Plan]:
     return made
 
 
-def lets_through(exercise: Exercise, text: str, baseline: Baseline) -> bool:
+def passes(exercise: Exercise, text: str, baseline: Baseline) -> bool:
     """True if a solution's ``text`` passes the baseline."""
     mode = "cpu" if exercise.kind == "kernel" else exercise.kind
     try:
         code = extract(exercise, text, verdicts.FILE)
     except Unreadable:
         return False
-    concrete = plans_of(exercise, baseline)
+    concrete = make_baseline_plans(exercise, baseline)
     run = runner.run(code, concrete, mode)
     if len(run.data) != len(concrete):
         return False
@@ -83,28 +83,28 @@ def lets_through(exercise: Exercise, text: str, baseline: Baseline) -> bool:
     return True
 
 
-def row(exercise: Exercise, entry: dict) -> dict[str, bool]:
+def try_mutant(exercise: Exercise, entry: dict) -> dict[str, bool]:
     """What happened to one mutant: refused by the grader, with the right cause, and caught by each baseline."""
-    text = mutants.text_of(exercise, entry)
+    text = mutants.make_text(exercise, entry)
     with tempfile.TemporaryDirectory(prefix="course-baselines-") as scratch:
         file = Path(scratch) / verdicts.FILE
         file.write_text(text, encoding="utf-8")
         verdict = check(exercise, file, mode="cpu")
     wanted = entry.get("cause_cpu", entry["cause"])
     result = {"refused": verdict.status in ("fail", "error"), "right cause": verdict.cause == wanted}
-    return result | {baseline.name: not lets_through(exercise, text, baseline) for baseline in BASELINES}
+    return result | {baseline.name: not passes(exercise, text, baseline) for baseline in BASELINES}
 
 
 def main(wanted: list[str]) -> int:
-    pairs = [(exercise, entry) for exercise, entry in mutants.every() if not wanted or exercise.id in wanted]
+    pairs = [(exercise, entry) for exercise, entry in mutants.list_mutants() if not wanted or exercise.id in wanted]
     for exercise_id in dict.fromkeys(exercise.id for exercise, _ in pairs):
         exercise = catalog.get(exercise_id)
         right = (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
         for baseline in BASELINES:
-            if not lets_through(exercise, right, baseline):
+            if not passes(exercise, right, baseline):
                 print(f"note: {baseline.name} refuses the right solution of {exercise_id}")
     with ThreadPoolExecutor(_WORKERS) as pool:
-        rows = list(pool.map(lambda pair: row(*pair), pairs))
+        rows = list(pool.map(lambda pair: try_mutant(*pair), pairs))
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for (exercise, _), result in zip(pairs, rows, strict=True):
         for line in (exercise.id, "all"):

@@ -13,24 +13,24 @@ from course_lib.catalog import Exercise, texts
 FOLDER = paths.ROOT / "tests" / "mutants"
 
 
-def of(exercise: Exercise) -> list[dict]:
+def read_mutants(exercise: Exercise) -> list[dict]:
     """The entries of the exercise's file: id, cause, edits, and where needed cause_cpu, cause_gpu and slow."""
     return tomllib.loads((FOLDER / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
 
 
-def every() -> Iterator[tuple[Exercise, dict]]:
+def list_mutants() -> Iterator[tuple[Exercise, dict]]:
     """Every mutant of every exercise, in the order of the course."""
     for exercise in catalog.exercises().values():
-        for entry in of(exercise):
+        for entry in read_mutants(exercise):
             yield exercise, entry
 
 
-def text_of(exercise: Exercise, entry: dict) -> str:
+def make_text(exercise: Exercise, entry: dict) -> str:
     """The solution with the mutant's edits in its code; the prose in front of the first import stays.
 
     Raises: CourseError if an edit's text does not stand in the code exactly once.
     """
-    prose, imports, text = texts.solution_text(exercise).partition("\nimport ")
+    prose, imports, text = texts.read_solution(exercise).partition("\nimport ")
     for find, replacement in entry["edits"]:
         if (times := text.count(find)) != 1:
             raise CourseError(f"tests/mutants/ex{exercise.id}.toml, {entry['id']}: {find!r} stands {times} times in the solution's code.")

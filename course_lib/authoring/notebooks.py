@@ -29,16 +29,16 @@ _METADATA = {
 _CELL_SECONDS = 120
 
 
-def sources() -> list[Path]:
+def list_sources() -> list[Path]:
     """Every lesson's script, in the order of the course."""
     return sorted(paths.NOTEBOOK_SOURCES.glob("*.py"))
 
 
-def notebook_of(source: Path) -> Path:
+def find_notebook(source: Path) -> Path:
     return paths.NOTEBOOKS / f"{source.stem}.ipynb"
 
 
-def unexecuted(source: Path) -> nbformat.NotebookNode:
+def read_source(source: Path) -> nbformat.NotebookNode:
     """The notebook of a script, without outputs. The same script gives the same bytes: cells are numbered, not given random ids."""
     notebook = jupytext.read(source, fmt="py:percent")
     notebook.metadata = nbformat.from_dict(_METADATA)
@@ -61,10 +61,11 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -
     client.execute(env=inherited | environment)
 
 
-def build(source: Path) -> float:
-    """Build and run one lesson; returns the seconds it took to run."""
-    notebook = unexecuted(source)
-    started = time.monotonic()
+def run_unsolved(notebook: nbformat.NotebookNode) -> None:
+    """Run every cell in place, with unsolved exercises and no progress, none of it the author's own.
+
+    Raises: nbclient's CellExecutionError or CellTimeoutError at the first cell that fails; CourseError if an exercise cannot be cut.
+    """
     with tempfile.TemporaryDirectory(prefix="course-build-") as scratch:
         folder = Path(scratch)
         exercises.write(folder / "exercises")
@@ -72,11 +73,18 @@ def build(source: Path) -> float:
             notebook, paths.NOTEBOOKS, COURSE_EXERCISES=str(folder / "exercises"), COURSE_STATE=str(folder / "state"),
             PYTHONPATH=str(paths.ROOT), **({"COURSE_DEVICE": "cpu"} if runtime.gpu_name() else {}),
         )  # fmt: skip
+
+
+def build(source: Path) -> float:
+    """Build and run one lesson; returns the seconds it took to run."""
+    notebook = read_source(source)
+    started = time.monotonic()
+    run_unsolved(notebook)
     without_live_views(notebook)
     notebook.metadata = nbformat.from_dict(_METADATA)  # running adds this machine's Python version
     for cell in notebook.cells:
         _join_streams(cell)
-    write_atomic(notebook_of(source), nbformat.writes(notebook) + "\n")
+    write_atomic(find_notebook(source), nbformat.writes(notebook) + "\n")
     return time.monotonic() - started
 
 
@@ -93,13 +101,13 @@ def _join_streams(cell: nbformat.NotebookNode) -> None:
 
 
 def main(wanted: list[str]) -> int:
-    chosen = [source for source in sources() if not wanted or source.name[:2] in wanted]
+    chosen = [source for source in list_sources() if not wanted or source.name[:2] in wanted]
     if not chosen:
         print(f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.", file=sys.stderr)
         return 1
     for source in chosen:
         try:
-            print(f"{notebook_of(source).name}: built in {build(source):.0f} s", flush=True)
+            print(f"{find_notebook(source).name}: built in {build(source):.0f} s", flush=True)
         except (CellExecutionError, CellTimeoutError) as broken:
             print(f"course: {paths.shown(source)} does not run:\n{broken}", file=sys.stderr)
             return 1

@@ -16,7 +16,7 @@ from course_lib.base.files import write_atomic
 from course_lib.catalog import Exercise
 from course_lib.grading.check import check
 from course_lib.grading.judging.causes import CAUSES
-from course_lib.grading.report import quoted, report
+from course_lib.grading.report import make_report, quote_line
 from course_lib.grading.verdict import Verdict
 
 PAGE = paths.ROOT / "docs" / "verdicts.md"
@@ -34,46 +34,46 @@ Causes that no wrong solution of the collection has by itself: {causes}.
 """
 
 
-def chosen() -> dict[str, tuple[Exercise, dict]]:
+def choose_mutants() -> dict[str, tuple[Exercise, dict]]:
     """For each cause the first mutant that has it in CPU mode; those that only a time limit ends come last."""
     found: dict[str, tuple[Exercise, dict]] = {}
-    for exercise, entry in sorted(mutants.every(), key=lambda pair: bool(pair[1].get("slow"))):
+    for exercise, entry in sorted(mutants.list_mutants(), key=lambda pair: bool(pair[1].get("slow"))):
         found.setdefault(entry.get("cause_cpu", entry["cause"]), (exercise, entry))
     return dict(sorted(found.items()))
 
 
-def verdict_on(exercise: Exercise, entry: dict, folder: Path) -> Verdict:
+def check_mutant(exercise: Exercise, entry: dict, folder: Path) -> Verdict:
     """The verdict on the mutant, checked in CPU mode."""
     file = folder / FILE
-    file.write_text(mutants.text_of(exercise, entry), encoding="utf-8")
+    file.write_text(mutants.make_text(exercise, entry), encoding="utf-8")
     return check(exercise, file, mode="cpu")
 
 
-def section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict) -> str:
+def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict) -> str:
     """One cause of the page: the verdict's pieces in the order in which a learner sees them."""
     headline = f": {CAUSES[cause].headline}" if cause in CAUSES else ""
-    told = report(verdict, exercise)
-    found = [f"**{told.cause}**", f"First failing case: {told.case}" if told.case else ""]
-    if told.numbers:
-        column = max(len(name) for name, _ in told.numbers) + 1
-        found.append("\n".join(["```text", *(f"{name:{column}}{value}" for name, value in told.numbers), "```"]))
-    found.append(told.words)
-    if told.place:
-        shown = quoted(told.place)
+    report = make_report(verdict, exercise)
+    found = [f"**{report.cause}**", f"First failing case: {report.case}" if report.case else ""]
+    if report.numbers:
+        column = max(len(name) for name, _ in report.numbers) + 1
+        found.append("\n".join(["```text", *(f"{name:{column}}{value}" for name, value in report.numbers), "```"]))
+    found.append(report.words)
+    if report.place:
+        shown = quote_line(report.place)
         below = [f"{shown.below}{shown.carets} {shown.label}".rstrip()] if shown.carets else []
-        found.append("\n".join([f"`{FILE}:{told.place.line}`", "```python", f"{shown.gutter}{shown.source}", *below, "```"]))
-    text = "\n\n".join(piece for piece in (*found, told.question, told.common) if piece)
+        found.append("\n".join([f"`{FILE}:{report.place.line}`", "```python", f"{shown.gutter}{shown.source}", *below, "```"]))
+    text = "\n\n".join(piece for piece in (*found, report.question, report.common) if piece)
     quotation = "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     return f"## {cause}{headline}\n\nExercise {exercise.id}, mutant `{entry['id']}`:\n\n{quotation}\n"
 
 
-def page(verdicts: dict[str, Verdict]) -> str:
+def write_page(verdicts: dict[str, Verdict]) -> str:
     """The whole page; ``verdicts`` by cause."""
-    picked = chosen()
-    counts = Counter(exercise.id for exercise, _ in mutants.every())
+    picked = choose_mutants()
+    counts = Counter(exercise.id for exercise, _ in mutants.list_mutants())
     table = "\n".join(f"| {exercise} | {number} |" for exercise, number in sorted(counts.items()))
     total = f"| Exercise | Wrong solutions |\n|---|---|\n{table}\n| all | {sum(counts.values())} |\n"
-    sections = [section(cause, *picked[cause], verdict) for cause, verdict in verdicts.items()]
+    sections = [write_section(cause, *picked[cause], verdict) for cause, verdict in verdicts.items()]
     silent = sorted(CAUSES.keys() - picked.keys())
     other = [_OTHERS.format(causes=", ".join(f"`{cause}`" for cause in silent))] if silent else []
     return "\n".join([_HEAD, total, *sections, *other])
@@ -82,11 +82,11 @@ def page(verdicts: dict[str, Verdict]) -> str:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="course-verdicts-") as scratch:
         verdicts = {}
-        for cause, (exercise, entry) in chosen().items():
-            verdicts[cause] = verdict_on(exercise, entry, Path(scratch))
+        for cause, (exercise, entry) in choose_mutants().items():
+            verdicts[cause] = check_mutant(exercise, entry, Path(scratch))
             print(f"{cause}: {exercise.id} {entry['id']}", flush=True)
     PAGE.parent.mkdir(exist_ok=True)
-    write_atomic(PAGE, page(verdicts))
+    write_atomic(PAGE, write_page(verdicts))
     print(f"{paths.shown(PAGE)}: {len(verdicts)} causes")
     return 0
 

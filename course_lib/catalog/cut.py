@@ -44,7 +44,7 @@ def cut(solution: str, name: str = "solution") -> str:
         elif mark == END:
             if part is None:
                 raise CourseError(f"{name}, line {number}: {END!r} without a {BEGIN!r}. Add the missing mark.")
-            out.append(_task(part, f"{name}, line {opened}"))
+            out.append(_write_task(part, f"{name}, line {opened}"))
             part, parts = None, parts + 1
         elif part is not None:
             part.append(line)
@@ -54,15 +54,15 @@ def cut(solution: str, name: str = "solution") -> str:
         raise CourseError(f"{name}, line {opened}: {BEGIN!r} is never closed. Add {END!r}.")
     if parts == 0:
         raise CourseError(f"{name}: no {BEGIN!r}; nothing would be left for the learner to write.")
-    return _parseable("\n".join(out) + "\n", name)
+    return _make_parseable("\n".join(out) + "\n", name)
 
 
-def _task(part: list[str], where: str) -> str:
+def _write_task(part: list[str], where: str) -> str:
     code = [line for line in part if line.strip() and not line.strip().startswith("#")]
     given = [re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")]
     if not code:
         raise CourseError(f"{where}: this part has no code between its marks.")
-    indent = re.match(r"\s*", code[0]).group()
+    indent = code[0][: len(code[0]) - len(code[0].lstrip())]
     sentences = " ".join(line.strip().removeprefix("#:").strip() for line in part if line.strip().startswith("#:"))
     if not sentences:
         raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
@@ -77,14 +77,14 @@ def _task(part: list[str], where: str) -> str:
     return "\n".join([task, *given])
 
 
-def _parseable(text: str, name: str) -> str:
+def _make_parseable(text: str, name: str) -> str:
     """Add ``pass`` where cutting left a block without a statement."""
     lines = text.splitlines()
     for _ in range(len(lines)):
         try:
             ast.parse("\n".join(lines))
         except SyntaxError as error:
-            empty = _empty_block(lines, error.msg)
+            empty = _find_empty_block(lines, error.msg)
             if empty is None:
                 raise CourseError(
                     f"{name}: the exercise cut from it does not parse ({error}). Check the indentation around the marks."
@@ -95,13 +95,13 @@ def _parseable(text: str, name: str) -> str:
     raise CourseError(f"{name}: the exercise cut from it does not parse.")
 
 
-def _empty_block(lines: list[str], complaint: str) -> tuple[int, str] | None:
+def _find_empty_block(lines: list[str], complaint: str) -> tuple[int, str] | None:
     """Where, and how far indented, a ``pass`` mends the block whose header the parser's ``complaint`` names."""
     header = re.search(r"expected an indented block after .* on line (\d+)", complaint)
     # from the header on: the nearest part above the place of the complaint may belong to an outer block
     for index in range(int(header[1]) if header else len(lines), len(lines)):
         if lines[index].strip().startswith("# YOUR CODE"):
-            indent = re.match(r"\s*", lines[index]).group()
+            indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]
             after = index + 1
             while after < len(lines) and lines[after].startswith(f"{indent}# ") and "# YOUR CODE" not in lines[after]:
                 after += 1

@@ -1,62 +1,120 @@
-"""The exercises of the course, read from catalog.toml."""
+"""The exercises of the course. The facts of each are in one file of this folder, ``<stem>.toml``; its solution has the same stem.
+
+The stem says which exercise it is: ``ex06a_layer_norm_forward`` is exercise 06a of lesson 06.
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 import tomllib
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
+from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
+FOLDER = Path(__file__).parent
 KINDS = ("kernel", "torch", "numpy", "autograd")
-_FILE = Path(__file__).with_name("exercises.toml")
+STEM = re.compile(r"ex(\d\d[a-z])_[a-z0-9_]+")
+_FROM_THE_STEM = ("id", "lesson", "file")
+# what a field's annotation asks for, in words for an author
+_WORDS = {
+    "str": "a text",
+    "int": "a whole number",
+    "bool": "true or false",
+    "tuple[str, ...]": "a list of texts",
+    "Mapping[str, str]": "a table of texts",
+}
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One entry of catalog.toml. ``hints`` grow more direct.
+    """What the course knows of one exercise. ``id``, ``lesson`` and ``file`` (its stem) come from the name of its catalog file.
 
-    ``kind`` says what the learner writes: "kernel" (Triton), functions in "torch" or "numpy" operations, or "autograd" (the
-    ``forward`` and ``backward`` of an autograd Function). ``entry_points`` are the kernels that the course launches, or the functions
-    that it calls.
+    Attributes:
+        kind: what the learner writes: "kernel" (Triton), functions in "torch" or "numpy" operations, or "autograd" (the
+            ``forward`` and ``backward`` of an autograd Function).
+        family: the module of ``course_lib.grading.families`` that has the cases of its entry points.
+        entry_points: the kernels that the course launches, or the functions that it calls.
+        difficulty: 1 to 5.
+        prerequisites: exercises, lessons, or what a learner knows before the course.
+        hints: three, each more direct than the last.
+        stretch: what to try after a pass.
+        debrief: what the bug that the learner avoided did elsewhere; shown after a pass.
+        forbidden: words that the code must do without, each with the reason, which the verdict gives.
     """
 
     id: str
     lesson: str
     file: str
-    kind: str
     title: str
     objective: str
+    kind: str
+    family: str
+    entry_points: tuple[str, ...]
     difficulty: int
     minutes: int
+    needs_gpu: bool
     prerequisites: tuple[str, ...]
     hints: tuple[str, ...]
-    entry_points: tuple[str, ...]
-    needs_gpu: bool
     stretch: str
     debrief: str
+    forbidden: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @functools.cache
 def exercises() -> dict[str, Exercise]:
     """Every exercise by id, in the order of the course.
 
-    Raises: CourseError if an entry lacks a field, has one too many, or an id twice.
+    Raises: CourseError, with file and field, if a catalog file is wrong.
     """
-    entries = tomllib.loads(_FILE.read_text(encoding="utf-8"))["exercise"]
-    wanted = {field.name for field in fields(Exercise)}
+    return read_catalog(FOLDER)
+
+
+def read_catalog(folder: Path) -> dict[str, Exercise]:
+    """Every exercise that has a file in ``folder``, by id.
+
+    Raises: CourseError, with file and field, if a file has no valid name or is no TOML, lacks a field, has one too many or one of
+        the wrong type, or if two files have the same id.
+    """
     found: dict[str, Exercise] = {}
-    for entry in entries:
-        name = entry.get("id", "?")
-        if wrong := wanted ^ entry.keys():
-            raise CourseError(f"catalog.toml, exercise {name}: missing or unknown fields {sorted(wrong)}.")
-        if name in found:
-            raise CourseError(f"catalog.toml: exercise {name} stands there twice.")
-        if entry["kind"] not in KINDS:
-            raise CourseError(f"catalog.toml, exercise {name}: kind {entry['kind']!r} is none of {', '.join(KINDS)}.")
-        found[name] = Exercise(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
-    return dict(sorted(found.items()))
+    for file in sorted(folder.glob("*.toml")):
+        exercise = read_exercise(file)
+        if (first := found.get(exercise.id)) is not None:
+            raise CourseError(f"{paths.shown(file)}: exercise {exercise.id} stands there twice, first in {first.file}.toml. Rename one.")
+        found[exercise.id] = exercise
+    return found
+
+
+def read_exercise(file: Path) -> Exercise:
+    """The exercise of one catalog file.
+
+    Raises: CourseError, with file and field, if something in it is wrong.
+    """
+    where = paths.shown(file)
+    if (name := STEM.fullmatch(file.stem)) is None:
+        raise CourseError(f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as ex06a_layer_norm_forward.toml.")
+    where = f"{where}, exercise {name[1]}"
+    try:
+        entry = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{where}: it is not valid TOML: {error}.") from None
+    wanted = {f.name: f for f in fields(Exercise) if f.name not in _FROM_THE_STEM}
+    if unknown := sorted(entry.keys() - wanted.keys()):
+        raise CourseError(f"{where}: there is no field {_list(unknown)}. There are {_list(wanted)}.")
+    if missing := [key for key, f in wanted.items() if key not in entry and f.default_factory is MISSING]:
+        raise CourseError(f"{where}: missing field {_list(missing)}.")
+    for key, value in entry.items():
+        annotation = str(wanted[key].type)
+        if not _has_type(value, annotation):
+            raise CourseError(f"{where}, field {key}: it has to be {_WORDS[annotation]}, and is {value!r}.")
+    if entry["kind"] not in KINDS:
+        raise CourseError(f"{where}, field kind: {entry['kind']!r} is none of {', '.join(KINDS)}.")
+    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    return Exercise(id=name[1], lesson=name[1][:2], file=file.stem, **values)
 
 
 def get(exercise_id: str) -> Exercise:
@@ -69,3 +127,22 @@ def get(exercise_id: str) -> Exercise:
     if wanted not in exercises():
         raise CourseError(f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}.")
     return exercises()[wanted]
+
+
+def _has_type(value: Any, annotation: str) -> bool:
+    match annotation:
+        case "str":
+            return isinstance(value, str)
+        case "bool":
+            return isinstance(value, bool)
+        case "int":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "tuple[str, ...]":
+            return isinstance(value, list) and all(isinstance(item, str) for item in value)
+        case "Mapping[str, str]":
+            return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+    raise AssertionError(f"Exercise has a field of type {annotation}, which no catalog file can hold")
+
+
+def _list(names: Any) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -9,16 +9,16 @@ from course_lib.catalog.cut import cut
 from course_lib.catalog.exercise import Exercise
 
 
-def file_of(exercise: Exercise) -> Path:
+def find_file(exercise: Exercise) -> Path:
     """The learner's file."""
     return paths.exercises() / f"{exercise.file}.py"
 
 
-def solution_text(exercise: Exercise) -> str:
+def read_solution(exercise: Exercise) -> str:
     """The course's own solution, marks and task sentences included."""
     return (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
 
 
-def generated_text(exercise: Exercise) -> str:
+def make_unsolved_text(exercise: Exercise) -> str:
     """What the exercise looks like before anyone works on it."""
-    return cut(solution_text(exercise), f"{exercise.file}.py")
+    return cut(read_solution(exercise), f"{exercise.file}.py")

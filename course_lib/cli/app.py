@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from course_lib.base.errors import CourseError, EnvironmentFault, import_fault
-from course_lib.cli.help import KEEP, LEARN, MEASURE, GroupedCommands
+from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, GroupedCommands
 from course_lib.cli.terminal import Output, say
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
@@ -234,6 +234,54 @@ def update() -> int:
     for line in bring_up_to_date():
         print(line)
     return 0
+
+
+author = typer.Typer(cls=GroupedCommands, rich_markup_mode=None)
+app.add_typer(author, name="author", rich_help_panel=AUTHOR)
+
+
+@author.callback(epilog="CONTRIBUTING.md has a recipe for each.")
+def describe_author() -> None:
+    """Make and check exercises, lessons, pictures and kernels."""
+
+
+@author.command(
+    "new",
+    rich_help_panel=AUTHOR,
+    epilog="""No file that is there is ever changed.
+
+    \b
+    Examples: course author new exercise 11a_column_sums --kind torch --family reductions
+              course author new lesson 11_measuring""",
+)
+def author_new(
+    what: Annotated[str, typer.Argument(help="exercise, lesson, picture or kernel.", metavar="WHAT")],
+    name: Annotated[str, typer.Argument(help="Its name; of an exercise and a lesson with the number in front.", metavar="NAME")],
+    kind: Annotated[str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")] = None,
+    family: Annotated[str | None, typer.Option(help="Of an exercise: the family that gets its cases; a new one if there is none.")] = None,
+) -> int:
+    """Lay out the files of something new; their tests fail until it is written."""
+    from course_lib.cli import author as authoring
+
+    return authoring.new(what, name, kind, family)
+
+
+@author.command(
+    "check",
+    rich_help_panel=AUTHOR,
+    epilog="""It needs the authors' tools: `make dev`. Exit code 1 if something is missing.
+
+    Example: course author check 06a""",
+)
+def author_check(
+    exercise_ids: Annotated[
+        list[str] | None, typer.Argument(help="The exercises; without one, all.", metavar="[ID]...", autocompletion=_complete_exercise)
+    ] = None,
+) -> int:
+    """Run all checks of an exercise: cut, catalog, mutants, variants, causes, notebook."""
+    from course_lib.cli import author as authoring
+
+    return authoring.check(exercise_ids or [])
 
 
 def run(arguments: list[str]) -> int:

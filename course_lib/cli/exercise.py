@@ -81,7 +81,7 @@ def solution(exercise_id: str, confirmed: bool) -> int:
     exercise = catalog.get(exercise_id)
     if not (confirmed or progress.record(exercise.id).passed or _confirm(exercise)):
         return 1
-    text = texts.solution_text(exercise)
+    text = texts.read_solution(exercise)
     progress.note_solution_seen(exercise.id)
     if sys.stdout.isatty():
         show(highlighted(text))
@@ -102,7 +102,7 @@ def reset(exercise_id: str) -> int:
     copy = workspace.reset(exercise)
     progress.note_reset(exercise.id)
     kept = f"Your version is kept as {paths.shown(copy)}." if copy else "There was no work of yours in it."
-    show(escape(f"{paths.shown(texts.file_of(exercise))} is as the course wrote it. {kept}"))
+    show(escape(f"{paths.shown(texts.find_file(exercise))} is as the course wrote it. {kept}"))
     return 0
 
 

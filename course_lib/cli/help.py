@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer.core
 
 LEARN, MEASURE, KEEP = "Work through the exercises", "Measure", "Keep the course working"
+AUTHOR = "For authors"
 
 
 class GroupedCommands(typer.core.TyperGroup):

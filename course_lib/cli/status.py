@@ -55,7 +55,7 @@ def state(record: Record | None) -> str:
 
 def link(exercise: Exercise) -> str:
     """The learner's file, in rich's markup, to click on in terminals that can."""
-    file = texts.file_of(exercise)
+    file = texts.find_file(exercise)
     return f"[link={file.as_uri()}]{escape(paths.shown(file))}[/link]"
 
 

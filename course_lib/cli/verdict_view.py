@@ -11,7 +11,7 @@ from rich.text import Text
 
 from course_lib.base import paths
 from course_lib.catalog import Exercise
-from course_lib.grading.report import Report, quoted, report
+from course_lib.grading.report import Report, make_report, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 
 STYLES = {PASS: "green", FAIL: "red", ERROR: "red", NOT_ATTEMPTED: "yellow", GRADER_FAULT: "magenta"}
@@ -24,7 +24,7 @@ class VerdictView:
 
     def __init__(self, verdict: Verdict, exercise: Exercise):
         self.verdict, self.exercise = verdict, exercise
-        self.told, self.colour = report(verdict, exercise), STYLES[verdict.status]
+        self.told, self.colour = make_report(verdict, exercise), STYLES[verdict.status]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text(self.told.headline, f"bold {self.colour}")
@@ -54,7 +54,7 @@ class VerdictView:
         place = self.told.place
         if place is None:
             return []
-        shown = quoted(place, width)
+        shown = quote_line(place, width)
         file = Text(f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri()))
         lines = [Text.assemble((shown.gutter, "dim"), shown.source)]
         below = f"{shown.carets} {shown.label}".rstrip()

@@ -53,7 +53,7 @@ class Saves:
     """Which files were saved, deleted or locked away, by looking at their times. That works in network and shared folders, too, where no events come."""
 
     def __init__(self, exercises: list[Exercise]) -> None:
-        self._files = {texts.file_of(exercise): exercise for exercise in exercises}
+        self._files = {texts.find_file(exercise): exercise for exercise in exercises}
         self._seen = {file: _stamp(file) for file in self._files}
         self._settling: dict[Path, tuple | None] = {}
         self._looked = 0.0
@@ -239,7 +239,7 @@ class Session:
         self._hints_shown, self.message = True, f"{more}. Esc goes back to the verdict."
 
     def _show_solution(self) -> None:
-        text = texts.solution_text(self.current)
+        text = texts.read_solution(self.current)
         progress.note_solution_seen(self.current.id)
         self._show(highlighted(text), "Esc goes back to the verdict.")
 

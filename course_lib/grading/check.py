@@ -44,10 +44,10 @@ def check(
     verdict then, and nothing to record. CourseError if Triton was imported before the course. ValueError if the secret is
     empty.
     """
-    return evidence(exercise, path, mode=mode, seed=seed, secret=secret, limits=limits)[0]
+    return check_with_cases(exercise, path, mode=mode, seed=seed, secret=secret, limits=limits)[0]
 
 
-def evidence(
+def check_with_cases(
     exercise: Exercise,
     path: Path | None = None,
     *,
@@ -70,19 +70,19 @@ def evidence(
         drawn_from = None if secret is None else Secret(secret)
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
-        verdict, judged = grade(exercise, path or texts.file_of(exercise), mode, seed, drawn_from, limits)
+        verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             raise EnvironmentFault(f"{exercise.id} was not checked: {fault}") from error
         if isinstance(error, CourseError):
             raise
-        verdict = _grader_fault(exercise, mode or "unknown", error)
+        verdict = _report_grader_fault(exercise, mode or "unknown", error)
     return replace(verdict, hidden=fingerprint).timed(time.monotonic() - started), judged
 
 
-def _grader_fault(exercise: Exercise, mode: str, bug: Exception) -> Verdict:
+def _report_grader_fault(exercise: Exercise, mode: str, bug: Exception) -> Verdict:
     """A bug of the course's. Its traceback is kept, and does not flood the terminal."""
-    file, last = faults.keep(exercise.id, "".join(traceback.format_exception(bug)))
+    file, last = faults.keep_fault(exercise.id, "".join(traceback.format_exception(bug)))
     message = (
         f"the grader itself failed ({type(bug).__name__}: {bug}). This is not your kernel, and nothing is recorded. "
         f"Please report it with {file or 'the lines below'}; `course doctor` says whether something is wrong with this machine."

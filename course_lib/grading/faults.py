@@ -8,7 +8,7 @@ from course_lib.base.files import write_atomic
 _LAST = 12  # lines, where the file cannot be written
 
 
-def keep(exercise_id: str, text: str) -> tuple[str, str]:
+def keep_fault(exercise_id: str, text: str) -> tuple[str, str]:
     """Save ``text``. Returns the file as a person knows it, and ""; or, where it cannot be saved, "" and the text's last lines."""
     file = paths.state() / "faults" / f"{exercise_id}.txt"
     try:

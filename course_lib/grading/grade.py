@@ -12,10 +12,10 @@ from course_lib.compiler import CompileError
 from course_lib.grading import faults
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.families import parts
-from course_lib.grading.families.plans import plans
+from course_lib.grading.families import find_parts
+from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import diagnosis, wording
-from course_lib.grading.judging.causes import CAUSES, sentence
+from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import Compilation
 from course_lib.grading.judging.judge import Judged, judge
 from course_lib.grading.sandbox import runner
@@ -34,25 +34,25 @@ def grade(
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
-    own = path == texts.file_of(exercise)
+    own = path == texts.find_file(exercise)
     text = ""
     try:
         text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
         if not is_attempted(exercise, text, path.name):
-            mark = "YOUR CODE" if "YOUR CODE" in texts.generated_text(exercise) else "REPAIR"
+            mark = "YOUR CODE" if "YOUR CODE" in texts.make_unsolved_text(exercise) else "REPAIR"
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
             return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode), []
         kernels = extract(exercise, text, path.name)
     except extract_kernels.Unreadable as unreadable:
-        where = unreadable.span and places.place(paths.shown(path), text, unreadable.span)
-        headline = sentence(unreadable.what)
+        where = unreadable.span and places.make_place(paths.shown(path), text, unreadable.span)
+        headline = make_sentence(unreadable.what)
         return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where), []
-    concrete = plans(exercise, seed, secret)
+    concrete = make_plans(exercise, seed, secret)
     compilation = Compilation(kernels, concrete, path.name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
     if run.ended == "not started" and run.import_error is None:
-        raise _not_started(exercise, run)
-    judged = [_judged(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
+        raise _describe_not_started(exercise, run)
+    judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
     # memory for rows 2^30 apart is the GPU's to give; without it the interpreter's answer has to do, never the child's word
     unplaced = [
         n for n, j in enumerate(judged) if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.layout == "far"
@@ -66,14 +66,14 @@ def grade(
         for n in set(unplaced) & interpreted.data.keys():
             judged[n] = judge(concrete[n], interpreted.data[n])
         unchecked = _add_faults(judged, interpreted)
-    words = _Words(exercise, paths.shown(path), text, judged, run, mode)
-    verdict = words.verdict()
+    writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode)
+    verdict = writer.write()
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
     if compilation and verdict.passed:
-        refusal, unknown = compilation.answer()
+        refusal, unknown = compilation.find_refusal()
         if refusal is not None:
-            verdict = words.would_not_compile(refusal)
+            verdict = writer.write_refusal(refusal)
         elif unknown:
             why = unknown.strip().splitlines()[-1]  # what the helper printed may be a whole traceback
             asked = f"Whether a GPU's compiler takes the kernel could not be asked ({why}); `course doctor` says what is missing."
@@ -81,8 +81,8 @@ def grade(
     return verdict, judged
 
 
-def _not_started(exercise: Exercise, run: runner.Run) -> EnvironmentFault:
-    file, _ = faults.keep(exercise.id, run.printed)
+def _describe_not_started(exercise: Exercise, run: runner.Run) -> EnvironmentFault:
+    file, _ = faults.keep_fault(exercise.id, run.printed)
     said = (run.printed.strip().splitlines() or ["it printed nothing"])[-1]
     all_of_it = f" All that it printed is in {file}." if file else ""
     return EnvironmentFault(
@@ -104,7 +104,7 @@ def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
     return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
 
 
-def _judged(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
+def _judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
     if data is not None:
         judged = judge(plan, data)
         if error is not None:
@@ -115,93 +115,95 @@ def _judged(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
     return Judged(plan, ran=False, raised=error)
 
 
-class _Words:
+class _VerdictWriter:
     """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds."""
 
     def __init__(self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str):
         self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
 
-    def verdict(self) -> Verdict:
+    def write(self) -> Verdict:
         run, judged = self.run, self.judged
         if run.ended in _FLOODS:
             return self._fail("output_flood", Finding("", _FLOODS[run.ended]))
         of_case = next((j for j in judged if j.raised), None)
         raised = run.import_error or (of_case and of_case.raised)
-        if raised and raised["type"] == "WrongReturn" and run.import_error is None:
-            return self._wrong_return(of_case)
+        if of_case and of_case.raised and run.import_error is None and of_case.raised["type"] == "WrongReturn":
+            return self._write_wrong_return(of_case.plan, of_case.raised["text"])
         if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
             size = runner.Limits.file_bytes >> 20
             return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
         if raised:
-            return self._raised(raised, of_case)
+            return self._write_raised(raised, of_case)
         if run.case is not None or not all(j.right for j in judged if j.ran):
             for j in judged:  # how often memory is read matters only where all else is right
                 j.fault = None if j.read_too_much else j.fault
         failed = [j for j in judged if j.ran and not j.passed]
         if run.case is not None and not failed:
-            return self._stopped(judged[run.case].plan)
+            return self._write_stopped(judged[run.case].plan)
         if failed:
-            return self._wrong(failed)
+            return self._write_wrong(failed)
         left_out = sum(not j.ran for j in judged)
         if left_out > len(run.left_out) + sum(j.plan.case.layout == "far" for j in judged if self.mode == "gpu" and not j.ran):
             raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
         message = f"All {len(judged) - left_out} cases are right."
         if left_out:
             message += f" {left_out} could not be run on this machine: not enough memory for rows 2^30 elements apart."
-        return self._verdict(PASS, "none", message)
+        return self._make(PASS, "none", message)
 
-    def would_not_compile(self, refusal: CompileError) -> Verdict:
+    def write_refusal(self, refusal: CompileError) -> Verdict:
         """A pass in the interpreter that the compiler refuses."""
         span = Span(refusal.line, refusal.column - 1, refusal.column) if refusal.column else Span(refusal.line)
-        where = places.place(self.file, self.text, span)
-        first = Finding("", sentence(refusal.sentence) if where else str(refusal))
+        where = places.make_place(self.file, self.text, span)
+        first = Finding("", make_sentence(refusal.sentence) if where else str(refusal))
         return self._fail("would_not_compile", first, where, evidence=str(refusal))
 
-    def _wrong(self, failed: list[Judged]) -> Verdict:
-        first = wording.finding(failed[0])
-        evidence = f"{wording.count(self.judged, failed)}; the first: {first.case}: {first.words.rstrip('.')}."
+    def _write_wrong(self, failed: list[Judged]) -> Verdict:
+        first = wording.describe_finding(failed[0])
+        evidence = f"{wording.count_wrong(self.judged, failed)}; the first: {first.case}: {first.words.rstrip('.')}."
         return self._fail(
-            diagnosis.cause_of(self.judged, parts(self.exercise)), first,
-            wording.place(failed[0], self.file, self.text, self.exercise.entry_points),
-            wording.count(self.judged, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
+            diagnosis.find_cause(self.judged, find_parts(self.exercise)), first,
+            wording.find_place(failed[0], self.file, self.text, self.exercise.entry_points),
+            wording.count_wrong(self.judged, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip
 
-    def _wrong_return(self, judged: Judged) -> Verdict:
-        where = wording.returned_place(judged.plan.entry_point, self.file, self.text)
-        return self._fail("wrong_return", Finding(judged.plan.case.described(), f"{judged.raised['text']}."), where)
+    def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
+        where = wording.find_return(plan.entry_point, self.file, self.text)
+        return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
 
-    def _raised(self, raised: dict, of_case: Judged | None) -> Verdict:
+    def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"
         headline, question = CAUSES[cause]
         text = " ".join(raised["text"].split())
         text = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
-        first = Finding(of_case.plan.case.described() if of_case else "", f"{raised['type']}: {text}.")
+        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text}.")
         where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
         question = question if raised["line"] else ""  # it asks about the line
-        return self._verdict(
-            ERROR, cause, f"{where}: {_in_case(first)} {question}".rstrip(), headline=sentence(headline), first=first,
-            place=wording.raised_place(raised, self.file, self.text), question=question,
+        return self._make(
+            ERROR, cause, f"{where}: {_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
+            place=wording.find_raise(raised, self.file, self.text), question=question,
         )  # fmt: skip
 
-    def _stopped(self, plan: Plan) -> Verdict:
+    def _write_stopped(self, plan: Plan) -> Verdict:
         """The process ended, or was ended, in a case, and nothing else is wrong."""
         run, case = self.run, plan.case
         if run.ended == "timed out":
-            return self._fail("time_limit", Finding(case.described(), "It was stopped after the time limit."))
+            return self._fail("time_limit", Finding(case.describe(), "It was stopped after the time limit."))
         if run.ended.startswith("too "):
             words = f"It took {run.ended} and was stopped."
         else:
             how = f"with signal {run.signal}" if run.signal else f"with `{run.reported}`" if run.reported else "without a word"
             words = f"It ended {how}. That is what an address far outside a tensor does."
-        return self._fail("offset_32_bit" if case.layout == "far" else "crash", Finding(case.described(), words))
+        return self._fail("offset_32_bit" if case.layout == "far" else "crash", Finding(case.describe(), words))
 
     def _fail(self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = "") -> Verdict:
         headline, question = CAUSES[cause]
-        message = wording.message(cause, evidence or _in_case(first))
-        return self._verdict(FAIL, cause, message, headline=sentence(headline), first=first, place=where, question=question, common=common)
+        message = wording.write_message(cause, evidence or _join_case(first))
+        return self._make(
+            FAIL, cause, message, headline=make_sentence(headline), first=first, place=where, question=question, common=common
+        )
 
-    def _verdict(self, status: str, cause: str, message: str, **pieces) -> Verdict:
-        cases = tuple(_case_result(j, n, self.run) for n, j in enumerate(self.judged))
+    def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
+        cases = tuple(_make_case_result(j, n, self.run) for n, j in enumerate(self.judged))
         return Verdict(
             self.exercise.id, status, cause, message, cases, self.mode, self.run.tier, printed=self.run.printed.strip(), **pieces
         )
@@ -213,18 +215,18 @@ _FLOODS = {
 }
 
 
-def _in_case(first: Finding) -> str:
+def _join_case(first: Finding) -> str:
     return f"{first.words} In the case {first.case}." if first.case else first.words
 
 
-def _case_result(judged: Judged, number: int, run: runner.Run) -> CaseResult:
+def _make_case_result(judged: Judged, number: int, run: runner.Run) -> CaseResult:
     case = judged.plan.case
     if judged.passed:
-        return CaseResult(case.name, "pass", judged.ratio, case.described())
+        return CaseResult(case.name, "pass", judged.ratio, case.describe())
     if judged.ran:
-        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.described()}: {wording.finding(judged).words}")
+        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}")
     if judged.raised:
-        return CaseResult(case.name, "fail", None, f"{case.described()}: {judged.raised['type']}")
+        return CaseResult(case.name, "fail", None, f"{case.describe()}: {judged.raised['type']}")
     if number == run.case:
-        return CaseResult(case.name, "fail", None, f"{case.described()}: {run.ended}")
-    return CaseResult(case.name, "not run", None, case.described())
+        return CaseResult(case.name, "fail", None, f"{case.describe()}: {run.ended}")
+    return CaseResult(case.name, "not run", None, case.describe())

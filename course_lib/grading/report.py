@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from course_lib.catalog import Exercise
-from course_lib.grading.judging.causes import sentence
+from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Finding, Place, Verdict
 
 # a sign beside the word, so that colour is never alone in saying it
@@ -66,7 +66,7 @@ class Report:
     further: str
 
 
-def report(verdict: Verdict, exercise: Exercise) -> Report:
+def make_report(verdict: Verdict, exercise: Exercise) -> Report:
     """The pieces, with nothing in them that a terminal would obey."""
     right = sum(case.status == "pass" for case in verdict.cases)
     kind = "hidden cases" if verdict.hidden else "cases"
@@ -77,30 +77,32 @@ def report(verdict: Verdict, exercise: Exercise) -> Report:
     first, place = verdict.first or Finding("", ""), verdict.place
     return Report(
         headline=f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",
-        cause=visible(verdict.headline or verdict.message),
-        case=visible(first.case),
-        words=visible(_words(first)),
-        numbers=_numbers(first),
-        file=visible(place.file) if place else "",
+        cause=make_visible(verdict.headline or verdict.message),
+        case=make_visible(first.case),
+        words=make_visible(_describe_words(first)),
+        numbers=_list_numbers(first),
+        file=make_visible(place.file) if place else "",
         place=place,
         question=verdict.question,
         common=verdict.common,
-        printed=visible(verdict.printed[-_PRINTED:]) if verdict.status != PASS else "",
+        printed=make_visible(verdict.printed[-_PRINTED:]) if verdict.status != PASS else "",
         footer=f"{ran}{verdict.seconds:.1f} s",
         debrief=exercise.debrief if verdict.status == PASS else "",
         further=exercise.stretch if verdict.status == PASS else "",
     )
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """``text`` with a sign for each character that is not seen but obeyed; line ends and tabs stay."""
-    return "".join(character if character in "\n\t" else _sign(character) for character in text.replace("\r\n", "\n"))
+    return "".join(character if character in "\n\t" else _replace_character(character) for character in text.replace("\r\n", "\n"))
 
 
-def quoted(place: Place, width: int = 0) -> Quoted:
+def quote_line(place: Place, width: int = 0) -> Quoted:
     """The line of a verdict, with tabs made spaces; cut to ``width`` columns where one is given, with the carets in view."""
     gutter = f"{place.line} | "
-    source, start, end = (visible(part.expandtabs(TAB)) for part in (place.source, place.source[: place.start], place.source[: place.end]))
+    source, start, end = (
+        make_visible(part.expandtabs(TAB)) for part in (place.source, place.source[: place.start], place.source[: place.end])
+    )
     start, end = len(start), len(end)
     source = source[:end] + source[end:].rstrip()
     if width:
@@ -110,28 +112,28 @@ def quoted(place: Place, width: int = 0) -> Quoted:
     return Quoted(gutter, source, start, end, f"{' ' * len(str(place.line))} | ", carets, place.label)
 
 
-def times(ratio: float) -> str:
+def format_multiple(ratio: float) -> str:
     """A multiple to three digits: "41.2 times", "69,500 times"."""
     return f"{ratio:.1f} times" if ratio < 100 else f"{float(f'{ratio:.3g}'):,.0f} times" if ratio < 1e7 else f"{ratio:.1e} times"
 
 
-def _words(first: Finding) -> str:
+def _describe_words(first: Finding) -> str:
     if not first.element:
-        return sentence(first.words) if first.words else ""
+        return make_sentence(first.words) if first.words else ""
     if first.size == 1:
         return ""
     output = first.element.split("[")[0]
-    worst = f", by up to {times(first.worst)} the allowed error" if first.wrong > 1 and first.worst else ""
+    worst = f", by up to {format_multiple(first.worst)} the allowed error" if first.wrong > 1 and first.worst else ""
     return f"{first.wrong} of {first.size} elements of {output} {'is' if first.wrong == 1 else 'are'} wrong{worst}."
 
 
-def _numbers(first: Finding) -> tuple[tuple[str, str], ...]:
+def _list_numbers(first: Finding) -> tuple[tuple[str, str], ...]:
     if not first.element:
         return ()
     rows = ((f"expected {first.element}", f"{first.want: .6g}"), ("got", f"{first.got: .6g}"))
-    if first.ratio is None:
+    if first.ratio is None or first.got is None or first.want is None:
         return rows
-    return (*rows, ("difference", f"{first.got - first.want: .6g}, {times(first.ratio)} the allowed error"))
+    return (*rows, ("difference", f"{first.got - first.want: .6g}, {format_multiple(first.ratio)} the allowed error"))
 
 
 def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:
@@ -148,7 +150,7 @@ def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:
     return cut, start + shift, min(end, last) + shift
 
 
-def _sign(character: str) -> str:
+def _replace_character(character: str) -> str:
     number = ord(character)
     if number < 32:
         return chr(0x2400 + number)  # ␛ for ESC

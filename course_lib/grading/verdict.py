@@ -107,8 +107,8 @@ class Verdict:
     def as_dict(self) -> dict:
         """The form that ``--json`` prints and that the progress file keeps."""
         first = self.first and asdict(self.first) | {
-            "got": _number(self.first.got), "want": _number(self.first.want),
-            "ratio": _finite(self.first.ratio), "worst": _finite(self.first.worst),
+            "got": _encode_number(self.first.got), "want": _encode_number(self.first.want),
+            "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst),
         }  # fmt: skip
         return {
             "exercise": self.exercise,
@@ -120,7 +120,7 @@ class Verdict:
             "place": self.place and asdict(self.place),
             "question": self.question,
             "common": self.common,
-            "cases": [{"name": c.name, "status": c.status, "error": _finite(c.error), "detail": c.detail} for c in self.cases],
+            "cases": [{"name": c.name, "status": c.status, "error": _round_finite(c.error), "detail": c.detail} for c in self.cases],
             "mode": self.mode,
             "isolation": self.tier,
             "seconds": self.seconds,
@@ -162,10 +162,10 @@ def from_dict(data: dict) -> Verdict:
     )
 
 
-def _finite(error: float | None) -> float | None:
+def _round_finite(error: float | None) -> float | None:
     return float(f"{error:.4g}") if error is not None and math.isfinite(error) else None
 
 
-def _number(value: float | None) -> float | str | None:
+def _encode_number(value: float | None) -> float | str | None:
     """The value as JSON can hold it: NaN and Inf become "nan" and "inf"."""
     return value if value is None or math.isfinite(value) else str(value)

@@ -15,7 +15,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
 from course_lib.catalog import Exercise
-from course_lib.catalog.texts import file_of, generated_text
+from course_lib.catalog.texts import find_file, make_unsolved_text
 
 MANIFEST = "manifest.json"
 
@@ -53,7 +53,7 @@ def reset(exercise: Exercise, now: datetime | None = None) -> Path | None:
 
     Raises: OSError, with the learner's file as it was, if the copy or the new text cannot be written.
     """
-    path, text = file_of(exercise), generated_text(exercise)
+    path, text = find_file(exercise), make_unsolved_text(exercise)
     copy = None
     if path.exists() and path.read_bytes() != text.encode():
         copy = keep_copy(path, paths.state() / "kept", now)

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from course_lib.catalog import Exercise
-from course_lib.grading.check import evidence
-from course_lib.grading.judging.judge import Judged
+from course_lib.grading.public import Judged, check_with_cases
 from course_lib.lessons import style
 from course_lib.lessons.live import Picture, picture
 
@@ -42,7 +41,7 @@ def compare(exercise: Exercise, path: Path | None = None) -> tuple[str, Picture 
 
     Without a run there is no picture, and the sentence says why.
     """
-    verdict, cases = evidence(exercise, path)
+    verdict, cases = check_with_cases(exercise, path)
     ran = [case for case in cases if case.ran and case.outputs]
     if not ran:
         return f"Nothing to compare: {verdict.message}", None

@@ -25,9 +25,21 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise, texts
-from course_lib.grading.check import check
-from course_lib.grading.report import SIGNS, Report, quoted, report, visible
-from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
+from course_lib.grading.public import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    SIGNS,
+    Report,
+    Verdict,
+    check,
+    from_dict,
+    make_report,
+    make_visible,
+    quote_line,
+)
 from course_lib.learner import progress, workspace
 from course_lib.lessons import style
 from course_lib.lessons.comparison import compare
@@ -139,11 +151,11 @@ class ExercisePanel(ipywidgets.VBox):
     def _show_solution(self) -> None:
         self._clear()
         progress.note_solution_seen(self.exercise.id)
-        self._extra.value = f'<details open style="{_BOX}"><summary>The course\'s solution</summary>{_coloured(texts.solution_text(self.exercise))}</details>'
+        self._extra.value = f'<details open style="{_BOX}"><summary>The course\'s solution</summary>{_coloured(texts.read_solution(self.exercise))}</details>'
 
     def _ask_reset(self) -> None:
-        path = texts.file_of(self.exercise)
-        if path.exists() and path.read_bytes() != texts.generated_text(self.exercise).encode():
+        path = texts.find_file(self.exercise)
+        if path.exists() and path.read_bytes() != texts.make_unsolved_text(self.exercise).encode():
             self._ask("Start over? Your version is copied to .course/kept/ first.", self._reset)
         else:
             self._reset()
@@ -197,7 +209,7 @@ class ExercisePanel(ipywidgets.VBox):
                 button.disabled = False
 
     def _show_code(self) -> None:
-        path = texts.file_of(self.exercise)
+        path = texts.find_file(self.exercise)
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -247,7 +259,7 @@ _TIPS = {
 
 def _task(exercise: Exercise) -> str:
     """Title, effort and the task: the solution's own docstring, which the exercise file carries too."""
-    docstring = ast.get_docstring(ast.parse(texts.solution_text(exercise))) or ""
+    docstring = ast.get_docstring(ast.parse(texts.read_solution(exercise))) or ""
     paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
     body = "".join(
         f"<pre style='margin: 4px 0 4px 1em; white-space: pre; overflow: auto'>{html.escape(p)}</pre>"
@@ -265,7 +277,7 @@ def _task(exercise: Exercise) -> str:
 
 def _link(exercise: Exercise) -> str:
     """A link that opens the file in a split beside the notebook; JupyterLab's command linker reads the attributes."""
-    path = texts.file_of(exercise)
+    path = texts.find_file(exercise)
     relative = _in_server(path)
     if relative is None:
         return f'<div style="{_BOX}">Your file: <code>{html.escape(str(path))}</code></div>'
@@ -328,7 +340,7 @@ def _coloured(code: str, first: int = 1) -> str:
 
 
 def _verdict(verdict: Verdict, exercise: Exercise) -> str:
-    told = report(verdict, exercise)
+    told = make_report(verdict, exercise)
     edge = _EDGES[verdict.status]
     cause = f"<b>{_inline(told.cause)}</b>" if verdict.headline else _inline(told.cause)
     parts = [f'<b style="color: {edge}">{html.escape(told.headline)}</b>', f"<p style='{_APART}'>{cause}</p>", _finding(told)]
@@ -339,7 +351,7 @@ def _verdict(verdict: Verdict, exercise: Exercise) -> str:
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
-            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(visible(c.detail))}</td></tr>"
+            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(make_visible(c.detail))}</td></tr>"
             for c in verdict.cases
         )
         head = "<tr><th></th><th style='text-align: left'>case</th><th>error / allowed</th><th style='text-align: left'>what is special</th></tr>"
@@ -373,7 +385,7 @@ def _quotation(told: Report, colour: str) -> str:
     """The line of the learner's file, with carets below it; the file's name opens it beside the notebook."""
     if told.place is None:
         return ""
-    shown, name = quoted(told.place), f"{told.file}:{told.place.line}"
+    shown, name = quote_line(told.place), f"{told.file}:{told.place.line}"
     relative = _in_server(paths.located(told.place.file))
     link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
     before, marked, after = shown.source[: shown.start], shown.source[shown.start : shown.end], shown.source[shown.end :]

@@ -353,20 +353,21 @@ assert model(10, block=4, programs=2).unwritten == (8, 9)
 # run.)*
 
 # %%
-from course_lib.grading.families import copying
+from course_lib.grading.public import list_cases
 
-for case in copying.COPY:
-    print(f"{case.name:17} {case.described()}")
-with_spare_lanes = [case for case in copying.COPY if -case.N % case.block]
-print(f"\n{len(with_spare_lanes)} of {len(copying.COPY)} have lanes past the end")
-assert (len(with_spare_lanes), len(copying.COPY)) == (4, 6)
+cases = list_cases("00a")
+for case in cases:
+    print(f"{case.name:17} {case.describe()}")
+with_spare_lanes = [case for case in cases if -case.N % case.block]
+print(f"\n{len(with_spare_lanes)} of {len(cases)} have lanes past the end")
+assert (len(with_spare_lanes), len(cases)) == (4, 6)
 
 # %% [markdown]
 # On four of six. The check also does what you did above. Outputs start as NaN, so an element you never write stays visible. And each
 # tensor lies between guard bands, so a store past the end lands where somebody looks. For 13 fp32 numbers:
 
 # %%
-from course_lib.grading.cases.buffers import Tensor
+from course_lib.grading.public import Tensor
 
 prepared = Tensor("y", "fp32", shape=(13,), strides=(1,))
 buffer = np.frombuffer(prepared.initial_bytes(), dtype=np.float32)
@@ -391,7 +392,7 @@ from course_lib import catalog
 from course_lib.catalog import texts
 
 task = catalog.get("00a")
-fresh = texts.generated_text(task)
+fresh = texts.make_unsolved_text(task)
 
 
 def filled(*lines: str) -> str:
@@ -408,8 +409,7 @@ tries = {
 }
 
 # %%
-from course_lib.grading.check import check
-from course_lib.grading.verdict import EXIT_CODES
+from course_lib.grading.public import EXIT_CODES, check
 
 verdicts = {}
 with tempfile.TemporaryDirectory() as folder:

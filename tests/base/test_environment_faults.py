@@ -35,7 +35,7 @@ def learner(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
     (tmp_path / "exercises").mkdir()
     for solved in (COPY, NORM, STATISTICS):
-        texts.file_of(solved).write_text(texts.solution_text(solved))
+        texts.find_file(solved).write_text(texts.read_solution(solved))
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_a_command_that_cannot_import_what_it_needs(tmp_path, monkeypatch, capsy
 
 
 def test_a_learner_who_imports_what_is_not_there_is_still_told_so(tmp_path):
-    texts.file_of(COPY).write_text("import numpyy\n" + texts.solution_text(COPY))
+    texts.find_file(COPY).write_text("import numpyy\n" + texts.read_solution(COPY))
     verdict = check(COPY)
     assert (verdict.status, verdict.cause) == ("error", "import_fails")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import tomllib
+import re
 
 import pytest
 
@@ -12,6 +12,8 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
+from course_lib.catalog.exercise import FOLDER, read_catalog
+from course_lib.grading.families import find_parts
 
 EXERCISES = list(catalog.exercises().values())
 FILES = {path.stem for path in paths.SOLUTIONS.glob("ex*.py")}
@@ -27,9 +29,21 @@ def test_no_field_is_empty(exercise):
         if field.name == "needs_gpu":
             assert isinstance(value, bool)
             continue
-        assert value, field.name
+        if field.name == "forbidden":  # not every exercise forbids something
+            assert all(word.isidentifier() and why and why.strip(" .") == why for word, why in value.items())
+            continue
+        assert value, f"course_lib/catalog/{exercise.file}.toml: the field `{field.name}` is empty; write it"
         texts = value if isinstance(value, tuple) else (value,)
-        assert all(not isinstance(text, str) or (text.strip() == text and text) for text in texts), field.name
+        complete = all(not isinstance(text, str) or (text.strip() == text and text) for text in texts)
+        assert complete, f"course_lib/catalog/{exercise.file}.toml: a text of `{field.name}` is empty, or has space around it"
+
+
+@every_exercise
+def test_nothing_of_a_skeleton_is_left_to_say(exercise):
+    files = [paths.SOLUTIONS / f"{exercise.file}.py", FOLDER.parent / "grading" / "families" / f"{exercise.family}.py"]
+    for file in (*files, *(paths.ROOT / "tests" / "variants").glob(f"ex{exercise.id}_*.py")):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+            assert "SAY:" not in line, f"{paths.shown(file)}, line {number}, still has to say{line.partition('SAY:')[2]}"
 
 
 @every_exercise
@@ -42,13 +56,15 @@ def test_numbers_are_in_range(exercise):
 def test_names_follow_one_stem(exercise):
     assert exercise.file.startswith(f"ex{exercise.id}_") and exercise.file in FILES
     assert exercise.id[:2] == exercise.lesson and len(exercise.id) == 3 and exercise.id[2].islower()
-    assert list(paths.NOTEBOOK_SOURCES.glob(f"{exercise.lesson}_*.py")), "its lesson has no source"
+    assert list(paths.NOTEBOOK_SOURCES.glob(f"{exercise.lesson}_*.py")), (
+        f"notebooks/source has no lesson {exercise.lesson}: `course author new lesson {exercise.lesson}_NAME` lays one out"
+    )
     assert (paths.ROOT / "tests" / "mutants" / f"ex{exercise.id}.toml").is_file()
 
 
 @every_exercise
 def test_there_are_three_different_hints_and_the_last_gives_most_away(exercise):
-    assert len(set(exercise.hints)) == 3
+    assert len(set(exercise.hints)) == 3, f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones"
     lines = {line.strip() for line in (paths.SOLUTIONS / f"{exercise.file}.py").read_text().splitlines() if "=" in line or "(" in line}
     assert not any(line and line in exercise.hints[0] for line in lines), "the first hint already has a line of the solution"
 
@@ -90,18 +106,56 @@ def test_an_unknown_one_is_answered_with_those_there_are(unknown):
     assert repr(unknown) in str(refused.value) and all(exercise.id in str(refused.value) for exercise in EXERCISES)
 
 
+COPY = "ex00a_masked_copy.toml"
+
+
+def edit(pattern: str, new: str, name: str = COPY):
+    """What an author does to the catalog file of 00a, saved as ``name``."""
+
+    def change(folder):
+        text, times = re.subn(pattern, new, (folder / COPY).read_text(encoding="utf-8"), count=1)
+        assert times == 1
+        (folder / name).write_text(text, encoding="utf-8")
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda entries: entries[0].pop("stretch"), "exercise 00a.*stretch"),
-        (lambda entries: entries[0].update(extra=1), "exercise 00a.*extra"),
-        (lambda entries: entries.append(entries[0]), "00a stands there twice"),
-        (lambda entries: entries[0].update(kind="jax"), "exercise 00a.*'jax' is none of"),
+        (edit('stretch = """[^"]*"""\n', ""), "exercise 00a.*stretch"),
+        (edit("title", "extra = 1\ntitle"), "exercise 00a.*extra"),
+        (edit("", "", "ex00a_once_more.toml"), "00a stands there twice"),
+        (edit('"kernel"', '"jax"'), "exercise 00a.*'jax' is none of"),
+        (edit("minutes = 10", 'minutes = "10"'), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is '10'"),
+        (edit("minutes = 10", "minutes = true"), f"{COPY}, exercise 00a, field minutes: it has to be a whole number, and is True"),
+        (edit(r'\["copy_kernel"\]', '"copy_kernel"'), f"{COPY}, exercise 00a, field entry_points: it has to be a list of texts"),
+        (edit("title =", "title"), f"{COPY}, exercise 00a: it is not valid TOML: .*line 1"),
+        (edit("", "", "copy.toml"), "copy.toml: the name of a catalog file has the form"),
     ],
 )
-def test_an_authors_slip_is_named(monkeypatch, change, says):
-    entries = tomllib.loads((paths.ROOT / "course_lib" / "catalog" / "exercises.toml").read_text())["exercise"]
-    change(entries)
-    monkeypatch.setattr(tomllib, "loads", lambda text: {"exercise": entries})
+def test_an_authors_slip_is_named(tmp_path, change, says):
+    for file in FOLDER.glob("*.toml"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    change(tmp_path)
     with pytest.raises(CourseError, match=says):
-        catalog.exercises.__wrapped__()
+        read_catalog(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"family": "copyin"}, "ex00a_masked_copy.toml, field family: there is no course_lib/grading/families/copyin.py"),
+        ({"family": "../copying"}, "ex00a_masked_copy.toml, field family: there is no"),
+        ({"family": "making"}, "ex00a_masked_copy.toml, field entry_points: the PARTS of .*making.py have no copy_kernel"),
+        ({"entry_points": ("copy_kernel", "sum_kernel")}, "ex00a_masked_copy.toml, field entry_points: .*copying.py have no sum_kernel"),
+    ],
+)
+def test_a_family_that_does_not_have_the_exercise_is_named(change, says):
+    with pytest.raises(CourseError, match=says):
+        find_parts(dataclasses.replace(catalog.get("00a"), **change))
+
+
+@every_exercise
+def test_the_family_has_a_part_for_each_entry_point(exercise):
+    assert tuple(find_parts(exercise)) == exercise.entry_points

@@ -38,7 +38,7 @@ def learner(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     for exercise in catalog.exercises().values():
         workspace.reset(exercise)
-    return texts.file_of(EX)
+    return texts.find_file(EX)
 
 
 @pytest.fixture
@@ -53,11 +53,11 @@ def command(capsys):
 
 
 def solve(exercise=EX) -> None:
-    texts.file_of(exercise).write_text(texts.solution_text(exercise))
+    texts.find_file(exercise).write_text(texts.read_solution(exercise))
 
 
 def wrong() -> str:
-    text = texts.solution_text(EX)
+    text = texts.read_solution(EX)
     assert text.count("tl.store(") == 1
     return text.replace("tl.store(y_ptr", "tl.store(1 + y_ptr")
 
@@ -150,7 +150,7 @@ def test_a_failure_says_what_and_points_to_the_hint(command, learner):
 
 def test_another_file_leaves_progress_alone(command, tmp_path):
     other = tmp_path / "other.py"
-    other.write_text(texts.solution_text(EX))
+    other.write_text(texts.read_solution(EX))
     assert command("check", "00a", "--file", str(other))[0] == 0
     assert progress.read() == {}
     assert command("check", "00a", "--file", str(tmp_path / "none.py"))[0] == 3
@@ -166,7 +166,7 @@ def test_a_secret_file_grades_with_hidden_cases_and_leaves_progress_alone(comman
     assert verdict["hidden"] == Secret(b"0123456789abcdef").fingerprint
     assert progress.read() == {}, "also of one's own file"
     assert verdict == {**json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]), "seconds": verdict["seconds"]}
-    texts.file_of(EX).write_text(wrong())
+    texts.find_file(EX).write_text(wrong())
     code, printed, _ = command("check", "00a", "--secret-file", str(secret))
     assert code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
     assert json.loads(command("check", "00a", "--json")[1])["hidden"] == "" and progress.record("00a").checks == 1
@@ -185,7 +185,7 @@ def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, wor
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel leaves its assertions out")
 def test_a_message_with_half_a_character_is_printed(command, learner):
-    learner.write_text(texts.solution_text(EX).replace("    tl.store(", '    assert n < 0, "half \\ud800"\n    tl.store('))
+    learner.write_text(texts.read_solution(EX).replace("    tl.store(", '    assert n < 0, "half \\ud800"\n    tl.store('))
     code, printed, _ = command("check", "00a", "--json")
     assert (code, json.loads(printed)["cause"]) == (3, "kernel_raised")
     assert command("check", "00a")[0] == 3
@@ -221,7 +221,7 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
     os.close(terminal)
     os.close(keyboard)
     assert done.returncode == 0 and "Show the solution all the same?" in done.stderr
-    assert (tmp_path / "solution.py").read_text() == texts.solution_text(EX)
+    assert (tmp_path / "solution.py").read_text() == texts.read_solution(EX)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_reset_says_where_the_work_went(command, learner, tmp_path):
     code, printed, _ = command("reset", "00a")
     (copy,) = (tmp_path / "state" / "kept").iterdir()
     assert code == 0 and f".course/kept/{copy.name}" in printed and copy.read_text() == "my work"
-    assert learner.read_text() == texts.generated_text(EX) and progress.record("00a").last == {}
+    assert learner.read_text() == texts.make_unsolved_text(EX) and progress.record("00a").last == {}
     assert "no work of yours" in command("reset", "00a")[1]
 
 

@@ -19,7 +19,7 @@ from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.cli.verdict_view import verdict_view
-from course_lib.grading.report import quoted, report, visible
+from course_lib.grading.report import make_report, make_visible, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict
 
 EX = catalog.get("06a")
@@ -74,7 +74,7 @@ def words(text: str) -> str:
 
 @pytest.mark.parametrize("width", [80, 60, 40, 24])
 def test_nothing_is_lost_at_any_width(width):
-    told, text = report(WRONG, EX), drawn(WRONG, width)
+    told, text = make_report(WRONG, EX), drawn(WRONG, width)
     assert max(cell_len(line) for line in text.splitlines()) <= width
     for piece in (
         told.headline,
@@ -226,7 +226,7 @@ def test_no_control_character_of_a_learners_reaches_the_terminal():
 
 
 def test_line_ends_and_tabs_of_what_was_printed_stay():
-    assert visible("a\tb\r\nc\rd\n") == "a\tb\nc␍d\n"
+    assert make_visible("a\tb\r\nc\rd\n") == "a\tb\nc␍d\n"
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------
@@ -249,9 +249,9 @@ def course(tmp_path):
 @pytest.mark.parametrize("columns", ["80", "40"])
 def test_the_command_shows_line_and_carets_in_a_pipe(course, tmp_path, columns):
     exercise = catalog.get("01a")
-    entry = next(entry for entry in mutants.of(exercise) if entry["id"] == "b_forgotten")
+    entry = next(entry for entry in mutants.read_mutants(exercise) if entry["id"] == "b_forgotten")
     file = tmp_path / "exercises" / f"{exercise.file}.py"
-    file.write_text(mutants.text_of(exercise, entry))
+    file.write_text(mutants.make_text(exercise, entry))
     done = course("check", "01a", COLUMNS=columns)
     number = next(n for n, line in enumerate(file.read_text().splitlines(), start=1) if line.startswith("    return "))
     assert done.returncode == 1 and done.stderr == "" and "\x1b" not in done.stdout
@@ -270,7 +270,7 @@ def test_json_has_the_pieces(course, tmp_path):
     exercise = catalog.get("01a")
     file = tmp_path / "exercises" / f"{exercise.file}.py"
     file.write_text(
-        texts.solution_text(exercise).replace("unbiased=False", "unbiased=True").replace("correction=0", "correction=1")
+        texts.read_solution(exercise).replace("unbiased=False", "unbiased=True").replace("correction=0", "correction=1")
         + "\ndef broken(:\n"
     )
     verdict = json.loads(course("check", "01a", "--json").stdout)
@@ -290,5 +290,5 @@ def test_a_file_that_is_not_there_is_said_without_a_reset(course, tmp_path):
 
 
 def test_the_quoted_line_has_no_tabs_and_no_blanks_at_its_end():
-    shown = quoted(Place("x.py", 12, "\tx = 1  \t", 1, 2))
+    shown = quote_line(Place("x.py", 12, "\tx = 1  \t", 1, 2))
     assert (shown.gutter, shown.source, shown.below, shown.carets) == ("12 | ", "    x = 1", "   | ", "    ^")

@@ -73,8 +73,8 @@ def learner(tmp_path, monkeypatch) -> Path:
 
 
 def save(exercise, text: str) -> None:
-    texts.file_of(exercise).parent.mkdir(exist_ok=True)
-    texts.file_of(exercise).write_text(text)
+    texts.find_file(exercise).parent.mkdir(exist_ok=True)
+    texts.find_file(exercise).write_text(text)
 
 
 def checked() -> list[str]:
@@ -166,7 +166,7 @@ def test_it_begins_with_the_next_exercise_and_its_verdict(terminal):
     screen = terminal()
     text = screen.until(f"1 of {len(IDS)} passed", f"{SECOND.id} {SECOND.title}", "The file says: 'wrong'", "q quit")
     assert f"exercises/{SECOND.file}.py" in text and checked() == [SECOND.id]
-    assert f"file://{texts.file_of(SECOND)}".encode() in screen.received, "the file is a link"
+    assert f"file://{texts.find_file(SECOND)}".encode() in screen.received, "the file is a link"
 
 
 def test_after_a_pass_it_stays_until_n_is_pressed(terminal):
@@ -310,7 +310,7 @@ def test_what_the_grader_cannot_do_is_shown_and_watching_goes_on(terminal):
 def test_a_file_counts_as_saved_once_it_stays_the_same(monkeypatch):
     monkeypatch.setattr(watch, "TICK", 0)
     saves = watch.Saves([FIRST, SECOND])
-    file = texts.file_of(FIRST)
+    file = texts.find_file(FIRST)
     assert saves.poll() == [] == saves.poll()
     save(FIRST, "half")
     assert saves.poll() == []

@@ -187,4 +187,4 @@ def test_there_are_enough_of_them(capsys):
             f"\n{len(ATTACKS)} attacks handed in, {len(PAST_THE_LIST)} of them again past the list, under each tier that this machine has"
         )
     assert len(PAST_THE_LIST) >= 45 and {attack.exercise.kind for attack in PAST_THE_LIST} >= {"kernel", "torch"}
-    assert all(texts.solution_text(attack.exercise) for attack in ATTACKS)
+    assert all(texts.read_solution(attack.exercise) for attack in ATTACKS)

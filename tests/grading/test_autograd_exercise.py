@@ -16,7 +16,7 @@ from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.grading.check import check
 from course_lib.grading.families import autograd
-from course_lib.grading.families.plans import plans
+from course_lib.grading.families.plans import make_plans
 from course_lib.grading.submission.extract_functions import extract
 from course_lib.grading.submission.extract_kernels import Unreadable
 from course_lib.norms.launchers import launch_backward, launch_forward
@@ -109,7 +109,7 @@ def test_every_case_has_its_own_name_and_every_layout_is_there():
     strides = {case.layout for case in autograd.BACKWARD}
     assert strides >= {"packed", "dy expanded", "dy transposed", "dy permuted", "x sliced", "x transposed"}
     assert {case.then for case in autograd.BACKWARD} == {"", "residual", "twice", "change"}
-    assert {p.entry_point for p in plans(EXERCISE)} == {"forward", "backward"}
+    assert {p.entry_point for p in make_plans(EXERCISE)} == {"forward", "backward"}
 
 
 # what shipped, as an edit of the solution -> the cause that is named
@@ -123,9 +123,9 @@ SHIPPED = {
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_bug_that_shipped_fails_with_its_cause_whatever_the_seed(name, tmp_path):
-    (entry,) = [entry for exercise, entry in mutants.every() if exercise.id == "10a" and entry["id"] == name]
+    (entry,) = [entry for exercise, entry in mutants.list_mutants() if exercise.id == "10a" and entry["id"] == name]
     file = tmp_path / "mutant.py"
-    file.write_text(mutants.text_of(EXERCISE, entry))
+    file.write_text(mutants.make_text(EXERCISE, entry))
     assert check(EXERCISE, file, seed=7).cause == SHIPPED[name]
 
 

@@ -22,7 +22,7 @@ from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
 
 EX = catalog.get("00a")
-RIGHT = texts.solution_text(EX)
+RIGHT = texts.read_solution(EX)
 IMPORT = "import triton\n"
 STORE = "    tl.store(y_ptr + offsets, x, mask=mask)\n"
 # a GPU's first case has to be compiled before it can hang
@@ -71,8 +71,8 @@ def traces(tmp_path, monkeypatch, capfd):
 
 @pytest.fixture
 def file(tmp_path):
-    texts.file_of(EX).parent.mkdir(exist_ok=True)
-    return texts.file_of(EX)
+    texts.find_file(EX).parent.mkdir(exist_ok=True)
+    return texts.find_file(EX)
 
 
 def checked(file, text: str | bytes, limits: Limits | None = None):

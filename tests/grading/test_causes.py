@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from course_lib import catalog
 from course_lib.authoring import mutants
+from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES
 
 HERE = Path(__file__).parent.parent
-EVERY = {f"{exercise.id}/{entry['id']}": entry for exercise, entry in mutants.every()}
+EVERY = {f"{exercise.id}/{entry['id']}": entry for exercise, entry in mutants.list_mutants()}
 # causes that no wrong solution has by itself, and the test that hands in what has them
 ELSEWHERE = {
     "crash": "grading/test_bad_input.py::test_a_crash_ends_the_child_and_not_the_course",
@@ -132,6 +134,13 @@ def test_every_cause_is_seen_by_a_test():
         text = (HERE / file).read_text(encoding="utf-8")
         body = text[text.index(f"def {test}(") :].partition("\n\n\n")[0]
         assert f'"{cause}"' in body, f"{place} does not expect {cause}"
+
+
+@pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
+def test_every_cause_that_a_family_names_has_its_words(exercise):
+    for part in find_parts(exercise).values():
+        named = {cause for cause, _ in (*part.models(), *part.traits)} | set(part.unwritten.values())
+        assert named <= CAUSES.keys(), f"course_lib/grading/judging/causes.py has no words for {sorted(named - CAUSES.keys())}"
 
 
 @pytest.mark.parametrize("bug", BUGS)

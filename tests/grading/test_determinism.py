@@ -28,14 +28,14 @@ def submissions(tmp_path_factory) -> list[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("submissions")
     found = []
     for exercise in map(catalog.get, ASKED):
-        right = texts.solution_text(exercise)
+        right = texts.read_solution(exercise)
         prose, imports, code = right.partition("\nimport ")
         mutants = tomllib.loads((HERE / "mutants" / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
         mutant = next(entry for entry in mutants if not entry.get("slow"))
         for find, replacement in mutant["edits"]:
             code = code.replace(find, replacement)
         files = {
-            "right": right, "wrong": prose + imports + code, "unsolved": texts.generated_text(exercise), "unreadable": right + "\n(",
+            "right": right, "wrong": prose + imports + code, "unsolved": texts.make_unsolved_text(exercise), "unreadable": right + "\n(",
             "raising": right.replace("    # BEGIN SOLUTION\n", "    assert 0, 'of my own'\n    # BEGIN SOLUTION\n"),
             "chatty": right.replace("    # BEGIN SOLUTION\n", "    print('here')\n    # BEGIN SOLUTION\n"),
         }  # fmt: skip

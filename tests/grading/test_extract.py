@@ -14,7 +14,7 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.submission import attempt
-from course_lib.grading.submission.extract_kernels import Unreadable, extract, read_text, shape
+from course_lib.grading.submission.extract_kernels import Unreadable, extract, fingerprint, read_text
 
 HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
 FIRST = HEAD.count("\n") + 1  # the number of the first line of the body
@@ -327,7 +327,7 @@ def test_lines_are_kept_whatever_stands_before(lines):
 
 def test_an_exception_is_reported_at_the_line_of_the_learners_file(tmp_path):
     exercise = catalog.get("00a")
-    text = texts.solution_text(exercise)
+    text = texts.read_solution(exercise)
     text = "# a note\n" * (39 - text[: text.index("    mask = ")].count("\n")) + text.replace(
         "    mask = ", "    tl.static_assert(False, 'here')\n    mask = "
     )
@@ -382,33 +382,33 @@ def test_an_import_that_works_does_no_harm(line):
 )
 def test_what_is_nested_too_deeply_is_said_and_never_ours(body):
     with pytest.raises(Unreadable, match=r"nested too deeply|too many nested"):
-        shape(with_body(body), "ex.py", ("kernel",))
+        fingerprint(with_body(body), "ex.py", ("kernel",))
 
 
 # ---- the shape ---------------------------------------------------------------------------------------------------------
 
 
 def test_comments_docstrings_layout_and_pass_do_not_change_the_shape():
-    plain = shape(with_body("x = n + 1"), "ex.py", ("kernel",))
+    plain = fingerprint(with_body("x = n + 1"), "ex.py", ("kernel",))
     dressed = (
         '"""Notes."""\nimport os\n'
         + HEAD
         + '    """A kernel."""\n    # a note\n    offsets = (tl.arange(0,\n        BLOCK))\n\n    x = n+1  # added\n    pass\n'
     )
-    assert shape(dressed, "ex.py", ("kernel",)) == plain
+    assert fingerprint(dressed, "ex.py", ("kernel",)) == plain
 
 
 @pytest.mark.parametrize(
     "line", ["x = n + 2", "x = n - 1", "x = y_ptr + 1", "x = n + 1\n    x = n + 1", "'''text'''\n    x = n + 1", "y = n + 1"]
 )
 def test_code_changes_the_shape(line):
-    assert shape(with_body(line), "ex.py", ("kernel",)) != shape(with_body("x = n + 1"), "ex.py", ("kernel",))
+    assert fingerprint(with_body(line), "ex.py", ("kernel",)) != fingerprint(with_body("x = n + 1"), "ex.py", ("kernel",))
 
 
 def test_what_is_no_kernel_does_not_change_the_shape_and_a_helper_is_work_begun():
-    bare = shape(with_body("x = 1"), "ex.py", ("kernel",))
-    assert shape(with_body("x = 1") + "\n\nA = tl.constexpr(1)\ndef launch(): pass\n", "ex.py", ("kernel",)) == bare
-    assert shape(with_body("x = 1") + "\n\n@triton.jit\ndef helper(x):\n    return x\n", "ex.py", ("kernel",)) != bare
+    bare = fingerprint(with_body("x = 1"), "ex.py", ("kernel",))
+    assert fingerprint(with_body("x = 1") + "\n\nA = tl.constexpr(1)\ndef launch(): pass\n", "ex.py", ("kernel",)) == bare
+    assert fingerprint(with_body("x = 1") + "\n\n@triton.jit\ndef helper(x):\n    return x\n", "ex.py", ("kernel",)) != bare
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------

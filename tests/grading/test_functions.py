@@ -10,7 +10,7 @@ import pytest
 from course_lib import catalog
 from course_lib.grading.check import check
 from course_lib.grading.sandbox.runner import Limits
-from course_lib.grading.submission.extract_functions import extract, shape
+from course_lib.grading.submission.extract_functions import extract, fingerprint
 from course_lib.grading.submission.extract_kernels import Unreadable
 
 HEAD = {"torch": "import torch\n\n\n", "numpy": "import numpy as np\n\n\n"}
@@ -96,6 +96,22 @@ def test_arithmetic_is_taken(line):
     assert one_line(line).names == ("f",)
 
 
+def test_the_reason_for_a_forbidden_word_is_given_and_a_variable_may_have_its_name(tmp_path):
+    text = "import torch\n\n\ndef layer_norm(x, w, b, eps):\n    {}\n    return x\n"
+    file = tmp_path / "mine.py"
+    for line, word in (
+        ("x = torch.nn.functional.layer_norm(x, (3,))", "`.layer_norm`"),
+        ("x = torch.native_layer_norm(x)", "`torch.native_"),
+    ):
+        file.write_text(text.format(line))
+        verdict = check(catalog.get("01a"), file)
+        assert (verdict.status, verdict.cause) == ("error", "not_allowed")
+        assert word in verdict.message and catalog.get("01a").forbidden["layer_norm"] in verdict.message
+    assert extract(text.format("var = x.mean()"), "ex.py", ("layer_norm",), "torch", {"var": "a reason"}).names == ("layer_norm",)
+    with pytest.raises(Unreadable, match=r"line 5: `.mean` is not on the list for this exercise: a reason\."):
+        extract(text.format("var = x.mean()"), "ex.py", ("layer_norm",), "torch", {"mean": "a reason"})
+
+
 def test_lines_stay_where_they_are_and_the_rest_of_the_file_is_left_behind():
     text = "import torch\nprint('hello')\nEPS = 1e-5\nSECRET = open('/etc/hostname')\n\n\ndef g(x):\n    return x + EPS\n\n\ndef f(x):\n    return g(x)\n"
     source = extract(text, "ex.py", ("f",), "torch").source.splitlines()
@@ -123,8 +139,8 @@ def test_a_file_that_cannot_be_graded_says_why(text, cause, words):
 
 def test_the_fingerprint_is_of_the_code():
     text = HEAD["torch"] + "def f(x):\n    # a comment\n    pass\n"
-    assert shape(text, "ex.py", ("f",)) == shape(text.replace("    # a comment\n", '    """Words."""\n'), "ex.py", ("f",))
-    assert shape(text, "ex.py", ("f",)) != shape(text.replace("pass", "return x"), "ex.py", ("f",))
+    assert fingerprint(text, "ex.py", ("f",)) == fingerprint(text.replace("    # a comment\n", '    """Words."""\n'), "ex.py", ("f",))
+    assert fingerprint(text, "ex.py", ("f",)) != fingerprint(text.replace("pass", "return x"), "ex.py", ("f",))
 
 
 # ---- what a function returns -------------------------------------------------------------------------------------------

@@ -15,11 +15,12 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.check import check
-from course_lib.grading.families.plans import plans
+from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.sandbox import runner
 from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.attempt import extract
 
 HERE = Path(__file__).parent.parent
@@ -31,8 +32,8 @@ MANY_BLOCKS = 16
 UNREADABLE_CAUSES = {"undefined_name", "not_allowed", "no_kernel", "no_function"}
 
 
-MUTANTS = [pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}") for exercise, entry in mutants.every()]
-SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdicts.chosen().items()}
+MUTANTS = [pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}") for exercise, entry in mutants.list_mutants()]
+SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdicts.choose_mutants().items()}
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
@@ -45,7 +46,7 @@ def test_the_solution_passes(exercise):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_the_unsolved_file_is_not_attempted(exercise, tmp_path):
     file = tmp_path / f"{exercise.file}.py"
-    file.write_text(texts.generated_text(exercise) + "\n# a note of my own\n")
+    file.write_text(texts.make_unsolved_text(exercise) + "\n# a note of my own\n")
     verdict = check(exercise, file)
     assert (verdict.status, verdict.exit_code, verdict.cases) == ("not attempted", 2, ())
 
@@ -57,6 +58,14 @@ VARIANTS = [pytest.param(file, id=file.stem) for file in sorted((HERE / "variant
 def test_a_right_but_different_kernel_passes(file):
     verdict = check(catalog.get(file.stem[2:5]), file)
     assert verdict.status == "pass", verdict.message + verdict.printed
+
+
+@pytest.mark.parametrize("file", VARIANTS)
+def test_a_variant_is_not_the_solution_again(file):
+    exercise = catalog.get(file.stem[2:5])
+    find = extract_kernels.fingerprint if exercise.kind == "kernel" else extract_functions.fingerprint
+    codes = [find(text, file.name, exercise.entry_points) for text in (file.read_text(encoding="utf-8"), texts.read_solution(exercise))]
+    assert codes[0] != codes[1], f"tests/variants/{file.name} has the solution's own code: write another right way"
 
 
 @pytest.mark.parametrize("file", VARIANTS)
@@ -72,12 +81,12 @@ def test_a_right_but_different_kernel_passes_with_19_other_seeds(file):
         concrete = [
             dataclasses.replace(plan, interleavings=0, reads={})
             for seed in range(first, min(first + 4, 20))
-            for plan in plans(exercise, seed)
+            for plan in make_plans(exercise, seed)
             if plan.case.layout != "far" and (first == 1 or blocks(plan.case) <= MANY_BLOCKS)
         ]
         run = runner.run(taken, concrete, course_lib.MODE if kernel else exercise.kind)
         assert run.ended == "finished" and len(run.data) == len(concrete), (first, run)
-        wrong = [plan.case.described() for n, plan in enumerate(concrete) if not judge(plan, run.data[n]).passed]
+        wrong = [plan.case.describe() for n, plan in enumerate(concrete) if not judge(plan, run.data[n]).passed]
         assert not wrong, (first, wrong)
 
 
@@ -89,28 +98,31 @@ def blocks(case: Case) -> int:
 @pytest.mark.parametrize(("exercise", "entry"), MUTANTS)
 def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
     file = tmp_path / verdicts.FILE
-    file.write_text(mutants.text_of(exercise, entry), encoding="utf-8")
+    file.write_text(mutants.make_text(exercise, entry), encoding="utf-8")
     verdict = check(exercise, file, limits=SHORT if entry.get("slow") else None)
     assert verdict.status in ("fail", "error"), "the mutant survived"
     expected = entry.get(f"cause_{course_lib.MODE}", entry["cause"])
     assert verdict.cause == expected, f"{verdict.cause}: {verdict.message}"
     assert verdict.message
     if course_lib.MODE == "cpu" and (cause := SHOWN.get((exercise.id, entry["id"]))):
-        shown = verdicts.section(cause, exercise, entry, verdict)
+        shown = verdicts.write_section(cause, exercise, entry, verdict)
         assert shown in PAGE, f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
 
 
 def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
     sections = [line.split(":")[0].removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
     assert sections[: len(SHOWN)] == sorted(SHOWN.values())
-    assert f"| all | {len(MUTANTS)} |" in PAGE
+    assert f"| all | {len(MUTANTS)} |" in PAGE, (
+        "docs/verdicts.md counts other mutants; `python -m course_lib.authoring.verdicts` writes it anew"
+    )
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_every_exercise_has_mutants_and_a_variant(exercise):
-    entries = mutants.of(exercise)
-    assert len(entries) >= 3 and len({e["id"] for e in entries}) == len(entries)
+    entries = mutants.read_mutants(exercise)
+    assert len(entries) >= 3, f"tests/mutants/ex{exercise.id}.toml: {len(entries)} wrong solutions; three at least have to be there"
+    assert len({e["id"] for e in entries}) == len(entries), f"tests/mutants/ex{exercise.id}.toml: two mutants have one id"
     assert {
         cause for e in entries for cause in (e["cause"], e.get("cause_cpu", e["cause"]), e.get("cause_gpu", e["cause"]))
     } <= CAUSES.keys() | UNREADABLE_CAUSES
-    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py"))
+    assert list((HERE / "variants").glob(f"ex{exercise.id}_*.py")), f"tests/variants has no ex{exercise.id}_*.py: another right way"

@@ -19,13 +19,12 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.grading import grade
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.hidden import Secret, hidden, read_secret
+from course_lib.grading.cases.case import Case, SharedCase
+from course_lib.grading.cases.hidden import Secret, draw_hidden_case, read_secret
 from course_lib.grading.check import check
-from course_lib.grading.families import parts
-from course_lib.grading.families.dw_kernels import Shared
-from course_lib.grading.families.plans import plans
-from course_lib.grading.report import report
+from course_lib.grading.families import find_parts
+from course_lib.grading.families.plans import make_plans
+from course_lib.grading.report import make_report
 from course_lib.grading.sandbox import runner, servers
 from course_lib.grading.verdict import Verdict, from_dict
 
@@ -34,11 +33,11 @@ SECRETS = ("correct horse battery", "staple, and a second one")
 
 
 def battery(exercise: catalog.Exercise) -> list[Case]:
-    return [case for part in parts(exercise).values() for case in part.battery]
+    return [case for part in find_parts(exercise).values() for case in part.battery]
 
 
 def drawn(case: Case, number: int) -> Case:
-    return hidden(case, np.random.Generator(np.random.PCG64([number, len(case.name)])))
+    return draw_hidden_case(case, np.random.Generator(np.random.PCG64([number, len(case.name)])))
 
 
 # ---- what is kept
@@ -66,7 +65,7 @@ def facts(c: Case) -> dict[str, object]:
         "one tile": c.rows > 1 and tiles == 1,
         "fewer rows than a tile": c.rows > c.M,
     }
-    if isinstance(c, Shared):
+    if isinstance(c, SharedCase):
         told |= {
             "orders": c.orders,
             "one buffer": c.partials == 1,
@@ -99,7 +98,7 @@ def test_a_hidden_case_is_there_for_the_same_thing(exercise, data, number):
     assert not new.leading or (prod(new.leading) == new.M and len(set(new.leading)) == len(set(case.leading)))
     if case.layout == "far":
         assert new.M == case.M
-    if isinstance(new, Shared) and new.chunk:
+    if isinstance(new, SharedCase) and new.chunk:
         assert new.partials == -(-new.M // new.chunk)
     assert new.M * new.N <= 2 * case.M * case.N + 64, "it costs more"
 
@@ -110,18 +109,18 @@ def test_what_is_said_of_a_hidden_case_is_true_of_it(exercise):
         if case.fill == "worked":
             continue
         new = drawn(case, 1)
-        told = new.described()
+        told = new.describe()
         assert f'hidden, of the kind "{case.name}"' in told
         assert (f"{new.padded_lanes} padded lane" in told) == (new.padded_lanes > 0)
-        if "GROUP" in case.why:
+        if "GROUP = " in case.describe():
             assert f"GROUP = {new.partials}" in told
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_a_hidden_battery_can_be_planned_and_costs_about_the_same(exercise):
-    visible = plans(exercise)
+    visible = make_plans(exercise)
     for number in range(2):
-        new = plans(exercise, secret=Secret(f"another {number}"))
+        new = make_plans(exercise, secret=Secret(f"another {number}"))
         assert [(p.case.name, p.entry_point) for p in new] == [(p.case.name, p.entry_point) for p in visible]
         assert all(p.constexprs.keys() == q.constexprs.keys() and len(p.grid) == len(q.grid) for p, q in zip(new, visible, strict=True))
         assert sum(t.nbytes for p in new for t in p.tensors) < 2 * sum(t.nbytes for p in visible for t in p.tensors)
@@ -132,18 +131,18 @@ def test_a_hidden_battery_can_be_planned_and_costs_about_the_same(exercise):
 
 
 def shapes(secret: str, exercise_id: str) -> list[tuple[int, int, int]]:
-    return [(p.case.M, p.case.N, p.case.block) for p in plans(catalog.get(exercise_id), secret=Secret(secret))]
+    return [(p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get(exercise_id), secret=Secret(secret))]
 
 
 def contents(secret: str, exercise_id: str, seed: int = 0) -> list[bytes]:
-    return [t.initial_bytes() for p in plans(catalog.get(exercise_id), seed, Secret(secret)) for t in p.tensors]
+    return [t.initial_bytes() for p in make_plans(catalog.get(exercise_id), seed, Secret(secret)) for t in p.tensors]
 
 
 def test_a_secret_gives_one_battery_and_another_secret_another():
     assert contents("a", "06a") == contents("a", "06a")
     different = [one != other for one, other in zip(shapes("a", "06a"), shapes("b", "06a"), strict=True)]
     assert sum(different) > len(different) / 2
-    assert shapes("a", "06a") == [(p.case.M, p.case.N, p.case.block) for p in plans(catalog.get("06a"), 5, Secret("a"))]
+    assert shapes("a", "06a") == [(p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get("06a"), 5, Secret("a"))]
     assert contents("a", "06a") != contents("a", "06a", seed=5)
     # nor does one exercise tell another's
     assert shapes("a", "01a")[1:8] != shapes("a", "01b")[1:8]
@@ -155,8 +154,8 @@ def test_the_battery_is_the_same_on_every_machine():
 
 
 def test_values_are_new_where_the_shape_has_to_stay():
-    (visible,) = (p for p in plans(catalog.get("06a")) if p.case.fill == "worked")
-    (new,) = (p for p in plans(catalog.get("06a"), secret=Secret("a")) if p.case.fill == "worked")
+    (visible,) = (p for p in make_plans(catalog.get("06a")) if p.case.fill == "worked")
+    (new,) = (p for p in make_plans(catalog.get("06a"), secret=Secret("a")) if p.case.fill == "worked")
     assert new.case == visible.case
     assert new.tensor("x").initial_bytes() == visible.tensor("x").initial_bytes()
     assert new.tensor("w").initial_bytes() != visible.tensor("w").initial_bytes()
@@ -171,14 +170,14 @@ def test_a_solution_passes_the_hidden_cases(exercise, secret):
     verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py", secret=secret)
     assert verdict.status == "pass", verdict.message + verdict.printed
     assert {case.status for case in verdict.cases} == {"pass"}
-    assert verdict.hidden == Secret(secret).fingerprint and len(verdict.cases) == len(plans(exercise))
+    assert verdict.hidden == Secret(secret).fingerprint and len(verdict.cases) == len(make_plans(exercise))
 
 
 def sample() -> list:
     """One mutant of each exercise: all of them are a matter of minutes."""
     chosen = []
     for number, exercise in enumerate(EXERCISES):
-        entries = [entry for entry in mutants.of(exercise) if not entry.get("slow")]
+        entries = [entry for entry in mutants.read_mutants(exercise) if not entry.get("slow")]
         entry = entries[7 * number % len(entries)]
         chosen.append(pytest.param(exercise, entry, id=f"{exercise.id}-{entry['id']}"))
     return chosen
@@ -187,7 +186,7 @@ def sample() -> list:
 @pytest.mark.parametrize(("exercise", "entry"), sample())
 def test_a_mutant_fails_the_hidden_cases_with_its_cause(exercise, entry, tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text(mutants.text_of(exercise, entry), encoding="utf-8")
+    file.write_text(mutants.make_text(exercise, entry), encoding="utf-8")
     verdict = check(exercise, file, secret=SECRETS[0])
     assert verdict.status in ("fail", "error"), "the mutant survived"
     assert verdict.cause == entry.get(f"cause_{course_lib.MODE}", entry["cause"]), verdict.message
@@ -200,7 +199,7 @@ def answers_in_a_table() -> str:
     for entry_point in exercise.entry_points:
         lines.append(f"\ndef {entry_point}(x):")
         lines.append("    mean, var = [0.0] * len(x), [0.0] * len(x)")
-        for p in plans(exercise):
+        for p in make_plans(exercise):
             if p.entry_point == entry_point:
                 answers = (["math.nan" if v != v else repr(float(v)) for v in p.expected[name].values] for name in ("mean", "var"))
                 numbers = ", ".join(f"[{', '.join(one)}]" for one in answers)
@@ -212,8 +211,8 @@ def answers_in_a_table() -> str:
 def right_for_known_columns() -> str:
     """A kernel for exercise 06a that is right for the N of the visible battery, and leaves b out for any other."""
     exercise = catalog.get("06a")
-    known = sorted({p.case.N for p in plans(exercise)})
-    text = texts.solution_text(exercise)
+    known = sorted({p.case.N for p in make_plans(exercise)})
+    text = texts.read_solution(exercise)
     loads = [line for line in text.splitlines() if line.lstrip().startswith("b = tl.load(")]
     assert len(loads) == 1
     indent = loads[0][: len(loads[0]) - len(loads[0].lstrip())]
@@ -264,7 +263,7 @@ def test_a_verdict_shows_the_fingerprint_and_not_the_secret(monkeypatch):
     fingerprint = Secret(secret).fingerprint
     assert json.loads(verdict.as_json())["hidden"] == fingerprint and len(fingerprint) == 12
     assert from_dict(verdict.as_dict()) == verdict
-    shown = report(verdict, exercise)
+    shown = make_report(verdict, exercise)
     assert fingerprint in shown.footer
     for text in (verdict.as_json(), str(shown), repr(verdict), repr(Secret(secret))):
         assert secret not in text

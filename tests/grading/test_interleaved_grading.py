@@ -120,8 +120,8 @@ def test_a_kernel_that_needs_no_barrier_is_not_asked_for_one(body):
 def ptx_of_09a(mutant: str) -> list[str]:
     """What 09a's first kernel does to memory, and where its threads meet, as compiled for sm_90 with 4 warps."""
     exercise = catalog.get("09a")
-    entries = {entry["id"]: entry for entry in mutants.of(exercise)}
-    text = mutants.text_of(exercise, entries[mutant]) if mutant else texts.solution_text(exercise)
+    entries = {entry["id"]: entry for entry in mutants.read_mutants(exercise)}
+    text = mutants.make_text(exercise, entries[mutant]) if mutant else texts.read_solution(exercise)
     arguments: list = [Pointer(dtype) for dtype in ["fp32"] * 6 + ["int32"]]
     arguments += [1008, 1, 1008, 1008]  # multiples of 16: blocks are stored four numbers at a time
     source = KernelSource(text, "add_to_buffers_kernel", "ex.py")

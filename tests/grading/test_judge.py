@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import catalog
-from course_lib.grading.cases.buffers import DTYPES, Tensor, guard_for, rounded
+from course_lib.grading.cases.buffers import DTYPES, Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.families.plans import plans
+from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.judge import Judged, judge
 
 layouts = st.tuples(
@@ -23,8 +23,8 @@ layouts = st.tuples(
 
 def tensor(layout, seed=0) -> Tensor:
     M, N, gap, dtype, is_output = layout
-    values = None if is_output else rounded(np.random.default_rng(seed).normal(size=(M, N)), dtype)
-    return Tensor("t", dtype, (M, N), (N + gap, 1), values, guard=guard_for(70))
+    values = None if is_output else round_to(np.random.default_rng(seed).normal(size=(M, N)), dtype)
+    return Tensor("t", dtype, (M, N), (N + gap, 1), values, guard=size_guard(70))
 
 
 @settings(deadline=None)
@@ -32,12 +32,12 @@ def tensor(layout, seed=0) -> Tensor:
 def test_a_tensor_survives_the_journey(layout):
     made = tensor(layout)
     data = made.initial_bytes()
-    assert len(data) == made.nbytes and not made.changed_outside(data).size
+    assert len(data) == made.nbytes and not made.find_changed_outside(data).size
     if made.is_output:
         with np.errstate(invalid="ignore"):  # NumPy warns of a signalling NaN that it widens
-            assert made.unwritten(data).all() and np.isnan(made.read(data).astype(np.float64)).all()
+            assert made.find_unwritten(data).all() and np.isnan(made.read(data).astype(np.float64)).all()
     else:
-        assert (made.read(data) == made.values).all() and not made.unwritten(data).any()
+        assert (made.read(data) == made.values).all() and not made.find_unwritten(data).any()
 
 
 @settings(deadline=None)
@@ -49,11 +49,11 @@ def test_a_write_outside_is_found_where_it_happened(layout, draw):
     position = draw.draw(st.integers(-made.guard, made.elements - made.guard - 1).filter(lambda p: p not in inside))
     data = bytearray(made.initial_bytes())
     data[(made.guard + position) * DTYPES[made.dtype].itemsize] ^= 1
-    assert made.changed_outside(bytes(data)).tolist() == [position]
+    assert made.find_changed_outside(bytes(data)).tolist() == [position]
 
 
 def the_plan(exercise_id="06a", name="padded, mean 3") -> Plan:
-    return next(plan for plan in plans(catalog.get(exercise_id)) if plan.case.name == name)
+    return next(plan for plan in make_plans(catalog.get(exercise_id)) if plan.case.name == name)
 
 
 def answered(plan: Plan, **changes) -> Judged:
@@ -71,7 +71,7 @@ def answered(plan: Plan, **changes) -> Judged:
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_the_rounded_truth_passes_every_case(exercise):
-    for plan in plans(exercise):
+    for plan in make_plans(exercise):
         judged = answered(plan)
         assert judged.passed and judged.ratio <= 1, (plan.case.name, judged.deviations)
 
@@ -115,14 +115,14 @@ def test_a_changed_input_is_counted():
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_does_not():
-    first, again, other = (plans(catalog.get("06b"), seed)[1].tensor("x").initial_bytes() for seed in (0, 0, 1))
+    first, again, other = (make_plans(catalog.get("06b"), seed)[1].tensor("x").initial_bytes() for seed in (0, 0, 1))
     assert first == again != other
 
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_a_battery_is_worth_its_name(exercise):
     """Every case says why it is there; names are unique; the shapes are not the comfortable ones."""
-    battery = [plan.case for plan in plans(exercise)]
+    battery = [plan.case for plan in make_plans(exercise)]
     assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
     small = any(case.N == 1 for case in battery)
     assert (small and {case.dtype for case in battery} >= {"fp32", "fp16"}) or any("empty" in case.fill for case in battery)
@@ -133,5 +133,5 @@ def test_a_battery_is_worth_its_name(exercise):
 
 def test_a_case_is_described_by_shape_dtype_and_reason():
     case = Case("c", 5, 17, 8, "7 padded lanes", dtype="fp16", rows=2)
-    assert case.described() == "M = 5, N = 17, BLOCK = 8, ROWS = 2, fp16: 7 padded lanes"
-    assert dataclasses.replace(case, vector=True, M=1, rows=1).described() == "n = 17, BLOCK = 8, fp16: 7 padded lanes"
+    assert case.describe() == "M = 5, N = 17, BLOCK = 8, ROWS = 2, fp16: 7 padded lanes"
+    assert dataclasses.replace(case, vector=True, M=1, rows=1).describe() == "n = 17, BLOCK = 8, fp16: 7 padded lanes"

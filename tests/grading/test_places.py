@@ -42,15 +42,15 @@ STORES = {
 @pytest.mark.parametrize(("body", "found"), STORES.values(), ids=STORES)
 def test_the_store_through_a_pointer_is_shown_if_it_is_the_only_one(body, found):
     text = f"@triton.jit\ndef kernel(x_ptr, y_ptr, n):\n    {body}\n"
-    assert marked(text, places.store_of(ast.parse(text), ("kernel",), "kernel", 1)) == found
+    assert marked(text, places.find_store(ast.parse(text), ("kernel",), "kernel", 1)) == found
 
 
 def test_a_pointer_goes_by_its_position_and_other_entry_points_do_not_count():
     text = "def first(a, out):\n    tl.store(out, 1)\ndef second(b, out):\n    tl.store(out, 2)\n"
     tree, names = ast.parse(text), ("first", "second")
-    assert [marked(text, places.store_of(tree, names, name, 1)) for name in names] == ["tl.store(out, 1)", "tl.store(out, 2)"]
-    assert places.store_of(tree, ("first",), "first", 1) is None, "the other may be a helper, and then two lines store"
-    assert places.store_of(tree, names, "first", 7) is None
+    assert [marked(text, places.find_store(tree, names, name, 1)) for name in names] == ["tl.store(out, 1)", "tl.store(out, 2)"]
+    assert places.find_store(tree, ("first",), "first", 1) is None, "the other may be a helper, and then two lines store"
+    assert places.find_store(tree, names, "first", 7) is None
 
 
 RETURNS = {
@@ -65,36 +65,36 @@ RETURNS = {
 @pytest.mark.parametrize(("body", "found"), RETURNS.values(), ids=RETURNS)
 def test_the_return_is_shown_if_it_is_the_only_one(body, found):
     text = f"def other(x):\n    return 0\ndef f(x):\n    {body}\n"
-    assert marked(text, places.return_of(ast.parse(text), "f")) == found
+    assert marked(text, places.find_return(ast.parse(text), "f")) == found
 
 
 def test_an_access_is_marked_where_the_line_has_one_of_its_kind():
     text = "x = tl.load(a) + tl.load(b)\ntl.store(y, tl.load(c))\nx = 1\n"
     tree = ast.parse(text)
-    assert places.access_at(tree, 1, "load") == Span(1), "two of them: the line alone"
-    assert marked(text, places.access_at(tree, 2, "load")) == "tl.load(c)"
-    assert marked(text, places.access_at(tree, 2, "store")) == "tl.store(y, tl.load(c))"
-    assert places.access_at(tree, 2, "race") == Span(2) and places.access_at(tree, 3, "load") == Span(3)
+    assert places.find_access(tree, 1, "load") == Span(1), "two of them: the line alone"
+    assert marked(text, places.find_access(tree, 2, "load")) == "tl.load(c)"
+    assert marked(text, places.find_access(tree, 2, "store")) == "tl.store(y, tl.load(c))"
+    assert places.find_access(tree, 2, "race") == Span(2) and places.find_access(tree, 3, "load") == Span(3)
 
 
 def test_columns_are_characters_and_lines_are_pythons():
     text = "a = 1  # \x0c \u2028\r\nb = 'ä☃'; c = wrong\r\n\r\n"
     node = ast.parse(text).body[2].value
-    found = places.place("mine.py", text, places.span_of(node))
+    found = places.make_place("mine.py", text, places.find_span(node))
     assert (found.line, found.source, found.source[found.start : found.end]) == (2, "b = 'ä☃'; c = wrong", "wrong")
     for line in (0, -1, 3, 4, 99):  # not there, or empty
-        assert places.place("mine.py", text, Span(line)) is None
+        assert places.make_place("mine.py", text, Span(line)) is None
 
 
 def test_of_a_line_without_end_the_part_around_the_mark_is_kept():
     text = "x = [" + "0, " * 5000 + "wrong]\n"
-    found = places.place("mine.py", text, Span(1, text.index("wrong"), text.index("wrong") + 5))
+    found = places.make_place("mine.py", text, Span(1, text.index("wrong"), text.index("wrong") + 5))
     assert len(found.source) <= 500 and found.source[found.start : found.end] == "wrong"
 
 
 def test_columns_that_a_submission_made_up_do_no_harm():
     for start, end in ((-7, 3), (5, 2), (10**9, 10**9 + 1), (0, -5)):
-        found = places.place("mine.py", "x = 1\n", Span(1, start, end))
+        found = places.make_place("mine.py", "x = 1\n", Span(1, start, end))
         assert 0 <= found.start < found.end
 
 
@@ -102,7 +102,7 @@ def test_columns_that_a_submission_made_up_do_no_harm():
 
 
 def edited(exercise, *edits: tuple[str, str]) -> str:
-    text = texts.solution_text(exercise)
+    text = texts.read_solution(exercise)
     for old, new in edits:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
@@ -174,7 +174,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize(("body", "mark", "label"), FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_functions_verdict_shows_its_line(tmp_path, body, mark, label):
-    signature = next(line for line in texts.solution_text(NORM).splitlines() if line.startswith("def "))
+    signature = next(line for line in texts.read_solution(NORM).splitlines() if line.startswith("def "))
     file = tmp_path / "mine.py"
     file.write_text(textwrap.dedent(f"# a note\nimport torch\n\n\n{signature}\n    {body}\n"))
     place = check(NORM, file).place
@@ -184,7 +184,7 @@ def test_a_functions_verdict_shows_its_line(tmp_path, body, mark, label):
 
 def test_a_race_shows_a_line_of_the_race(tmp_path):
     lock, file = catalog.get("09a"), tmp_path / "mine.py"
-    file.write_text(mutants.text_of(lock, next(entry for entry in mutants.of(lock) if entry["id"] == "no_lock")))
+    file.write_text(mutants.make_text(lock, next(entry for entry in mutants.read_mutants(lock) if entry["id"] == "no_lock")))
     verdict = check(lock, file)
     assert verdict.cause == "race" and f"line {verdict.place.line}" in verdict.first.words
     assert any(word in verdict.place.source for word in ("tl.load", "tl.store", "tl.atomic_"))

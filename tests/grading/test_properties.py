@@ -33,7 +33,7 @@ from course_lib.authoring import mutants
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
-from course_lib.grading.families.plans import plans
+from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.sandbox import runner
 from course_lib.grading.submission.attempt import extract
@@ -151,7 +151,7 @@ _EPS = 0.25  # so large that where it stands shows
 
 def base(exercise: Exercise) -> Plan:
     """A case with nothing special to it, its inputs rounded to quarters."""
-    part = [p for p in plans(exercise) if p.case.fill == "normal" and p.case.dtype == "fp32" and not p.case.w_dtype]
+    part = [p for p in make_plans(exercise) if p.case.fill == "normal" and p.case.dtype == "fp32" and not p.case.w_dtype]
     plan = next(p for p in part if p.case.layout == "packed" and p.case.M >= 4 and p.case.N >= 7 and p.case.std == 1 and not p.case.leading)
     rounded = {name: np.round(4 * plan.inputs[name]) / 4 for name in ("x", "dy") if name in plan.inputs}
     return given_to(plan, **rounded)
@@ -248,7 +248,7 @@ def broken(exercise: Exercise, text: str) -> set[str]:
 @pytest.mark.parametrize("exercise_id", FORWARD + BACKWARD)
 def test_a_solution_returns_what_has_the_properties(exercise_id):
     exercise = catalog.get(exercise_id)
-    assert broken(exercise, texts.solution_text(exercise)) == set()
+    assert broken(exercise, texts.read_solution(exercise)) == set()
 
 
 # the first mutant of a cause, and a property that its formula cannot have
@@ -269,8 +269,8 @@ BREAKS = (
 
 
 def wrong(exercise: Exercise, cause: str, folder: Path) -> tuple[Path, str]:
-    file, entry = folder / "mine.py", next(entry for entry in mutants.of(exercise) if entry["cause"] == cause)
-    file.write_text(mutants.text_of(exercise, entry), encoding="utf-8")
+    file, entry = folder / "mine.py", next(entry for entry in mutants.read_mutants(exercise) if entry["cause"] == cause)
+    file.write_text(mutants.make_text(exercise, entry), encoding="utf-8")
     return file, file.read_text(encoding="utf-8")
 
 

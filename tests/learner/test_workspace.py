@@ -65,7 +65,7 @@ def test_a_second_time_changes_nothing(folder):
 @pytest.mark.parametrize("work", [b"", b"\xff\xfe not utf-8", b"def broken(:", b"half = 1  # mine\r\n"])
 def test_a_file_with_work_in_it_is_left_alone(folder, work):
     authoring.write(folder)
-    file = texts.file_of(EX)
+    file = texts.find_file(EX)
     file.write_bytes(work)
     line = said_of(authoring.write(folder), file.name)
     assert file.read_bytes() == work and "kept" in line and f"course reset {EX.id}" in line
@@ -73,19 +73,19 @@ def test_a_file_with_work_in_it_is_left_alone(folder, work):
 
 def test_a_deleted_file_comes_back(folder):
     authoring.write(folder)
-    texts.file_of(EX).unlink()
+    texts.find_file(EX).unlink()
     assert said_of(authoring.write(folder), EX.file).endswith(": written")
-    assert texts.file_of(EX).read_text() == texts.generated_text(EX)
+    assert texts.find_file(EX).read_text() == texts.make_unsolved_text(EX)
 
 
 def test_an_authors_change_reaches_untouched_files_and_no_others(folder, solutions):
     authoring.write(folder)
-    touched = texts.file_of(catalog.get("07a"))
+    touched = texts.find_file(catalog.get("07a"))
     touched.write_text("mine\n")
     for file in solutions.glob("ex*.py"):
         file.write_text(file.read_text().replace("#: ", "#: Look twice. "))
     said = authoring.write(folder)
-    assert "Look twice" in texts.file_of(EX).read_text() and said_of(said, EX.file).endswith("written anew")
+    assert "Look twice" in texts.find_file(EX).read_text() and said_of(said, EX.file).endswith("written anew")
     assert touched.read_text() == "mine\n" and "kept" in said_of(said, touched.name)
     # and the touched file stays a learner's at the next change too
     assert "kept" in said_of(authoring.write(folder), touched.name)
@@ -115,15 +115,15 @@ def test_a_crash_before_the_manifest_leaves_every_file_recognised(folder, soluti
 def test_a_broken_manifest_is_said_and_no_file_is_touched(folder, broken):
     authoring.write(folder)
     (folder / workspace.MANIFEST).write_bytes(broken)
-    texts.file_of(EX).write_text("mine")
+    texts.find_file(EX).write_text("mine")
     with pytest.raises(CourseError, match="git checkout"):
         authoring.write(folder)
-    assert texts.file_of(EX).read_text() == "mine" and (folder / workspace.MANIFEST).read_bytes() == broken
+    assert texts.find_file(EX).read_text() == "mine" and (folder / workspace.MANIFEST).read_bytes() == broken
 
 
 def test_the_command_says_errors_in_one_line(folder, capsys):
     folder.mkdir()
-    texts.file_of(EX).mkdir()  # a folder where the file belongs
+    texts.find_file(EX).mkdir()  # a folder where the file belongs
     assert authoring.main() == 1
     error = capsys.readouterr().err
     assert error.startswith("course: ") and EX.file in error and "Traceback" not in error
@@ -134,18 +134,18 @@ def test_the_command_says_errors_in_one_line(folder, capsys):
 
 def test_reset_keeps_a_dated_copy_and_puts_the_text_back(folder, tmp_path):
     authoring.write(folder)
-    texts.file_of(EX).write_bytes(b"my work \xff")
+    texts.find_file(EX).write_bytes(b"my work \xff")
     copy = workspace.reset(EX, NOW)
     assert copy == tmp_path / "state" / "kept" / f"{EX.file}-2025-03-01-120000.py" and copy.read_bytes() == b"my work \xff"
     assert paths.shown(copy) == f".course/kept/{EX.file}-2025-03-01-120000.py"
-    assert texts.file_of(EX).read_text() == texts.generated_text(EX)
+    assert texts.find_file(EX).read_text() == texts.make_unsolved_text(EX)
 
 
 def test_two_resets_in_one_second_keep_both_versions():
     copies = []
     for work in ("one", "two"):
-        texts.file_of(EX).parent.mkdir(exist_ok=True)
-        texts.file_of(EX).write_text(work)
+        texts.find_file(EX).parent.mkdir(exist_ok=True)
+        texts.find_file(EX).write_text(work)
         copies.append(workspace.reset(EX, NOW))
     assert [copy.read_text() for copy in copies] == ["one", "two"]
 
@@ -157,29 +157,29 @@ def test_reset_of_an_untouched_file_keeps_no_copy(folder, tmp_path):
 
 def test_reset_of_a_missing_file_writes_it():
     assert workspace.reset(EX) is None
-    assert texts.file_of(EX).read_text() == texts.generated_text(EX)
+    assert texts.find_file(EX).read_text() == texts.make_unsolved_text(EX)
 
 
 def test_reset_of_a_dangling_link_leaves_a_file(folder):
     folder.mkdir()
-    texts.file_of(EX).symlink_to(folder / "nowhere.py")
+    texts.find_file(EX).symlink_to(folder / "nowhere.py")
     assert workspace.reset(EX) is None
-    assert not texts.file_of(EX).is_symlink() and texts.file_of(EX).read_text() == texts.generated_text(EX)
+    assert not texts.find_file(EX).is_symlink() and texts.find_file(EX).read_text() == texts.make_unsolved_text(EX)
 
 
 def test_reset_without_a_solution_changes_nothing(folder, solutions):
     authoring.write(folder)
-    texts.file_of(EX).write_text("mine")
+    texts.find_file(EX).write_text("mine")
     (solutions / f"{EX.file}.py").unlink()
     with pytest.raises(FileNotFoundError):
         workspace.reset(EX)
-    assert texts.file_of(EX).read_text() == "mine"
+    assert texts.find_file(EX).read_text() == "mine"
 
 
 @pytest.mark.parametrize("nth", [1, 2])
 def test_reset_on_a_full_disk_leaves_the_file_as_it_was(folder, monkeypatch, nth):
     authoring.write(folder)
-    texts.file_of(EX).write_text("mine")
+    texts.find_file(EX).write_text("mine")
     real, calls = os.replace, []
 
     def replace(*arguments):
@@ -191,14 +191,14 @@ def test_reset_on_a_full_disk_leaves_the_file_as_it_was(folder, monkeypatch, nth
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(OSError, match="No space"):
         workspace.reset(EX)
-    assert texts.file_of(EX).read_text() == "mine"
+    assert texts.find_file(EX).read_text() == "mine"
 
 
 # ---- paths -------------------------------------------------------------------------------------------------------------
 
 
 def test_paths_are_shown_as_from_the_checkout(tmp_path):
-    assert paths.shown(texts.file_of(EX)) == f"exercises/{EX.file}.py"
+    assert paths.shown(texts.find_file(EX)) == f"exercises/{EX.file}.py"
     assert paths.shown(paths.state() / "progress.json") == ".course/progress.json"
     assert paths.shown(paths.SOLUTIONS / "a.py") == "solutions/a.py"
     assert paths.shown(tmp_path / "elsewhere.py") == str(tmp_path / "elsewhere.py")
@@ -207,7 +207,7 @@ def test_paths_are_shown_as_from_the_checkout(tmp_path):
 def test_the_manifest_remembers_what_was_generated(folder):
     authoring.write(folder)
     manifest = json.loads((folder / workspace.MANIFEST).read_text())
-    old = texts.file_of(EX)
+    old = texts.find_file(EX)
     assert workspace.is_untouched(old, "a newer text", manifest)
     old.write_text(old.read_text() + "\n")
     assert not workspace.is_untouched(old, "a newer text", manifest)

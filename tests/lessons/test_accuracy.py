@@ -24,13 +24,13 @@ def exercises(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path))
     for name in ("05a", "05b"):
         exercise = catalog.get(name)
-        (tmp_path / f"{exercise.file}.py").write_text(texts.generated_text(exercise))
+        (tmp_path / f"{exercise.file}.py").write_text(texts.make_unsolved_text(exercise))
     return tmp_path
 
 
 def solved(folder, name: str, *edits: tuple[str, str]) -> None:
     exercise = catalog.get(name)
-    text = texts.solution_text(exercise)
+    text = texts.read_solution(exercise)
     for old, new in edits:
         assert text.count(old) == 1
         text = text.replace(old, new)

@@ -12,12 +12,12 @@ from notebook_runs import notebook, run_nbval
 
 from course_lib import catalog
 from course_lib.authoring import exercises
-from course_lib.authoring.notebooks import notebook_of, sources, unexecuted
+from course_lib.authoring.notebooks import find_notebook, list_sources, read_source
 from course_lib.base import paths
 from course_lib.catalog import texts
 
 pytest.importorskip("nbval", reason="nbval is not installed; `make env` installs it")
-LESSONS = sources()
+LESSONS = list_sources()
 
 
 def committed(path) -> list[str]:
@@ -37,12 +37,12 @@ def content(notebook: dict) -> list:
 
 def built(source) -> dict:
     """The committed notebook that matches its script."""
-    want = content(unexecuted(source))
-    found = [json.loads(text) for text in committed(notebook_of(source))]
+    want = content(read_source(source))
+    found = [json.loads(text) for text in committed(find_notebook(source))]
     for candidate in found:
         if content(candidate) == want:
             return candidate
-    pytest.fail(f"{notebook_of(source).name} is not what {source.name} builds. Run `make notebooks`.")
+    pytest.fail(f"{find_notebook(source).name} is not what {source.name} builds. Run `make notebooks`.")
 
 
 def code_cells(data: dict) -> list[dict]:
@@ -91,7 +91,8 @@ def test_a_lesson_keeps_the_rules_that_nbval_cannot_see(source):
 def test_a_lesson_has_the_panels_of_its_exercises(source):
     text = "\n".join("".join(cell["source"]) for cell in code_cells(built(source)))
     for exercise in catalog.exercises().values():
-        assert (f'exercise("{exercise.id}")' in text) == (exercise.lesson == source.name[:2])
+        here = f'exercise("{exercise.id}")' in text
+        assert here == (exercise.lesson == source.name[:2]), f"{source.name} {'has a' if here else 'lacks the'} panel of {exercise.id}"
 
 
 @pytest.mark.slow
@@ -100,7 +101,7 @@ def test_a_lesson_has_the_panels_of_its_exercises(source):
 def test_a_lesson_runs_under_nbval(source, state, tmp_path):
     """Every cell, with the unsolved exercises and again with the solutions; each panel's verdict must then be ``state``."""
     (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / notebook_of(source).name).write_text(json.dumps(built(source)))
+    (tmp_path / "notebooks" / find_notebook(source).name).write_text(json.dumps(built(source)))
     exercises.write(tmp_path / "exercises")
     if state == "pass":
         for exercise in catalog.exercises().values():
@@ -140,7 +141,7 @@ def test_the_learners_files_are_not_what_the_tests_run(tmp_path):
     """The tests above take generated exercises; this is the function they rely on."""
     exercises.write(tmp_path)
     for exercise in catalog.exercises().values():
-        assert (tmp_path / f"{exercise.file}.py").read_text() == texts.generated_text(exercise)
+        assert (tmp_path / f"{exercise.file}.py").read_text() == texts.make_unsolved_text(exercise)
 
 
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)

@@ -25,7 +25,7 @@ def learner(tmp_path, monkeypatch):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
     exercises.write(tmp_path / "exercises")
-    return texts.file_of(EX)
+    return texts.find_file(EX)
 
 
 def words(widget) -> str:
@@ -37,7 +37,7 @@ def press(panel, name: str) -> None:
 
 
 def solve(path) -> None:
-    path.write_text(texts.solution_text(EX))
+    path.write_text(texts.read_solution(EX))
 
 
 def test_it_shows_the_task_the_code_and_the_way_to_the_file(learner):
@@ -66,7 +66,7 @@ def test_check_says_what_the_file_is_worth_now(learner):
 
 def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch):
     monkeypatch.setattr(panel_module, "_server_root", lambda: learner.parent.parent)
-    learner.write_text(texts.solution_text(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, "))
+    learner.write_text(texts.read_solution(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, "))
     panel = exercise("00a")
     press(panel, "Check")
     shown, number = panel._result.value, learner.read_text().split("tl.store")[0].count("\n") + 1
@@ -83,7 +83,7 @@ def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch)
 
 
 def test_a_line_of_the_learners_is_text_and_nothing_else(learner):
-    learner.write_text(texts.solution_text(EX).replace("offsets < n", "'<img src=x>\x1b[31m' < offsets < nn"))
+    learner.write_text(texts.read_solution(EX).replace("offsets < n", "'<img src=x>\x1b[31m' < offsets < nn"))
     panel = exercise("00a")
     press(panel, "Check")
     assert "<img" not in panel._result.value and "\x1b" not in panel._result.value and "<img src=x>" in words(panel._result)
@@ -132,7 +132,7 @@ def test_reset_asks_and_keeps_the_work(learner):
     press(panel, "Reset")
     assert learner.read_text() == "# mine\n", "nothing happens before the answer"
     panel._yes.click()
-    assert learner.read_text() == texts.generated_text(EX)
+    assert learner.read_text() == texts.make_unsolved_text(EX)
     assert [copy.read_text() for copy in (paths.state() / "kept").iterdir()] == ["# mine\n"]
     assert "kept as .course/kept/" in words(panel._extra)
 
@@ -141,7 +141,7 @@ def test_compare_shows_where_it_is_wrong(learner):
     panel = exercise("00a")
     press(panel, "Compare")
     assert "Nothing to compare" in words(panel._extra) and panel._picture.layout.display == "none"
-    learner.write_text(texts.solution_text(EX).replace("program * BLOCK +", ""))
+    learner.write_text(texts.read_solution(EX).replace("program * BLOCK +", ""))
     press(panel, "Compare")
     assert panel._picture.layout.display == "" and bytes(panel._picture.value).startswith(b"\x89PNG")
     assert "8 of 16 elements wrong" in words(panel._extra) and "never written" in words(panel._extra)
@@ -182,7 +182,7 @@ def test_without_a_kernel_it_is_a_page_of_text(learner):
 
 
 def test_learners_text_cannot_become_markup(learner):
-    learner.write_text("# <img src=x onerror=alert(1)>\n" + texts.generated_text(EX))
+    learner.write_text("# <img src=x onerror=alert(1)>\n" + texts.make_unsolved_text(EX))
     assert "<img" not in exercise("00a")._code.value
 
 

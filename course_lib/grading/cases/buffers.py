@@ -22,7 +22,7 @@ _POISON = {
 GUARD = 64  # least elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's
 
 
-def guard_for(elements: int) -> int:
+def size_guard(elements: int) -> int:
     """Room for a kernel that oversteps a tensor by ``elements``, so that it meets this guard and not another tensor."""
     return GUARD * -(-max(elements, 1) // GUARD)
 
@@ -56,7 +56,7 @@ class Tensor:
     @property
     def packed_strides(self) -> tuple[int, ...]:
         """Strides in the bytes that travel: the real ones, or for a far tensor those of packed rows."""
-        return contiguous(self.shape) if self.far else self.strides
+        return compute_strides(self.shape) if self.far else self.strides
 
     @property
     def elements(self) -> int:
@@ -85,12 +85,12 @@ class Tensor:
         """The tensor's elements in ``data``, in the tensor's own dtype."""
         return self.view(np.frombuffer(data, dtype=DTYPES[self.dtype]))
 
-    def unwritten(self, data: bytes) -> np.ndarray:
+    def find_unwritten(self, data: bytes) -> np.ndarray:
         """Where the tensor still holds the poison it started with."""
         bits = np.frombuffer(data, dtype=_BITS[DTYPES[self.dtype].itemsize])
         return self.view(bits) == self._poison
 
-    def changed_outside(self, data: bytes) -> np.ndarray:
+    def find_changed_outside(self, data: bytes) -> np.ndarray:
         """Buffer positions outside the tensor, relative to its first element, whose bits changed."""
         bits = _BITS[DTYPES[self.dtype].itemsize]
         inside = np.zeros(self.elements, dtype=bool)
@@ -99,7 +99,7 @@ class Tensor:
         return np.flatnonzero(changed) - self.guard
 
 
-def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
+def compute_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides of ``shape``, in elements."""
     strides, step = [], 1
     for size in reversed(shape):
@@ -108,7 +108,7 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
     """``values`` rounded to ``dtype``: what the kernel really gets, and so what the oracle must compute from."""
     with np.errstate(over="ignore"):  # an Inf row is Inf on purpose
         return np.asarray(values).astype(DTYPES[dtype])

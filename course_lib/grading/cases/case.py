@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+PARTIALS = "{partials}"  # in the `why` of a SharedCase: their name and number
 FAR_STRIDE = 2**30  # elements between rows: row 2 starts at 2^31, where a 32-bit product turns negative
 
 
@@ -50,7 +51,7 @@ class Case:
     def one_block(self) -> bool:
         return not self.block or self.block >= self.N
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Shape, dtype and what is special, for a person."""
         if self.leading:
             parts = [f"x of shape ({', '.join(map(str, self.leading))}, {self.N})"]
@@ -62,3 +63,23 @@ class Case:
             parts.append(f"ROWS = {self.rows}")
         parts.append(self.dtype)
         return f"{', '.join(parts)}: {self.why}"
+
+
+@dataclass(frozen=True)
+class SharedCase(Case):
+    """A case whose rows are added up by several programs.
+
+    ``partials``: rows of the partial sums: buffers, chunks of the M rows, or programs of the grid. ``partials_name``: what the
+    kernel calls their number; ``{partials}`` in ``why`` stands for both, as in "GROUP = 2". ``chunk``: rows a chunk.
+    ``orders``: how many orders of the programs' operations are tried.
+    """
+
+    partials: int = 1
+    chunk: int = 0
+    orders: int = 2
+    partials_name: str = ""
+
+    def describe(self) -> str:
+        rest = f", rows_a_chunk = {self.chunk}" if self.chunk else ""
+        words = super().describe().replace(f"N = {self.N}", f"N = {self.N}{rest}", 1)
+        return words.replace(PARTIALS, f"{self.partials_name} = {self.partials}")

@@ -14,8 +14,7 @@ neither may let anyone try out a dictionary of secrets.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -26,8 +25,7 @@ import numpy as np
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.grading.cases.case import Case
-from course_lib.grading.families.dw_kernels import Shared
+from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
 
 LEAST_BYTES = 16
 _MAKE_ONE = 'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
@@ -45,7 +43,7 @@ class Secret:
         data = text.encode() if isinstance(text, str) else text
         if not data:
             raise ValueError("the secret is empty")
-        self._key = _stretched(data)
+        self._key = _stretch_key(data)
         self.fingerprint = self._digest("fingerprint", 6).hex()
 
     def __repr__(self) -> str:
@@ -60,7 +58,7 @@ class Secret:
 
 
 @lru_cache(maxsize=4)
-def _stretched(data: bytes) -> bytes:
+def _stretch_key(data: bytes) -> bytes:
     return hashlib.pbkdf2_hmac("sha256", data, b"course: hidden cases, 1", _ROUNDS)
 
 
@@ -84,23 +82,30 @@ def read_secret(path: Path) -> bytes:
     return secret
 
 
-def hidden(case: Case, rng: np.random.Generator) -> Case:
+def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
     """``case`` in another shape. The worked example is one shape only, and stays as it is."""
     if case.fill == "worked":
         return case
-    now = _rows_of(case)
-    column = _chosen(rng, [[c for c in _columns(case, wide) if c.N != case.N and _affordable(case, c, now)] for wide in (False, True)])
+    now = _read_rows(case)
+    column = _choose(
+        rng, [[c for c in _list_columns(case, wide) if c.N != case.N and _is_affordable(case, c, now)] for wide in (False, True)]
+    )
     if column is None:  # N = 1, or N = 2: it must stay, and M has to be another, or else BLOCK
-        column = _chosen(rng, [[c for c in _columns(case, False) if _affordable(case, c, now) and (case.M > 1 or c.block != case.block)]])
+        column = _choose(
+            rng, [[c for c in _list_columns(case, False) if _is_affordable(case, c, now) and (case.M > 1 or c.block != case.block)]]
+        )
         column = column or _Columns(case.N, case.block)
     if case.M == case.N:
-        return _made(case, column, replace(now, M=column.N))
-    rows = [[r for r in _rows(case, wide) if column.N not in (r.M, *r.leading) and _affordable(case, column, r)] for wide in (False, True)]
+        return _reshape_case(case, column, replace(now, M=column.N))
+    rows = [
+        [r for r in _list_rows(case, wide) if column.N not in (r.M, *r.leading) and _is_affordable(case, column, r)]
+        for wide in (False, True)
+    ]
     others = [[r for r in some if r != now] for some in rows]
-    return _made(case, column, _chosen(rng, others) or now)
+    return _reshape_case(case, column, _choose(rng, others) or now)
 
 
-def _chosen(rng: np.random.Generator, lists: list[list]):
+def _choose(rng: np.random.Generator, lists: list[list]):
     """One of the first list that is not empty; None if all are."""
     some = next((some for some in lists if some), None)
     return some[rng.integers(len(some))] if some else None
@@ -121,22 +126,22 @@ class _Rows:
     chunk: int = 0
 
 
-def _rows_of(case: Case) -> _Rows:
-    shared = (case.partials, case.chunk) if isinstance(case, Shared) else ()
+def _read_rows(case: Case) -> _Rows:
+    shared = (case.partials, case.chunk) if isinstance(case, SharedCase) else ()
     return _Rows(case.M, case.rows, case.leading, *shared)
 
 
-def _made(case: Case, column: _Columns, rows: _Rows) -> Case:
-    shared = {"partials": rows.partials, "chunk": rows.chunk} if isinstance(case, Shared) else {}
+def _reshape_case(case: Case, column: _Columns, rows: _Rows) -> Case:
+    shared = {"partials": rows.partials, "chunk": rows.chunk} if isinstance(case, SharedCase) else {}
     made = replace(case, M=rows.M, N=column.N, block=column.block, rows=rows.rows, leading=rows.leading, **shared)
-    return replace(made, why=_why(case, made))
+    return replace(made, why=_describe_case(case, made))
 
 
-def _why(case: Case, made: Case) -> str:
+def _describe_case(case: Case, made: Case) -> str:
     """What is special about the new case, for a person: its kind by the name of the visible one, and its own numbers."""
     said = [f'hidden, of the kind "{case.name}"']
-    if isinstance(made, Shared) and (named := re.search(r"\b(GROUP|P) = \d", case.why)):  # by the name that the kernel gives it
-        said.append(f"{named[1]} = {made.partials}")
+    if PARTIALS in case.why:
+        said.append(PARTIALS)
     if made.padded_lanes:
         said.append(f"{made.padded_lanes} padded lane{'s' * (made.padded_lanes > 1)}")
     if made.fill == "constant":
@@ -149,42 +154,44 @@ def _why(case: Case, made: Case) -> str:
 # ---- what may be drawn, and what must stay
 
 
-def _columns(case: Case, wide: bool) -> Iterator[_Columns]:
+def _list_columns(case: Case, wide: bool) -> Iterator[_Columns]:
     """N and BLOCK with the same blocks: their padding, roughly their number, and a last one of a single column."""
     blocks = (case.block,) if not case.block else (case.block // 2, case.block, 2 * case.block)
-    wanted = _column_traits(case.N, case.block)
-    for N, block in product(_near(case.N, 256, wide) if case.N > 2 else (case.N,), blocks):
-        if (block >= 4 or not block) and _column_traits(N, block) == wanted and (N != case.M or case.M == case.N):
+    wanted = _find_column_traits(case.N, case.block)
+    for N, block in product(_list_sizes_near(case.N, 256, wide) if case.N > 2 else (case.N,), blocks):
+        if (block >= 4 or not block) and _find_column_traits(N, block) == wanted and (N != case.M or case.M == case.N):
             yield _Columns(N, block)
 
 
-def _column_traits(N: int, block: int) -> tuple:
+def _find_column_traits(N: int, block: int) -> tuple:
     count = -(-N // block) if block else 1
     # N = 2 leaves next to nothing of a projection; among 8 times as many lanes as columns most of a tree merges nothing
     return min(N, 3), bool(block and -N % block), min(count, 3), count > 1 and N % block == 1, bool(block and block >= 8 * N)
 
 
-def _rows(case: Case, wide: bool) -> Iterator[_Rows]:
+def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
     """M, ROWS, the leading dimensions, the buffers and chunks that relate to each other as those of the case do."""
-    now = _rows_of(case)
+    now = _read_rows(case)
     if case.layout == "far":  # row 2 is the first one past 2^31, and each further row takes address space
         yield now
         return
-    wanted = _row_traits(now)
+    wanted = _find_row_traits(now)
     heights = (now.rows,) if now.rows == 1 else (now.rows // 2, now.rows, 2 * now.rows)
-    for M, leading in _many(case, wide):
-        for rows, chunk in product(heights, _near(now.chunk, 12, wide) if now.chunk else (0,)):
+    for M, leading in _list_row_counts(case, wide):
+        for rows, chunk in product(heights, _list_sizes_near(now.chunk, 12, wide) if now.chunk else (0,)):
             if now.chunk:
-                choices: tuple[int, ...] = (-(-M // chunk),)
+                choices: Sequence[int] = (-(-M // chunk),)
             else:
-                choices = (M,) if now.partials == now.M else _near(now.partials, 12, wide) if now.partials > 1 else (now.partials,)
+                choices = (
+                    (M,) if now.partials == now.M else _list_sizes_near(now.partials, 12, wide) if now.partials > 1 else (now.partials,)
+                )
             for partials in choices:
                 drawn = _Rows(M, rows, leading, partials, chunk)
-                if _row_traits(drawn) == wanted and (min(now.M, 3) <= M or not case.has_bad_row):
+                if _find_row_traits(drawn) == wanted and (min(now.M, 3) <= M or not case.has_bad_row):
                     yield drawn
 
 
-def _many(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _list_row_counts(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:
     """M and the leading dimensions. A dimension of 1 stays, and two that differ do not become alike."""
     if case.leading:
         for leading in product(*(range(2, size + 3) if size > 1 else (1,) for size in case.leading)):
@@ -195,10 +202,10 @@ def _many(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:
     else:
         # a family that fills x in its own way may have found only so many rows
         most = case.M if case.fill == "below zero" else 2 * case.M
-        yield from ((M, ()) for M in _near(case.M, 12, wide) if 2 <= M <= most)
+        yield from ((M, ()) for M in _list_sizes_near(case.M, 12, wide) if 2 <= M <= most)
 
 
-def _row_traits(r: _Rows) -> tuple:
+def _find_row_traits(r: _Rows) -> tuple:
     tiles = -(-r.M // r.rows)
     traits: tuple = (r.M % r.rows == 0, r.rows > 1 and min(tiles, 3), r.rows > r.M)
     if r.chunk:
@@ -223,19 +230,19 @@ def _row_traits(r: _Rows) -> tuple:
     return traits
 
 
-def _affordable(case: Case, column: _Columns, r: _Rows) -> bool:
+def _is_affordable(case: Case, column: _Columns, r: _Rows) -> bool:
     """About as much work for the interpreter, and for a program no more registers than twice as many."""
-    before, now = _work(case.M, case.rows, case.N, case.block), _work(r.M, r.rows, column.N, column.block)
+    before, now = _count_steps(case.M, case.rows, case.N, case.block), _count_steps(r.M, r.rows, column.N, column.block)
     tile = r.rows * column.block <= 2 * max(case.rows * case.block, 32)
     return now <= 1.5 * before + 1 and r.M * column.N <= 2 * case.M * case.N + 64 and tile
 
 
-def _work(M: int, rows: int, N: int, block: int) -> int:
+def _count_steps(M: int, rows: int, N: int, block: int) -> int:
     """Blocks of numbers that all programs together walk through; for a function, which walks as it likes, its rows."""
     return -(-M // rows) * (-(-N // block) if block else 1)
 
 
-def _near(size: int, most: int, wide: bool) -> list[int]:
+def _list_sizes_near(size: int, most: int, wide: bool) -> list[int]:
     """Sizes a quarter away at most; ``wide`` adds those about half and twice as large: a power of two has no other of its kind.
 
     Small sizes shrink by one at most: a row of three numbers may have hardly any variance, by chance, and then tests another thing.

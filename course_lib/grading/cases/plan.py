@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -22,18 +23,21 @@ class Expected:
     allowed: np.ndarray
 
 
+C = TypeVar("C", bound=Case)
+
+
 @dataclass(frozen=True)
-class Plan:
+class Plan(Generic[C]):
     """A concrete case: ``arguments`` are ("tensor", name), ("int", value) or ("float", value), in the entry point's order.
 
     For a kernel the outputs are tensors it is given; for a function (no grid) they are what it returns, in that order.
     """
 
-    case: Case
+    case: C
     entry_point: str
     grid: tuple[int, ...]
     tensors: tuple[Tensor, ...]
-    arguments: tuple[tuple[str, object], ...]
+    arguments: tuple[tuple[str, Any], ...]
     constexprs: dict[str, int]
     expected: dict[str, Expected]
     num_warps: int = 4
@@ -47,24 +51,24 @@ class Plan:
 
 
 Outputs = dict[str, np.ndarray]
-Model = Callable[[Plan], Outputs]
+Model = Callable[[Plan[C]], Outputs]
 
 
-def no_models() -> Iterable[tuple[str, Model]]:
+def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
     return ()
 
 
 @dataclass(frozen=True)
-class Part:
+class Part(Generic[C]):
     """All that the grader knows of one entry point of an exercise.
 
-    ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes told by which cases fail,
+    ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes that follow from which cases fail,
     asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
     for outputs that are not in it that is "not_written".
     """
 
-    battery: tuple[Case, ...]
-    planner: Callable[[Case, str, np.random.Generator], Plan]
-    models: Callable[[], Iterable[tuple[str, Model]]] = no_models
-    traits: tuple[tuple[str, Callable[[Case], bool]], ...] = ()
+    battery: tuple[C, ...]
+    planner: Callable[[C, str, np.random.Generator], Plan[C]]
+    models: Callable[[], Iterable[tuple[str, Model[C]]]] = list_no_models
+    traits: tuple[tuple[str, Callable[[C], bool]], ...] = ()
     unwritten: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved"))

@@ -1,50 +1,32 @@
-"""What the grader knows of each exercise, a file a family: batteries, plans, wrong formulas.
+"""What the grader knows of the exercises' entry points, a file a family: batteries, plans, wrong formulas.
 
-A new exercise is a ``Part`` for each of its entry points in the ``EXERCISES`` of a family. Nothing else of the grader
-knows any exercise.
+A catalog file names its family, and the module of that name has in ``PARTS`` a ``Part`` for each entry point. There is no list
+of the families, and nothing in the grader knows an exercise.
 """
 
 from __future__ import annotations
 
+from importlib import import_module, util
+from typing import Any
+
+from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Part
-from course_lib.grading.families import (
-    autograd,
-    copying,
-    dw_kernels,
-    dx_kernels,
-    layer_norm,
-    normalisation,
-    reductions,
-    rms_norm,
-    statistics_kernels,
-    vjps,
-)
-from course_lib.grading.families import (
-    statistics_functions as statistics,
-)
-
-_FAMILIES = (
-    copying,
-    normalisation,
-    layer_norm,
-    rms_norm,
-    vjps,
-    statistics,
-    reductions,
-    statistics_kernels,
-    dx_kernels,
-    dw_kernels,
-    autograd,
-)
 
 
-def parts(exercise: Exercise) -> dict[str, Part]:
+def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
     """The parts of ``exercise`` by entry point.
 
-    Raises: LookupError if no family has it, ValueError if it has another number of parts than of entry points.
+    Raises: CourseError, with the catalog file, if its family does not exist, or has no part for an entry point.
     """
-    for family in _FAMILIES:
-        if exercise.id in family.EXERCISES:
-            return dict(zip(exercise.entry_points, family.EXERCISES[exercise.id], strict=True))
-    raise LookupError(f"no family in course_lib/grading/families has exercise {exercise.id}")
+    where = f"course_lib/catalog/{exercise.file}.toml"
+    name = f"{__name__}.{exercise.family}"
+    if not exercise.family.isidentifier() or util.find_spec(name) is None:
+        raise CourseError(f"{where}, field family: there is no course_lib/grading/families/{exercise.family}.py.")
+    parts: dict[str, Part[Any]] = getattr(import_module(name), "PARTS", {})
+    if missing := [entry_point for entry_point in exercise.entry_points if entry_point not in parts]:
+        raise CourseError(
+            f"{where}, field entry_points: the PARTS of course_lib/grading/families/{exercise.family}.py have no {' and no '.join(missing)}. "
+            "Add a Part for it."
+        )
+    return {entry_point: parts[entry_point] for entry_point in exercise.entry_points}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}
@@ -73,19 +73,19 @@ BACKWARD = (
 )
 
 
-def _forward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w, b, _ = _inputs(case, rng)
+def _plan_forward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan[WiringCase]:
+    x, w, b, _ = _draw_inputs(case, rng)
     want = reference.layer_norm(x, w, b, case.eps)
     w64, b64 = (np.zeros(case.N) if v is None else v.astype(np.float64) for v in (w, b))
     scale = np.abs(w64) if w is not None else 1.0
     terms = (1 + np.abs(want.mean * want.rstd))[:, None] * scale + np.abs(b64) + np.abs(want.y)
-    return _plan(case, entry_point, x, w, b, None, {"y": expect(want.y, terms, case.dtype)})
+    return _make_plan(case, entry_point, x, w, b, None, {"y": make_expected(want.y, terms, case.dtype)})
 
 
-def _backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w, b, dy = _inputs(case, rng)
+def _plan_backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> Plan[WiringCase]:
+    x, w, b, dy = _draw_inputs(case, rng)
     if case.then == "change":
-        return _plan(case, entry_point, x, w, b, dy, {"raised": Expected(np.array(1.0), np.array(0.25))})
+        return _make_plan(case, entry_point, x, w, b, dy, {"raised": Expected(np.array(1.0), np.array(0.25))})
     want = reference.layer_norm_vjp(dy, x, w, case.eps)
     p = _Pass(x, w, dy, case.eps)
     terms = {
@@ -101,7 +101,7 @@ def _backward(case: WiringCase, entry_point: str, rng: np.random.Generator) -> P
     values = {"dx": dx, "dw": want.dw, "db": want.db}
     dtypes = {"dx": case.dtype, "dw": case.w_dtype or case.dtype, "db": case.w_dtype or case.dtype}
     names = [f"d{name}" for name in case.needs]
-    return _plan(case, entry_point, x, w, b, dy, {name: expect(values[name], terms[name], dtypes[name]) for name in names})
+    return _make_plan(case, entry_point, x, w, b, dy, {name: make_expected(values[name], terms[name], dtypes[name]) for name in names})
 
 
 class _Pass:
@@ -124,23 +124,23 @@ class _Pass:
         return values.mean(axis=1, keepdims=True)
 
 
-def _inputs(case: WiringCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray]:
-    x, w_dtype = matrix(case, rng), case.w_dtype or case.dtype
-    w = weight(case.N, w_dtype, rng)
-    b = rounded(rng.normal(1.0, size=case.N), w_dtype)
+def _draw_inputs(case: WiringCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray]:
+    x, w_dtype = draw_matrix(case, rng), case.w_dtype or case.dtype
+    w = draw_weight(case.N, w_dtype, rng)
+    b = round_to(rng.normal(1.0, size=case.N), w_dtype)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.layout == "dy expanded":
         dy[...] = dy[0, 0]
-    return x, w if "w" in case.given else None, b if "b" in case.given else None, rounded(dy, case.dtype)
+    return x, w if "w" in case.given else None, b if "b" in case.given else None, round_to(dy, case.dtype)
 
 
-def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, Expected]) -> Plan:
+def _make_plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, Expected]) -> Plan[WiringCase]:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
     which, _, how = case.layout.partition(" ")
 
     def strides(of: str) -> tuple[int, ...]:
         if of != which:
-            return contiguous(shape)
+            return compute_strides(shape)
         if how == "expanded":
             return (0,) * len(shape)
         if how == "permuted":
@@ -158,62 +158,62 @@ def _plan(case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, E
             expected[name] = Expected(want.values.reshape(shape), want.allowed.reshape(shape))
         size = expected[name].values.shape
         dtype = "fp32" if name == "raised" else case.dtype if of_x else w_dtype
-        tensors.append(Tensor(name, dtype, size, contiguous(size)))
+        tensors.append(Tensor(name, dtype, size, compute_strides(size)))
     flags = {"needs": sum(_BITS[name] for name in case.needs), **{what: int(case.then == what) for what in ("residual", "twice", "change")}}
     arguments = (("tensor", "x"), *(("tensor", n) if v is not None else ("none", n) for n, v in (("w", w), ("b", b))), ("float", case.eps))
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
     return Plan(case, entry_point, (), tuple(tensors), arguments, flags, expected, inputs=inputs)
 
 
-def _forward_models() -> Iterator[tuple[str, Model]]:
+def _list_forward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
     for eps in (1e-5, 1e-6, 1e-12, 0.0):
-        yield "eps_hard_coded", lambda p, eps=eps: _y(p, eps=eps)
-    yield "w_ignored", lambda p: _y(p, w=False)
-    yield "b_ignored", lambda p: _y(p, b=False)
+        yield "eps_hard_coded", lambda p, eps=eps: _compute_y(p, eps=eps)
+    yield "w_ignored", lambda p: _compute_y(p, w=False)
+    yield "b_ignored", lambda p: _compute_y(p, b=False)
 
 
-def _y(p: Plan, *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:
+def _compute_y(p: Plan[WiringCase], *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:
     x = p.inputs["x"].reshape(-1, p.case.N)
     y = reference.layer_norm(x, p.inputs.get("w") if w else None, p.inputs.get("b") if b else None, p.case.eps if eps is None else eps).y
     return {"y": y.reshape(p.expected["y"].values.shape)}
 
 
-def _backward_models() -> Iterator[tuple[str, Model]]:
+def _list_backward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
     """What a wrong wiring makes of right kernels."""
     for name in ("dw", "db", "dx"):
-        yield "gradient_missing", lambda p, name=name: _wrong(p, lambda g, _, name=name: g | {name: None})
-    yield "gradient_missing", lambda p: _wrong(p, lambda g, _: g | {"dw": None, "db": None})
+        yield "gradient_missing", lambda p, name=name: _return_wrongly(p, lambda g, _, name=name: g | {name: None})
+    yield "gradient_missing", lambda p: _return_wrongly(p, lambda g, _: g | {"dw": None, "db": None})
     for needed in ("x", "w", "b"):
         for name in ("dx", "dw", "db"):
             if needed not in name:
                 yield (
                     "needs_misread",
-                    lambda p, needed=needed, name=name: _wrong(p, lambda g, case: g if needed in case.needs else g | {name: None}),
+                    lambda p, needed=needed, name=name: _return_wrongly(p, lambda g, case: g if needed in case.needs else g | {name: None}),
                 )
         yield (
             "needs_misread",
-            lambda p, needed=needed: _wrong(p, lambda g, case: g if needed in case.needs else dict.fromkeys(("dx", "dw", "db"))),
+            lambda p, needed=needed: _return_wrongly(p, lambda g, case: g if needed in case.needs else dict.fromkeys(("dx", "dw", "db"))),
         )
     yield (
         "needs_misread",
-        lambda p: _wrong(
+        lambda p: _return_wrongly(
             p, lambda g, case: g | {"dw": g["dw"] if "b" in case.needs else None, "db": g["db"] if "w" in case.needs else None}
         ),
     )
-    yield "gradients_swapped", lambda p: _wrong(p, lambda g, _: g | {"dw": g["db"], "db": g["dw"]})
-    yield "dy_overwritten", _overwritten
-    yield "dy_ignored", lambda p: _of(p, dy=np.ones)
+    yield "gradients_swapped", lambda p: _return_wrongly(p, lambda g, _: g | {"dw": g["db"], "db": g["dw"]})
+    yield "dy_overwritten", _overwrite_dy
+    yield "dy_ignored", lambda p: _compute_from(p, dy=np.ones)
     for eps in (1e-5, 1e-6, 1e-12, 0.0):
-        yield "eps_not_kept", lambda p, eps=eps: _of(p, eps=eps)
-    yield "saved_order", lambda p: _of(p, swapped=True)
-    yield "wrong_tensor_saved", lambda p: _of(p, saved="y")
-    yield "wrong_tensor_saved", lambda p: _of(p, saved="xhat")
-    yield "w_missing_in_dx", lambda p: _of(p, w="ones")
-    yield "gradient_dtype", lambda p: _of(p, round_to=p.case.dtype)
+        yield "eps_not_kept", lambda p, eps=eps: _compute_from(p, eps=eps)
+    yield "saved_order", lambda p: _compute_from(p, swapped=True)
+    yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="y")
+    yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="xhat")
+    yield "w_missing_in_dx", lambda p: _compute_from(p, w="ones")
+    yield "gradient_dtype", lambda p: _compute_from(p, dtype=p.case.dtype)
 
 
-def _of(
-    p: Plan, *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", round_to: str = ""
+def _compute_from(
+    p: Plan[WiringCase], *, dy=None, eps: float | None = None, swapped: bool = False, saved: str = "x", w: str = "w", dtype: str = ""
 ) -> Outputs:
     """The outputs of a case if backward computes from other numbers than it should."""
     case, N = p.case, p.case.N
@@ -226,18 +226,18 @@ def _of(
     mean, rstd = right.mean, right.rstd if eps is None else 1 / np.sqrt(x.var(axis=1, keepdims=True) + eps)
     if swapped:
         mean, rstd = rstd, mean
-    kept = {"x": x, "xhat": right.xhat, "y": rounded(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype).astype(np.float64)}[saved]
+    kept = {"x": x, "xhat": right.xhat, "y": round_to(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype).astype(np.float64)}[saved]
     xhat, wdy = (kept - mean) * rstd, (gain if w == "w" else 1.0) * used
     dx = (wdy - xhat * right.mean_of(xhat * wdy) - right.mean_of(wdy)) * rstd
     if case.then == "residual":
         dx = dx + true_dy
     gradients = {"dx": dx, "dw": (used * xhat).sum(axis=0), "db": used.sum(axis=0)}
-    if round_to:
-        gradients = {name: rounded(values, round_to).astype(np.float64) for name, values in gradients.items()}
+    if dtype:
+        gradients = {name: round_to(values, dtype).astype(np.float64) for name, values in gradients.items()}
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
-def _wrong(p: Plan, change) -> Outputs:
+def _return_wrongly(p: Plan[WiringCase], change) -> Outputs:
     """The right gradients, handed back wrongly: ``change`` maps them by name, None for one that is not returned."""
     if p.case.then == "change":
         return {"raised": np.array(1.0)}
@@ -253,7 +253,7 @@ def _wrong(p: Plan, change) -> Outputs:
     return outputs
 
 
-def _overwritten(p: Plan) -> Outputs:
+def _overwrite_dy(p: Plan[WiringCase]) -> Outputs:
     """dx stands where dy was: the residual path adds dx to itself, and a second pass takes it for dy."""
     case = p.case
     if case.then == "change":
@@ -267,14 +267,12 @@ def _overwritten(p: Plan) -> Outputs:
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
-# told by which cases fail
-_TRAITS = (("change_unnoticed", lambda case: case.then == "change"),)
+# what follows from which cases fail
+_TRAITS: tuple[tuple[str, Callable[[WiringCase], bool]], ...] = (("change_unnoticed", lambda case: case.then == "change"),)
 
-_NOT_RETURNED = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")
+_NOT_RETURNED: dict[str, str] = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")
 
-EXERCISES = {
-    "10a": (
-        Part(FORWARD, _forward, _forward_models),
-        Part(BACKWARD, _backward, _backward_models, traits=_TRAITS, unwritten=_NOT_RETURNED),
-    )
+PARTS = {
+    "forward": Part(FORWARD, _plan_forward, _list_forward_models),
+    "backward": Part(BACKWARD, _plan_backward, _list_backward_models, traits=_TRAITS, unwritten=_NOT_RETURNED),
 }

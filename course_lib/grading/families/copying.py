@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Part, Plan
-from course_lib.grading.families.making import half_ulp, vector
+from course_lib.grading.families.making import half_ulp, place_vector
 
 COPY = (
     Case("one full block", 1, 8, 8, "n equals BLOCK, one program", vector=True),
@@ -19,9 +19,9 @@ COPY = (
 )
 
 
-def _copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    x = rounded(rng.normal(size=case.N), case.dtype)
-    tensors = (vector("x", case, case.dtype, x), vector("y", case, case.dtype, None))
+def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    x = round_to(rng.normal(size=case.N), case.dtype)
+    tensors = (place_vector("x", case, case.dtype, x), place_vector("y", case, case.dtype, None))
     values = x.astype(np.float64)
     return Plan(
         case, kernel, (-(-case.N // case.block),), tensors, (("tensor", "x"), ("tensor", "y"), ("int", case.N)), {"BLOCK": case.block},
@@ -29,4 +29,4 @@ def _copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-EXERCISES = {"00a": (Part(COPY, _copy),)}
+PARTS = {"copy_kernel": Part(COPY, _plan_copy)}

@@ -7,135 +7,123 @@ found, and where the bits may not depend on the order, that they do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, guard_for, rounded
-from course_lib.grading.cases.case import FAR_STRIDE, Case
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
+from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
-
-@dataclass(frozen=True)
-class Shared(Case):
-    """A case whose rows are added up by several programs.
-
-    ``partials``: rows of the partial sums: GROUP, the chunks of M rows, or the programs of the grid. ``chunk``: rows a
-    chunk. ``orders``: how many orders of the programs' operations are tried.
-    """
-
-    partials: int = 1
-    chunk: int = 0
-    orders: int = 2
-
-    def described(self) -> str:
-        rest = f", rows_a_chunk = {self.chunk}" if self.chunk else ""
-        return super().described().replace(f"N = {self.N}", f"N = {self.N}{rest}", 1)
-
+# of GROUP buffers, and of the P programs of a grid
+_Buffers = partial(SharedCase, partials_name="GROUP")
+_Programs = partial(SharedCase, partials_name="P")
 
 # dy is normal with mean 0.5 in every case; the sums are those of buffers, chunks or programs, so few rows are enough
 LOCKED = (
-    Shared("the tutorial's picture", 4, 8, 8, "GROUP = 2: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
-    Shared("one buffer", 6, 17, 32, "GROUP = 1: every row waits for every other", mean=3.0, partials=1, orders=6),
-    Shared("fewer rows than buffers", 3, 20, 32, "GROUP = 5: every row is the first of its buffer", mean=1.0, partials=5, orders=3),
-    Shared("M no multiple of GROUP", 7, 12, 16, "GROUP = 3: the first buffer takes three rows", mean=-2.0, partials=3, orders=4),
-    Shared("one row", 1, 30, 32, "M = 1, GROUP = 4", mean=3.0, partials=4, orders=1),
-    Shared("one column", 5, 1, 16, "N = 1, GROUP = 2", mean=2.0, partials=2),
-    Shared("long row", 4, 1000, 1024, "GROUP = 2, 24 padded lanes", mean=3.0, partials=2),
-    Shared("mean 1000", 4, 96, 128, "GROUP = 2, the mean is 1000 times the spread", mean=1e3, partials=2),
-    Shared("many rows", 20, 16, 16, "GROUP = 3, more rows than run at once", mean=1.0, partials=3),
-    Shared("fp16", 16, 33, 64, "GROUP = 1: 16 rows in half precision", dtype="fp16", mean=3.0, partials=1),
-    Shared("bf16", 6, 33, 64, "GROUP = 2, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
-    Shared("sliced", 5, 50, 64, "GROUP = 2, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
-    Shared("expanded", 4, 50, 64, "GROUP = 2, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
-    Shared("transposed", 5, 36, 64, "GROUP = 2, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
-    Shared("a NaN row", 4, 19, 32, "GROUP = 2, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
-    Shared("far rows", 3, 17, 32, "GROUP = 2, rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
+    _Buffers("one buffer", 6, 17, 32, "{partials}: every row waits for every other", mean=3.0, partials=1, orders=6),
+    _Buffers("fewer rows than buffers", 3, 20, 32, "{partials}: every row is the first of its buffer", mean=1.0, partials=5, orders=3),
+    _Buffers("M no multiple of GROUP", 7, 12, 16, "{partials}: the first buffer takes three rows", mean=-2.0, partials=3, orders=4),
+    _Buffers("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, partials=4, orders=1),
+    _Buffers("one column", 5, 1, 16, "N = 1, {partials}", mean=2.0, partials=2),
+    _Buffers("long row", 4, 1000, 1024, "{partials}, 24 padded lanes", mean=3.0, partials=2),
+    _Buffers("mean 1000", 4, 96, 128, "{partials}, the mean is 1000 times the spread", mean=1e3, partials=2),
+    _Buffers("many rows", 20, 16, 16, "{partials}, more rows than run at once", mean=1.0, partials=3),
+    _Buffers("fp16", 16, 33, 64, "{partials}: 16 rows in half precision", dtype="fp16", mean=3.0, partials=1),
+    _Buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
+    _Buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
+    _Buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
+    _Buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
+    _Buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
+    _Buffers("far rows", 3, 17, 32, "{partials}, rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 BUFFERS = (
-    Shared("as many rows as buffers", 4, 20, 16, "GROUP = 4", partials=4),
-    Shared("more rows than buffers", 100, 40, 32, "GROUP = 7", partials=7),
-    Shared("fewer rows than buffers, to be summed", 3, 20, 16, "GROUP = 8: five buffers hold what was there before", partials=8),
-    Shared("one row, to be summed", 1, 9, 16, "GROUP = 64, M = 1", partials=64),
-    Shared("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
-    Shared("fp16 gradients", 90, 33, 16, "GROUP = 40, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
-    Shared("bf16 gradients", 90, 33, 16, "GROUP = 40, dw and db in bf16", dtype="bf16", partials=40),
+    _Buffers("as many rows as buffers", 4, 20, 16, "{partials}", partials=4),
+    _Buffers("more rows than buffers", 100, 40, 32, "{partials}", partials=7),
+    _Buffers("fewer rows than buffers, to be summed", 3, 20, 16, "{partials}: five buffers hold what was there before", partials=8),
+    _Buffers("one row, to be summed", 1, 9, 16, "{partials}, M = 1", partials=64),
+    _Buffers("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
+    _Buffers("fp16 gradients", 90, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
+    _Buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", partials=40),
 )
 
 CHUNKS = (
-    Shared("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
-    Shared("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
-    Shared("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
-    Shared("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
-    Shared("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
-    Shared("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
-    Shared("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
-    Shared("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
-    Shared("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
-    Shared("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
-    Shared("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
-    Shared("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
-    Shared("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
-    Shared("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
-    Shared("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
-    Shared(
+    SharedCase("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
+    SharedCase("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
+    SharedCase("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
+    SharedCase("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
+    SharedCase("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
+    SharedCase("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
+    SharedCase("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
+    SharedCase("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
+    SharedCase("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
+    SharedCase("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
+    SharedCase("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
+    SharedCase("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
+    SharedCase("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
+    SharedCase("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
+    SharedCase("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
+    SharedCase(
         "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
         partials=4,
     ),
-    Shared("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
+    SharedCase("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
 )  # fmt: skip
 
 PARTIALS = (
-    Shared("one step", 4, 20, 16, "P = 4 rows of partial sums, one step", rows=4, partials=4),
-    Shared("a row too many", 5, 20, 16, "P = 5 is no multiple of BLOCK_P = 4", rows=4, partials=5),
-    Shared("fewer rows than a step, to be summed", 3, 9, 16, "P = 3, BLOCK_P = 16", rows=16, partials=3),
-    Shared("many steps", 70, 33, 16, "P = 70, BLOCK_P = 8", rows=8, partials=70, orders=3),
-    Shared("fp16 gradients", 132, 33, 16, "P = 132, dw and db in fp16: one rounding, at the end", dtype="fp16", rows=16, partials=132),
-    Shared("bf16 gradients", 132, 33, 16, "P = 132, dw and db in bf16", dtype="bf16", rows=16, partials=132),
+    _Programs("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
+    _Programs("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
+    _Programs("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
+    _Programs("many steps", 70, 33, 16, "{partials}, BLOCK_P = 8", rows=8, partials=70, orders=3),
+    _Programs(
+        "fp16 gradients", 132, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", rows=16, partials=132
+    ),
+    _Programs("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
 )
 
 PERSISTENT = (
-    Shared("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, P = 1", fill="worked", partials=1),
-    Shared("two tiles each", 8, 16, 16, "P = 2 programs, four tiles", mean=1.0, rows=2, partials=2, orders=4),
-    Shared("uneven", 11, 12, 16, "P = 3 programs, six tiles of two rows, the last one short", mean=-2.0, rows=2, partials=3, orders=3),
-    Shared("more programs than tiles", 3, 20, 32, "P = 5 programs, two tiles: three rows are 0", mean=1.0, rows=2, partials=5, orders=3),
-    Shared("one row", 1, 30, 32, "M = 1, P = 2", mean=3.0, rows=4, partials=2),
-    Shared("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
-    Shared("one row a tile", 9, 17, 32, "P = 4, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
-    Shared("long row", 4, 1000, 1024, "P = 2, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
-    Shared("many rows", 130, 8, 16, "P = 3, 17 tiles", mean=1.0, rows=8, partials=3),
-    Shared("large eps", 6, 100, 128, "std 0.03: eps = 0.1 rules rstd", rows=2, partials=2, std=0.03, eps=0.1, mean=0.5),
-    Shared("mean 1000", 4, 96, 128, "the mean is 1000 times the spread", mean=1e3, rows=2, partials=2),
-    Shared("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, partials=2),
-    Shared("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=4, partials=3),
-    Shared("fp32 weights", 5, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32", partials=2),
-    Shared("sliced", 5, 50, 64, "dy, x and dx are slices: three row strides", rows=2, mean=2.0, layout="sliced", partials=2),
-    Shared("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
-    Shared("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
-    Shared("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
-    Shared("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Programs("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, {partials}", fill="worked", partials=1),
+    _Programs("two tiles each", 8, 16, 16, "{partials} programs, four tiles", mean=1.0, rows=2, partials=2, orders=4),
+    _Programs("uneven", 11, 12, 16, "{partials} programs, six tiles of two rows, the last one short", mean=-2.0, rows=2, partials=3, orders=3),
+    _Programs("more programs than tiles", 3, 20, 32, "{partials} programs, two tiles: three rows are 0", mean=1.0, rows=2, partials=5, orders=3),
+    _Programs("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, rows=4, partials=2),
+    _Programs("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
+    _Programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
+    _Programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
+    _Programs("many rows", 130, 8, 16, "{partials}, 17 tiles", mean=1.0, rows=8, partials=3),
+    _Programs("large eps", 6, 100, 128, "std 0.03: eps = 0.1 rules rstd", rows=2, partials=2, std=0.03, eps=0.1, mean=0.5),
+    _Programs("mean 1000", 4, 96, 128, "the mean is 1000 times the spread", mean=1e3, rows=2, partials=2),
+    _Programs("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, partials=2),
+    _Programs("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=4, partials=3),
+    _Programs("fp32 weights", 5, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32", partials=2),
+    _Programs("sliced", 5, 50, 64, "dy, x and dx are slices: three row strides", rows=2, mean=2.0, layout="sliced", partials=2),
+    _Programs("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
+    _Programs("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
+    _Programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
+    _Programs("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 
 # ---- plans
 
 
-def _locked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, _ = _inputs(case, rng)
-    inputs, saved = _saved(case, dy, x)
+def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    dy, x, _ = _draw_inputs(case, rng)
+    inputs, saved = _save_statistics(case, dy, x)
     group = case.partials
     mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # no more buffers than are written to
-    of_dy, of_x, _ = _strides(case)
-    sums = _sums(case, inputs, mine)
-    room = guard_for((group + 1) * case.N + case.block)
+    of_dy, of_x, _ = _choose_strides(case)
+    sums = _expect_sums(case, inputs, mine)
+    room = size_guard((group + 1) * case.N + case.block)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), *saved,
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), *saved,
         *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
-        Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=guard_for(case.M)),
+        Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])] + [("int", case.N)]
     expected = {f"{name}_buffer": value for name, value in sums.items()}
@@ -145,14 +133,14 @@ def _locked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _chunked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, _ = _inputs(case, rng)
-    inputs, saved = _saved(case, dy, x)
-    of_dy, of_x, _ = _strides(case)
-    sums = _sums(case, inputs, _chunks(case))
-    room = guard_for((case.partials + 1) * case.N + case.block)
+def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    dy, x, _ = _draw_inputs(case, rng)
+    inputs, saved = _save_statistics(case, dy, x)
+    of_dy, of_x, _ = _choose_strides(case)
+    sums = _expect_sums(case, inputs, _list_chunks(case))
+    room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), *saved,
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), *saved,
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])]
@@ -163,21 +151,21 @@ def _chunked(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _persistent(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _inputs(case, rng)
-    inputs, saved = _saved(case, dy, x)
+def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    dy, x, w = _draw_inputs(case, rng)
+    inputs, saved = _save_statistics(case, dy, x)
     inputs["w"] = w.astype(np.float64)
-    of_dy, of_x, of_dx = _strides(case)
-    sums = _sums(case, inputs, _programs(case))
-    room = guard_for((case.partials + 1) * case.N + case.block)
+    of_dy, of_x, of_dx = _choose_strides(case)
+    sums = _expect_sums(case, inputs, _list_programs(case))
+    room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x),
-        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=guard_for(case.block)), *saved, _placed("dx", case, of_dx, None),
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x),
+        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors]
     arguments += [("int", stride) for stride in (*of_dy, of_x[0], of_dx[0])] + [("int", case.M), ("int", case.N)]
-    expected = {"dx": _dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)}
+    expected = {"dx": _expect_dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)}
     expected |= {f"{name}_partial": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.partials,), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block}, expected, inputs=inputs,
@@ -185,88 +173,88 @@ def _persistent(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-def _buffers(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     """The sum of GROUP buffers, of which those from M on hold NaN."""
-    plan = _finish(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
-    return _with(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
+    plan = _plan_sum(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
+    return _extend_plan(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
 
 
-def _of_partials(case: Shared, kernel: str, rng: np.random.Generator) -> Plan:
-    plan = _finish(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
-    return _with(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
+def _plan_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    plan = _plan_sum(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
+    return _extend_plan(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
 
 
-def _finish(case: Shared, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan:
+def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan[SharedCase]:
     tensors, expected, inputs = [], {}, {}
     for name in names:
         values = rng.normal(0.5, 4.0, size=(case.partials, case.N)).astype(np.float32)
         values[written:] = np.nan
         whole = values[:written].astype(np.float64)
         inputs[name] = values.astype(np.float64)
-        tensors.append(Tensor(name, "fp32", values.shape, (case.N, 1), values, guard=guard_for((case.rows + 1) * case.N + case.block)))
-        expected[name[:2]] = expect(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype)
-    tensors += [Tensor(name, case.dtype, (case.N,), (1,), guard=guard_for(case.block)) for name in expected]
+        tensors.append(Tensor(name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)))
+        expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype)
+    tensors += [Tensor(name, case.dtype, (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
     arguments = tuple(("tensor", tensor.name) for tensor in tensors)
     return Plan(
         case, kernel, (-(-case.N // case.block),), tuple(tensors), arguments, {}, expected, inputs=inputs, interleavings=case.orders
     )
 
 
-def _with(plan: Plan, arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan:
+def _extend_plan(plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan[SharedCase]:
     return Plan(
         plan.case, plan.entry_point, plan.grid, plan.tensors, (*plan.arguments, *arguments), constexprs, plan.expected, inputs=plan.inputs,
         interleavings=plan.interleavings,
     )  # fmt: skip
 
 
-def _inputs(case: Shared, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = rounded(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
 
 
-def _saved(case: Shared, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
+def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
     """The float64 inputs of the oracle, and the statistics' tensors."""
     forward = reference.layer_norm(x, eps=case.eps)
-    values = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
-    tensors = [Tensor(name, "fp32", (case.M,), (1,), value, guard=guard_for(case.rows)) for name, value in values.items()]
+    values = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
+    tensors = [Tensor(name, "fp32", (case.M,), (1,), value, guard=size_guard(case.rows)) for name, value in values.items()]
     return {name: value.astype(np.float64) for name, value in ({"dy": dy, "x": x} | values).items()}, tensors
 
 
-def _strides(case: Shared) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+def _choose_strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
-    packed = contiguous((case.M, case.N))
+    packed = (case.N, 1)
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
-        return ((FAR_STRIDE, 1),) * 3
+        return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
-def _placed(name: str, case: Shared, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
+def _place(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
     far = case.layout == "far"
-    guard = guard_for(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
+    guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
     return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
 
 
-def _chunks(case: Shared) -> list[np.ndarray]:
+def _list_chunks(case: SharedCase) -> list[np.ndarray]:
     return [np.arange(at, min(at + case.chunk, case.M)) for at in range(0, case.partials * case.chunk, case.chunk)]
 
 
-def _programs(case: Shared) -> list[np.ndarray]:
+def _list_programs(case: SharedCase) -> list[np.ndarray]:
     """The rows of each program: tiles p, p + P, p + 2 P, ..."""
     rows = np.arange(case.M)
     return [rows[rows // case.rows % case.partials == p] for p in range(case.partials)]
 
 
-def _sums(case: Shared, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
+def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
     """dw and db over the rows of each element of ``mine``, with the error that fp32 may make in them.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``, row by row.
@@ -274,10 +262,10 @@ def _sums(case: Shared, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -
     dy, x = inputs["dy"], inputs["x"]
     ones, nothing = np.ones(case.N), np.zeros(case.N)
     vjps = [reference.layer_norm_vjp(dy[rows], x[rows], ones, case.eps) if rows.size else None for rows in mine]
-    unsure = np.abs(_hat(inputs, "xhat")) + np.abs(inputs["mean"] * inputs["rstd"])[:, None]
+    unsure = np.abs(_compute_hat(inputs, "xhat")) + np.abs(inputs["mean"] * inputs["rstd"])[:, None]
     terms = {"dw": np.abs(dy) * unsure, "db": np.abs(dy)}
     return {
-        name: expect(
+        name: make_expected(
             np.stack([nothing if vjp is None else getattr(vjp, name) for vjp in vjps]),
             np.stack([terms[name][rows].sum(axis=0) for rows in mine]),
             "fp32",
@@ -286,16 +274,16 @@ def _sums(case: Shared, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -
     }
 
 
-def _dx(case: Shared, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
+def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
     """As in lesson 08: what is unsure in xhat goes into c1 and into ``xhat * c1`` both ways."""
-    xhat, wdy, rstd = _hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
+    xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
-    return expect(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype)
 
 
-def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
+def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[which]
@@ -303,7 +291,7 @@ def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 
 # ---- wrong formulas
 
-_Rows = Callable[[Plan], list[np.ndarray]]
+_Rows = Callable[[Plan[SharedCase]], list[np.ndarray]]
 _DW = (
     *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled")),
     ("dw_without_xhat", {"dw": "ones"}),
@@ -314,7 +302,7 @@ _DW = (
 _WITH_W = (("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
 
 
-def _steps_of_chunk(p: Plan, steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
+def _take_steps(p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
     """The rows that each chunk adds up if it takes the steps that ``steps`` makes of (rows a chunk, BLOCK_M)."""
     case = p.case
     out = []
@@ -327,137 +315,136 @@ def _steps_of_chunk(p: Plan, steps: Callable[[int, int], range], *, whole_steps:
     return out
 
 
-def _last_step(p: Plan) -> list[np.ndarray]:
+def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
     """What is left if a step overwrites the sums of the one before. Lanes past M or the chunk add 0."""
-    return _steps_of_chunk(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
+    return _take_steps(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
 
 _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
-    ("rows_not_summed", _last_step),
-    ("rows_not_summed", lambda p: _steps_of_chunk(p, lambda chunk, rows: range(0, rows, rows))),
-    ("rows_counted_twice", lambda p: _steps_of_chunk(p, lambda chunk, rows: range(0, chunk, rows), whole_steps=True)),
-    ("rows_left_out", lambda p: _steps_of_chunk(p, lambda chunk, rows: range(0, chunk // rows * rows, rows))),
+    ("rows_not_summed", _take_last_step),
+    ("rows_not_summed", lambda p: _take_steps(p, lambda chunk, rows: range(0, rows, rows))),
+    ("rows_counted_twice", lambda p: _take_steps(p, lambda chunk, rows: range(0, chunk, rows), whole_steps=True)),
+    ("rows_left_out", lambda p: _take_steps(p, lambda chunk, rows: range(0, chunk // rows * rows, rows))),
     ("same_rows", lambda p: [np.arange(min(p.case.chunk, p.case.M))] * p.case.partials),
-    ("wrong_rows", lambda p: [_clipped(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
-    ("wrong_rows", lambda p: [_clipped(p, c, p.case.chunk) for c in range(p.case.partials)]),
+    ("wrong_rows", lambda p: [_clip(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
+    ("wrong_rows", lambda p: [_clip(p, c, p.case.chunk) for c in range(p.case.partials)]),
 )  # fmt: skip
 _PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
-    ("rows_not_summed", lambda p: [_last_tile(p, rows) for rows in _programs(p.case)]),
-    ("rows_not_summed", lambda p: [_first_tile(p, rows) for rows in _programs(p.case)]),
+    ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
+    ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
 )
 
 
-def _clipped(p: Plan, first: int, count: int) -> np.ndarray:
+def _clip(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
     return np.arange(min(first, p.case.M), min(first + count, p.case.M))
 
 
-def _last_tile(p: Plan, rows: np.ndarray) -> np.ndarray:
+def _take_last_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.max() // p.case.rows] if rows.size else rows
 
 
-def _first_tile(p: Plan, rows: np.ndarray) -> np.ndarray:
+def _take_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.min() // p.case.rows] if rows.size else rows
 
 
-def _right_chunks(p: Plan) -> list[np.ndarray]:
-    return _chunks(p.case)
+def _list_right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
+    return _list_chunks(p.case)
 
 
-def _right_programs(p: Plan) -> list[np.ndarray]:
-    return _programs(p.case)
+def _list_right_programs(p: Plan[SharedCase]) -> list[np.ndarray]:
+    return _list_programs(p.case)
 
 
-def _groups(p: Plan) -> list[np.ndarray]:
+def _list_groups(p: Plan[SharedCase]) -> list[np.ndarray]:
     return [np.arange(g, p.case.M, p.case.partials) for g in range(min(p.case.partials, p.case.M))]
 
 
-def _locked_models() -> Iterator[tuple[str, Model]]:
+def _list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: {name: np.full_like(want.values, np.nan) for name, want in p.expected.items()}
-    yield from _combined(_DW, (("wrong_rows", _neighbours),), _groups, "buffer")
+    yield from _combine(_DW, (("wrong_rows", _list_neighbours),), _list_groups, "buffer")
 
 
-def _neighbours(p: Plan) -> list[np.ndarray]:
+def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
     """Rows one after the other in a buffer, where every GROUP-th belongs."""
     each = -(-p.case.M // p.case.partials)
-    return [_clipped(p, g * each, each) for g in range(min(p.case.partials, p.case.M))]
+    return [_clip(p, g * each, each) for g in range(min(p.case.partials, p.case.M))]
 
 
-def _chunk_models() -> Iterator[tuple[str, Model]]:
-    return _combined(_DW, _CHUNK_ROWS, _right_chunks, "partial")
+def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    return _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
 
 
-def _persistent_models() -> Iterator[tuple[str, Model]]:
-    return _combined((*_DW, *_WITH_W), _PROGRAM_ROWS, _right_programs, "partial")
+def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    return _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
 
 
-def _combined(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model]]:
+def _combine(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model[SharedCase]]]:
     """One mistake; then one in the rows and one in the formula, named after the rows."""
     choices = [(r, f) for r, f in product((None, *rows), (None, *formulas)) if r or f]
     for of_rows, formula in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
-        changes = formula[1] if formula else {}
+        named, changes = of_rows or formula, formula[1] if formula else {}
+        assert named is not None  # the choice of no mistake at all was left out above
         yield (
-            (of_rows or formula)[0],
-            lambda p, take=of_rows[1] if of_rows else right, changes=changes: _wrong(p, take(p), ending, **changes),
+            named[0],
+            lambda p, take=of_rows[1] if of_rows else right, changes=changes: _compute_wrong(p, take(p), ending, **changes),
         )
-    yield "mean_for_sum", lambda p: _wrong(p, right(p), ending, mean=True)
+    yield "mean_for_sum", lambda p: _compute_wrong(p, right(p), ending, mean=True)
 
 
-def _wrong(p: Plan, mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False) -> Outputs:
+def _compute_wrong(
+    p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False
+) -> Outputs:
     out: Outputs = {"dx": p.expected["dx"].values} if "dx" in p.expected else {}
     values = p.inputs["dy"] ** dy
     for name, hat, power in (("dw", dw, w_dw), ("db", db, w_db)):
-        terms = values * _hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
+        terms = values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
         out[f"{name}_{ending}"] = np.stack([terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine])
     return out
 
 
-def _buffer_models() -> Iterator[tuple[str, Model]]:
-    yield "uninitialised", lambda p: _finished(p, slice(None))
-    yield from _sum_models(lambda p: min(p.case.M, p.case.partials))
-    yield "rows_left_out", lambda p: _finished(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
+def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    yield "uninitialised", lambda p: _sum_rows(p, slice(None))
+    yield from _list_sum_models(lambda p: min(p.case.M, p.case.partials))
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
 
 
-def _of_partials_models() -> Iterator[tuple[str, Model]]:
-    yield "rows_left_out", lambda p: _finished(p, slice(0, p.case.partials // p.case.rows * p.case.rows))
-    yield "rows_not_summed", lambda p: _finished(p, slice((p.case.partials - 1) // p.case.rows * p.case.rows, None))
-    yield "rows_not_summed", lambda p: _finished(p, slice(0, p.case.rows))
-    yield from _sum_models(lambda p: p.case.partials)
+def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, p.case.partials // p.case.rows * p.case.rows))
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice((p.case.partials - 1) // p.case.rows * p.case.rows, None))
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, p.case.rows))
+    yield from _list_sum_models(lambda p: p.case.partials)
 
 
-def _sum_models(count: Callable[[Plan], int]) -> Iterator[tuple[str, Model]]:
-    yield "rows_not_summed", lambda p: _finished(p, slice(count(p) - 1, count(p)))
-    yield "rows_not_summed", lambda p: _finished(p, slice(0, 1))
-    yield "dw_and_db_swapped", lambda p: _finished(p, slice(0, count(p)), ("db", "dw"))
-    yield "dw_and_db_swapped", lambda p: _finished(p, slice(0, count(p)), ("dw", "dw"))
-    yield "dw_and_db_swapped", lambda p: _finished(p, slice(0, count(p)), ("db", "db"))
-    yield "mean_for_sum", lambda p: {name: values / count(p) for name, values in _finished(p, slice(0, count(p))).items()}
+def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
+    yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
+    yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
+    yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))
+    yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "db"))
+    yield "mean_for_sum", lambda p: {name: values / count(p) for name, values in _sum_rows(p, slice(0, count(p))).items()}
 
 
-def _finished(p: Plan, rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
+def _sum_rows(p: Plan[SharedCase], rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
     ending = "_buffer" if "dw_buffer" in p.inputs else "_partial"
     return {name: p.inputs[source + ending][rows].sum(axis=0) for name, source in zip(("dw", "db"), order, strict=True)}
 
 
-def _rows_share_a_buffer(case: Shared) -> bool:
+def _shares_a_buffer(case: SharedCase) -> bool:
     return case.partials < case.M
 
 
-def _has_unwritten_buffers(case: Shared) -> bool:
+def _has_unwritten_buffers(case: SharedCase) -> bool:
     return case.partials > case.M
 
 
-def _has_short_steps(case: Shared) -> bool:
+def _has_short_steps(case: SharedCase) -> bool:
     return case.chunk > 0 and (case.chunk % case.rows != 0 or case.M % case.chunk != 0)
 
 
-EXERCISES = {
-    "09a": (
-        Part(LOCKED, _locked, _locked_models, traits=(("buffer_not_accumulated", _rows_share_a_buffer),)),
-        Part(BUFFERS, _buffers, _buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
-    ),
-    "09b": (
-        Part(CHUNKS, _chunked, _chunk_models, traits=(("row_mask", _has_short_steps),)),
-        Part(PARTIALS, _of_partials, _of_partials_models),
-    ),
-    "09c": (Part(PERSISTENT, _persistent, _persistent_models),),
+PARTS = {
+    "add_to_buffers_kernel": Part(LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)),
+    "sum_buffers_kernel": Part(BUFFERS, _plan_buffers, _list_buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
+    "column_partials_kernel": Part(CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),)),
+    "sum_partials_kernel": Part(PARTIALS, _plan_partials, _list_partials_models),
+    "persistent_backward_kernel": Part(PERSISTENT, _plan_persistent, _list_persistent_models),
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, guard_for, rounded
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, matrix, vector, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, find_divisor, make_expected, place_vector
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
@@ -59,38 +60,38 @@ RMS_NORM_DX = (
 )
 
 
-def _layer_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _inputs(case, rng)
+def _plan_layer_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _draw_inputs(case, rng)
     forward = reference.layer_norm(x, w, eps=case.eps)
-    saved = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
-    return _plan(case, kernel, dy, x, w, saved, reference.layer_norm_vjp(dy, x, w, case.eps).dx, tiled=True)
+    saved = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
+    return _make_plan(case, kernel, dy, x, w, saved, reference.layer_norm_vjp(dy, x, w, case.eps).dx, tiled=True)
 
 
-def _rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _inputs(case, rng)
-    saved = {"rstd": rounded(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
-    return _plan(case, kernel, dy, x, w, saved, reference.rms_norm_vjp(dy, x, w, case.eps).dx, tiled=False)
+def _plan_rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _draw_inputs(case, rng)
+    saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
+    return _make_plan(case, kernel, dy, x, w, saved, reference.rms_norm_vjp(dy, x, w, case.eps).dx, tiled=False)
 
 
-def _inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = rounded(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
 
 
-def _plan(
+def _make_plan(
     case: Case, kernel: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], dx: np.ndarray, tiled: bool
 ) -> Plan:
-    of_dy, of_x, of_dx = _strides(case)
+    of_dy, of_x, of_dx = _choose_strides(case)
     tensors = (
-        _placed("dy", case, of_dy, dy), _placed("x", case, of_x, x), vector("w", case, case.w_dtype or case.dtype, w),
-        *(Tensor(name, "fp32", (case.M,), (1,), values, guard=guard_for(case.rows)) for name, values in saved.items()),
-        _placed("dx", case, of_dx, None),
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), place_vector("w", case, case.w_dtype or case.dtype, w),
+        *(Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows)) for name, values in saved.items()),
+        _place("dx", case, of_dx, None),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors]
     arguments += [("int", stride) for stride in (*of_dy, of_x[0], of_dx[0])]
@@ -98,48 +99,48 @@ def _plan(
     constexprs = {"ROWS": case.rows, "BLOCK": case.block} if tiled else {"BLOCK": case.block}
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
     return Plan(
-        case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), constexprs, {"dx": _expected(case, inputs, dx)}, inputs=inputs
+        case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), constexprs, {"dx": _expect_dx(case, inputs, dx)}, inputs=inputs
     )
 
 
-def _strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
     """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
-    packed = contiguous((case.M, case.N))
+    packed = (case.N, 1)
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
-        return ((FAR_STRIDE, 1),) * 3
+        return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
-def _placed(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
+def _place(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
     far = case.layout == "far"
-    guard = guard_for(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
+    guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
     return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
 
 
-def _expected(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
+def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
     """dx with the error that fp32 may make in it.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
     the mean of its product with ``|wdy|``, and into ``xhat * c1`` both ways.
     """
-    xhat, wdy, rstd = _hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
-    unsure = np.abs(xhat) + np.abs(_mean(inputs)) * rstd
+    xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
+    unsure = np.abs(xhat) + np.abs(_take_mean(inputs)) * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
-    return expect(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype)
 
 
-def _mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
+def _take_mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
     return inputs["mean"][:, None] if "mean" in inputs else np.zeros((len(inputs["x"]), 1))
 
 
-def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
+def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
-    x, mean, rstd = inputs["x"], _mean(inputs), inputs["rstd"][:, None]
+    x, mean, rstd = inputs["x"], _take_mean(inputs), inputs["rstd"][:, None]
     return {
         "xhat": lambda: (x - mean) * rstd,
         "x": lambda: x,
@@ -153,7 +154,7 @@ def _hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 
 
 # wrong formulas: a cause, and what is different from the right one
-Mistake = tuple[str, dict[str, object]]
+Mistake = tuple[str, dict[str, Any]]
 _BOTH: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
     *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1)),
@@ -198,18 +199,18 @@ _RMS_NORM: tuple[Mistake, ...] = (
 )
 
 
-def _layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return ((cause, lambda p, changes=changes: _wrong(p, **changes)) for cause, changes in _LAYER_NORM)
+def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
+    return ((cause, lambda p, changes=changes: _compute_wrong(p, **changes)) for cause, changes in _LAYER_NORM)
 
 
-def _rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return ((cause, lambda p, changes=changes: _wrong(p, **changes)) for cause, changes in _RMS_NORM)
+def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
+    return ((cause, lambda p, changes=changes: _compute_wrong(p, **changes)) for cause, changes in _RMS_NORM)
 
 
-def _wrong(
+def _compute_wrong(
     p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", power=1.0, swap=False, padding="", over_tile=""
 ) -> Outputs:  # fmt: skip
-    hat, rstd, mean = _hat(p.inputs, xhat), p.inputs["rstd"][:, None], _mean(p.inputs)
+    hat, rstd, mean = _compute_hat(p.inputs, xhat), p.inputs["rstd"][:, None], _take_mean(p.inputs)
     wdy = p.inputs["w"] ** w * (p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"]))
     c2 = "mean" in p.inputs if c2 is None else c2
     products, total = (hat * wdy).sum(axis=1, keepdims=True), wdy.sum(axis=1, keepdims=True)
@@ -217,20 +218,20 @@ def _wrong(
         products = products + p.case.padded_lanes * mean * rstd * total / p.case.N
     elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
         products, total = products - p.case.padded_lanes * mean * rstd, total + p.case.padded_lanes
-    products = _over_tile(products, p.case.rows) if "c1" in over_tile else products
-    total = _over_tile(total, p.case.rows) if "c2" in over_tile else total
-    along_hat, along_one = c1 * products / divide_by(p, divisor1), c2 * total / divide_by(p, divisor2)
+    products = _sum_over_tile(products, p.case.rows) if "c1" in over_tile else products
+    total = _sum_over_tile(total, p.case.rows) if "c2" in over_tile else total
+    along_hat, along_one = c1 * products / find_divisor(p, divisor1), c2 * total / find_divisor(p, divisor2)
     if swap:
         along_hat, along_one = along_one, along_hat
     return {"dx": (wdy - hat * along_hat - along_one) * rstd**power}
 
 
-def _over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
+def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
     """The sum of each row replaced by that of all rows of its program."""
     return np.concatenate([np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)])
 
 
-EXERCISES = {
-    "08a": (Part(LAYER_NORM_DX, _layer_norm_dx, _layer_norm_models),),
-    "08b": (Part(RMS_NORM_DX, _rms_norm_dx, _rms_norm_models),),
+PARTS = {
+    "layer_norm_dx_kernel": Part(LAYER_NORM_DX, _plan_layer_norm_dx, _list_layer_norm_models),
+    "rms_norm_dx_kernel": Part(RMS_NORM_DX, _plan_rms_norm_dx, _list_rms_norm_models),
 }

@@ -6,10 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.grading.families.making import (
+    draw_matrix,
+    draw_weight,
+    find_divisor,
+    inverse_root,
+    make_expected,
+    place_matrix,
+    place_statistic,
+    place_vector,
+)
 from course_lib.norms import reference
 
 # Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.
@@ -61,13 +70,13 @@ LAYER_NORM_RESIDENT = (
 )
 
 
-def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
+def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w, b = matrix(case, rng), weight(case.N, w_dtype, rng), rounded(rng.normal(size=case.N), w_dtype)
+    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
     tensors = (
-        placed("x", case, x, spare=3), placed("y", case, None, spare=9),
-        vector("w", case, w_dtype, w), vector("b", case, w_dtype, b),
-        statistic("mean", case), statistic("rstd", case),
+        place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
+        place_vector("w", case, w_dtype, w), place_vector("b", case, w_dtype, b),
+        place_statistic("mean", case), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "y", "w", "b", "mean", "rstd")]
     arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0])]
@@ -78,9 +87,11 @@ def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: boo
         scale = 1 + np.abs(want.mean) * want.rstd
         x64 = x.astype(np.float64)
         expected = {
-            "y": expect(want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype, infinite=case.fill == "inf row"),
-            "mean": expect(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
-            "rstd": expect(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
+            "y": make_expected(
+                want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype, infinite=case.fill == "inf row"
+            ),
+            "mean": make_expected(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
+            "rstd": make_expected(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
         }
     return Plan(
         case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block} if resident else {"BLOCK": case.block},
@@ -88,57 +99,57 @@ def _layer_norm(case: Case, kernel: str, rng: np.random.Generator, resident: boo
     )  # fmt: skip
 
 
-def _layer_norm_blocked(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    return _layer_norm(case, kernel, rng, resident=False)
+def _plan_blocked(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    return _make_plan(case, kernel, rng, resident=False)
 
 
-def _layer_norm_resident(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    return _layer_norm(case, kernel, rng, resident=True)
+def _plan_resident(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    return _make_plan(case, kernel, rng, resident=True)
 
 
-def _models() -> Iterator[tuple[str, Model]]:
-    yield "padding_in_variance", lambda p: _wrong(p, padding=True)
-    yield "unbiased_variance", lambda p: _wrong(p, var_divisor="N-1")
-    yield "eps_missing", lambda p: _wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: _wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
+def _list_models() -> Iterator[tuple[str, Model]]:
+    yield "padding_in_variance", lambda p: _compute_wrong(p, padding=True)
+    yield "unbiased_variance", lambda p: _compute_wrong(p, var_divisor="N-1")
+    yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
+    yield "eps_outside", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
     for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
-        yield "eps_hard_coded", lambda p, fixed=fixed: _wrong(p, eps=fixed)
-    yield "root_missing", lambda p: _wrong(p, root=lambda v, eps: 1 / (v + eps))
+        yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
+    yield "root_missing", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (v + eps))
     for mean_divisor in ("N", "BLOCK", "lanes", "1"):
         for var_divisor in ("N", "BLOCK", "lanes", "1"):
             for padding in (False, True):
                 if (mean_divisor, var_divisor) != ("N", "N"):
                     yield (
                         "divisor",
-                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _wrong(p, mean_divisor=m, var_divisor=v, padding=z),
+                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _compute_wrong(p, mean_divisor=m, var_divisor=v, padding=z),
                     )
-    yield "w_ignored", lambda p: _wrong(p, w=1.0)
-    yield "b_ignored", lambda p: _wrong(p, b=0.0)
-    yield "w_twice", lambda p: _wrong(p, w=p.inputs["w"] ** 2)
-    yield "mean_not_subtracted", lambda p: _wrong(p, centre=0.0)
+    yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
+    yield "b_ignored", lambda p: _compute_wrong(p, b=0.0)
+    yield "w_twice", lambda p: _compute_wrong(p, w=p.inputs["w"] ** 2)
+    yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0)
     for which in ("both", "mean", "variance"):
-        yield "block_not_accumulated", lambda p, which=which: _wrong(p, last_block=which)
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v)
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v + eps)
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+        yield "block_not_accumulated", lambda p, which=which: _compute_wrong(p, last_block=which)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
 
 
-def _wrong(
+def _compute_wrong(
     p: Plan, *, mean_divisor="N", var_divisor="N", padding=False, eps=None, root=inverse_root, save=None, w=None, b=None, centre=None, last_block=""
 ) -> Outputs:  # fmt: skip
     x, eps = p.inputs["x"], p.case.eps if eps is None else eps
     last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
-    mean = (last if last_block in ("both", "mean") else x).sum(axis=1, keepdims=True) / divide_by(p, mean_divisor)
+    mean = (last if last_block in ("both", "mean") else x).sum(axis=1, keepdims=True) / find_divisor(p, mean_divisor)
     squares = (((last if last_block in ("both", "variance") else x) - mean) ** 2).sum(axis=1, keepdims=True)
     if padding:
         squares = squares + p.case.padded_lanes * mean**2
-    var = squares / divide_by(p, var_divisor)
+    var = squares / find_divisor(p, var_divisor)
     rstd = root(var, eps)
     y = (x - (mean if centre is None else centre)) * rstd * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b)
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}
 
 
-EXERCISES = {
-    "06a": (Part(LAYER_NORM_BLOCKED, _layer_norm_blocked, _models),),
-    "06b": (Part(LAYER_NORM_RESIDENT, _layer_norm_resident, _models),),
+PARTS = {
+    "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, _plan_blocked, _list_models),
+    "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, _plan_resident, _list_models),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, guard_for, rounded
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.judging import tolerance
@@ -12,44 +12,46 @@ from course_lib.grading.judging import tolerance
 WORKED_EXAMPLE = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
 
 
-def matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
+def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     """x of the case, rounded to its dtype."""
     if case.fill == "worked":
-        return rounded(WORKED_EXAMPLE, case.dtype)
+        return round_to(WORKED_EXAMPLE, case.dtype)
     if case.fill == "constant":
-        return rounded(np.full((case.M, case.N), case.mean), case.dtype)
+        return round_to(np.full((case.M, case.N), case.mean), case.dtype)
     x = case.mean + case.std * rng.normal(size=(case.M, case.N))
     if case.has_bad_row:
         x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
-    return rounded(x, case.dtype)
+    return round_to(x, case.dtype)
 
 
-def weight(N: int, dtype: str, rng: np.random.Generator) -> np.ndarray:
+def draw_weight(N: int, dtype: str, rng: np.random.Generator) -> np.ndarray:
     """Weights away from 0 and 1, so that one left out or applied twice shows everywhere."""
-    return rounded(rng.uniform(0.5, 2.0, size=N) * rng.choice([-1.0, 1.0], size=N), dtype)
+    return round_to(rng.uniform(0.5, 2.0, size=N) * rng.choice([-1.0, 1.0], size=N), dtype)
 
 
-def placed(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
+def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
     """An (M, N) tensor in the case's layout; ``spare`` columns of gap tell the strides of two tensors apart."""
     row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]
     far = case.layout == "far"
-    return Tensor(name, case.dtype, (case.M, case.N), (row, 1), values, far, guard_for(case.block if far else case.rows * row + case.block))
+    return Tensor(
+        name, case.dtype, (case.M, case.N), (row, 1), values, far, size_guard(case.block if far else case.rows * row + case.block)
+    )
 
 
-def vector(name: str, case: Case, dtype: str, values: np.ndarray | None) -> Tensor:
-    return Tensor(name, dtype, (case.N,), (1,), values, guard=guard_for(case.block))
+def place_vector(name: str, case: Case, dtype: str, values: np.ndarray | None) -> Tensor:
+    return Tensor(name, dtype, (case.N,), (1,), values, guard=size_guard(case.block))
 
 
-def statistic(name: str, case: Case) -> Tensor:
-    return Tensor(name, "fp32", (case.M,), (1,), guard=guard_for(case.rows))
+def place_statistic(name: str, case: Case) -> Tensor:
+    return Tensor(name, "fp32", (case.M,), (1,), guard=size_guard(case.rows))
 
 
-def expect(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False) -> Expected:
+def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False) -> Expected:
     """``free``: right algorithms, and right GPUs, differ in what the statistics of a row with a NaN or an Inf are; y tells.
 
     ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives NaN.
     """
-    allowed = tolerance.allowed(terms, values, dtype)
+    allowed = tolerance.bound_error(terms, values, dtype)
     if free:
         allowed[1] = np.nan
     else:
@@ -70,6 +72,6 @@ def inverse_root(v, eps):
     return 1 / np.sqrt(v + eps)
 
 
-def divide_by(p: Plan, which: str) -> float:
+def find_divisor(p: Plan, which: str) -> float:
     N, block = p.case.N, p.case.block
     return np.float64({"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1}[which])

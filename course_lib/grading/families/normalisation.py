@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, inverse_root, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, inverse_root, make_expected
 from course_lib.norms import reference
 
 _COMMON = (
@@ -41,32 +41,32 @@ RMS_NORM = (
 )
 
 
-def _layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w, b = matrix(case, rng), weight(case.N, w_dtype, rng), rounded(rng.normal(size=case.N), w_dtype)
+    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
     with np.errstate(invalid="ignore"):
         want = reference.layer_norm(x, w, b, case.eps)
         scale = 1 + np.abs(want.mean) * want.rstd
         terms = scale[:, None] * np.abs(w.astype(np.float64)) + np.abs(b.astype(np.float64)) + np.abs(want.y)
-    return _plan(case, entry_point, x, {"w": w, "b": b}, want.y, terms)
+    return _make_plan(case, entry_point, x, {"w": w, "b": b}, want.y, terms)
 
 
-def _rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w = matrix(case, rng), weight(case.N, case.w_dtype or case.dtype, rng)
+def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    x, w = draw_matrix(case, rng), draw_weight(case.N, case.w_dtype or case.dtype, rng)
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps).y
         terms = np.abs(w.astype(np.float64)) + np.abs(want)
-    return _plan(case, entry_point, x, {"w": w}, want, terms)
+    return _make_plan(case, entry_point, x, {"w": w}, want, terms)
 
 
-def _plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray) -> Plan:
+def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    strides = (case.N + 3, 1) if case.layout == "sliced" else contiguous(shape)
-    expected = expect(y, terms, case.dtype)
+    strides = (case.N + 3, 1) if case.layout == "sliced" else compute_strides(shape)
+    expected = make_expected(y, terms, case.dtype)
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
         *(Tensor(name, case.w_dtype or case.dtype, (case.N,), (1,), values) for name, values in vectors.items()),
-        Tensor("y", case.dtype, shape, contiguous(shape)),
+        Tensor("y", case.dtype, shape, compute_strides(shape)),
     )
     arguments = [("tensor", name) for name in ("x", *vectors)] + [("float", case.eps)]
     inputs = {"x": x.astype(np.float64)} | {name: values.astype(np.float64) for name, values in vectors.items()}
@@ -74,34 +74,34 @@ def _plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.nda
     return Plan(case, entry_point, (), tensors, tuple(arguments), {}, {"y": reshaped}, inputs=inputs)
 
 
-def _layer_norm_models() -> Iterator[tuple[str, Model]]:
-    yield "unbiased_variance", lambda p: _wrong_layer_norm(p, correction=1)
-    yield "unbiased_variance", lambda p: _wrong_layer_norm(p, correction=1, root=_eps_after_the_root)  # as x.std() invites to
-    yield from _eps_models(_wrong_layer_norm)
-    yield "divisor", lambda p: _wrong_layer_norm(p, correction=p.case.N - 1)  # a variance that is not divided at all
-    yield "divisor", lambda p: _wrong_layer_norm(p, count=p.tensor("x").shape[0])  # len(x)
-    yield "w_ignored", lambda p: _wrong_layer_norm(p, w=1.0)
-    yield "b_ignored", lambda p: _wrong_layer_norm(p, b=0.0)
-    yield "w_twice", lambda p: _wrong_layer_norm(p, w=p.inputs["w"] ** 2)
-    yield "mean_not_subtracted", lambda p: _wrong_layer_norm(p, centre=0.0)
-    yield from _axis_models(_wrong_layer_norm)
+def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
+    yield "unbiased_variance", lambda p: _compute_wrong_layer_norm(p, correction=1)
+    yield "unbiased_variance", lambda p: _compute_wrong_layer_norm(p, correction=1, root=_add_eps_after_root)  # as x.std() invites to
+    yield from _list_eps_models(_compute_wrong_layer_norm)
+    yield "divisor", lambda p: _compute_wrong_layer_norm(p, correction=p.case.N - 1)  # a variance that is not divided at all
+    yield "divisor", lambda p: _compute_wrong_layer_norm(p, count=p.tensor("x").shape[0])  # len(x)
+    yield "w_ignored", lambda p: _compute_wrong_layer_norm(p, w=1.0)
+    yield "b_ignored", lambda p: _compute_wrong_layer_norm(p, b=0.0)
+    yield "w_twice", lambda p: _compute_wrong_layer_norm(p, w=p.inputs["w"] ** 2)
+    yield "mean_not_subtracted", lambda p: _compute_wrong_layer_norm(p, centre=0.0)
+    yield from _list_axis_models(_compute_wrong_layer_norm)
 
 
-def _rms_norm_models() -> Iterator[tuple[str, Model]]:
-    yield from _eps_models(_wrong_rms_norm)
-    yield "divisor", lambda p: _wrong_rms_norm(p, count=1)
-    yield "divisor", lambda p: _wrong_rms_norm(p, count=p.case.N - 1)
-    yield "divisor", lambda p: _wrong_rms_norm(p, count=p.tensor("x").shape[0])  # len(x)
-    yield "w_ignored", lambda p: _wrong_rms_norm(p, w=1.0)
-    yield "w_twice", lambda p: _wrong_rms_norm(p, w=p.inputs["w"] ** 2)
-    yield "mean_subtracted", lambda p: _wrong_rms_norm(p, centre=True)
-    yield "mean_subtracted", lambda p: _wrong_rms_norm(p, centre_statistic=True)  # x over its standard deviation
-    yield from _axis_models(_wrong_rms_norm)
+def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
+    yield from _list_eps_models(_compute_wrong_rms_norm)
+    yield "divisor", lambda p: _compute_wrong_rms_norm(p, count=1)
+    yield "divisor", lambda p: _compute_wrong_rms_norm(p, count=p.case.N - 1)
+    yield "divisor", lambda p: _compute_wrong_rms_norm(p, count=p.tensor("x").shape[0])  # len(x)
+    yield "w_ignored", lambda p: _compute_wrong_rms_norm(p, w=1.0)
+    yield "w_twice", lambda p: _compute_wrong_rms_norm(p, w=p.inputs["w"] ** 2)
+    yield "mean_subtracted", lambda p: _compute_wrong_rms_norm(p, centre=True)
+    yield "mean_subtracted", lambda p: _compute_wrong_rms_norm(p, centre_statistic=True)  # x over its standard deviation
+    yield from _list_axis_models(_compute_wrong_rms_norm)
 
 
-def _eps_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+def _list_eps_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
     yield "eps_missing", lambda p: wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: wrong(p, root=_eps_after_the_root)
+    yield "eps_outside", lambda p: wrong(p, root=_add_eps_after_root)
     yield "eps_outside", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v + eps) + eps))  # inside and outside
     for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
         yield "eps_hard_coded", lambda p, fixed=fixed: wrong(p, eps=fixed)
@@ -110,15 +110,15 @@ def _eps_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
     yield "wrong_values", lambda p: wrong(p, root=lambda v, eps: 1 / np.sqrt(np.maximum(v, eps)))
 
 
-def _axis_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+def _list_axis_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
     for over in ("first", "all", "shape[0]", "sample"):
         yield "wrong_axis", lambda p, over=over: wrong(p, over=over)
 
 
-def _wrong_layer_norm(
+def _compute_wrong_layer_norm(
     p: Plan, *, correction=0, count=None, eps=None, root=inverse_root, w=None, b=None, centre=None, over="row"
 ) -> Outputs:
-    (x, axis), eps = _seen(p, over), p.case.eps if eps is None else eps
+    (x, axis), eps = _view_rows(p, over), p.case.eps if eps is None else eps
     count = x.size // x.mean(axis=axis).size if count is None else count
     mean = x.sum(axis=axis, keepdims=True) / np.float64(count)
     var = ((x - mean) ** 2).sum(axis=axis, keepdims=True) / np.float64(count - correction)
@@ -126,10 +126,10 @@ def _wrong_layer_norm(
     return {"y": xhat * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b)}
 
 
-def _wrong_rms_norm(
+def _compute_wrong_rms_norm(
     p: Plan, *, count=None, eps=None, root=inverse_root, w=None, centre=False, centre_statistic=False, over="row"
 ) -> Outputs:
-    (x, axis), eps = _seen(p, over), p.case.eps if eps is None else eps
+    (x, axis), eps = _view_rows(p, over), p.case.eps if eps is None else eps
     centred = x - x.mean(axis=-1, keepdims=True)
     count = x.size // x.mean(axis=axis).size if count is None else count
     squares = (centred if centre or centre_statistic else x) ** 2
@@ -138,11 +138,11 @@ def _wrong_rms_norm(
     return {"y": xhat * (p.inputs["w"] if w is None else w)}
 
 
-def _eps_after_the_root(v, eps):
+def _add_eps_after_root(v, eps):
     return 1 / (np.sqrt(v) + eps)
 
 
-def _seen(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
+def _view_rows(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
     """x in the shape in which a solution sees it, and the axis over which it takes its statistics."""
     x, shape = p.inputs["x"], p.tensor("y").shape
     return {
@@ -154,7 +154,7 @@ def _seen(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
     }[over]
 
 
-EXERCISES = {
-    "01a": (Part(LAYER_NORM, _layer_norm, _layer_norm_models),),
-    "01b": (Part(RMS_NORM, _rms_norm, _rms_norm_models),),
+PARTS = {
+    "layer_norm": Part(LAYER_NORM, _plan_layer_norm, _list_layer_norm_models),
+    "rms_norm": Part(RMS_NORM, _plan_rms_norm, _list_rms_norm_models),
 }

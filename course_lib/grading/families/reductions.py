@@ -8,7 +8,7 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, placed, statistic
+from course_lib.grading.families.making import draw_matrix, make_expected, place_matrix, place_statistic
 
 ROW_SUM = (
     Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 01, two full blocks", fill="worked"),
@@ -32,38 +32,38 @@ ROW_SUM = (
 )
 
 
-def _row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    x = matrix(case, rng)
+def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    x = draw_matrix(case, rng)
     x64 = x.astype(np.float64)
-    tensors = (placed("x", case, x, spare=3), statistic("y", case))
+    tensors = (place_matrix("x", case, x, spare=3), place_statistic("y", case))
     arguments = (("tensor", "x"), ("tensor", "y"), ("int", tensors[0].strides[0]), ("int", case.N))
     want = x64.sum(axis=1)
     with np.errstate(invalid="ignore"):
-        expected = {"y": expect(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
+        expected = {"y": make_expected(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
     return Plan(case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64})
 
 
-def _models() -> Iterator[tuple[str, Model]]:
-    yield "mean_for_sum", lambda p: _total(p.inputs["x"], 1 / p.case.N)
-    yield "mean_for_sum", lambda p: _total(p.inputs["x"], 1 / p.case.block)
-    yield "tail_left_out", lambda p: _total(p.inputs["x"][:, :-1])
-    yield "tail_left_out", lambda p: _total(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
-    yield "only_one_block", lambda p: _total(p.inputs["x"][:, : p.case.block])
-    yield "block_not_accumulated", lambda p: _total(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :])
-    yield "block_counted_again", _sums_of_running_sums
-    yield "lanes_apart", lambda p: _total(p.inputs["x"][:, :: p.case.block])
-    yield "same_row", lambda p: _total(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+def _list_models() -> Iterator[tuple[str, Model]]:
+    yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.N)
+    yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.block)
+    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, :-1])
+    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
+    yield "only_one_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block])
+    yield "block_not_accumulated", lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :])
+    yield "block_counted_again", _sum_running_sums
+    yield "lanes_apart", lambda p: _sum_rows(p.inputs["x"][:, :: p.case.block])
+    yield "same_row", lambda p: _sum_rows(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
-def _total(x: np.ndarray, scale: float = 1.0) -> Outputs:
+def _sum_rows(x: np.ndarray, scale: float = 1.0) -> Outputs:
     return {"y": x.sum(axis=1) * scale}
 
 
-def _sums_of_running_sums(p: Plan) -> Outputs:
+def _sum_running_sums(p: Plan) -> Outputs:
     """The lanes keep their sums, and all of them are added to the result after every block."""
     steps = -(-p.case.N // p.case.block)
     often = steps - np.arange(p.case.N) // p.case.block
-    return _total(p.inputs["x"] * often)
+    return _sum_rows(p.inputs["x"] * often)
 
 
-EXERCISES = {"04a": (Part(ROW_SUM, _row_sum, _models),)}
+PARTS = {"row_sum_kernel": Part(ROW_SUM, _plan_row_sum, _list_models)}

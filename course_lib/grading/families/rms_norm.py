@@ -6,10 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import rounded
+from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, half_ulp, inverse_root, matrix, placed, statistic, vector, weight
+from course_lib.grading.families.making import (
+    draw_matrix,
+    draw_weight,
+    find_divisor,
+    half_ulp,
+    inverse_root,
+    make_expected,
+    place_matrix,
+    place_statistic,
+    place_vector,
+)
 from course_lib.norms import reference
 
 RMS_NORM = (
@@ -34,80 +44,80 @@ RMS_NORM = (
 )
 
 
-def _rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w = matrix(case, rng), weight(case.N, w_dtype, rng)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
     tensors = (
-        placed("x", case, x, spare=3), placed("y", case, None, spare=9),
-        vector("w", case, w_dtype, w), statistic("rstd", case),
+        place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
+        place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "y", "w", "rstd")]
     arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0]), ("int", case.N), ("float", case.eps)]
     return Plan(
-        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expected_rms(x, w, case),
+        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expect_rms_norm(x, w, case),
         inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": 1},
     )  # fmt: skip
 
 
-def _add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.w_dtype or case.dtype
-    x, w = matrix(case, rng), weight(case.N, w_dtype, rng)
-    residual = rounded(np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
+    residual = round_to(np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype)
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
-    total = rounded(exact, case.dtype)
+    total = round_to(exact, case.dtype)
     tensors = (
-        placed("x", case, x, spare=3), placed("residual", case, residual, spare=5),
-        placed("total", case, None, spare=9), placed("y", case, None, spare=14),
-        vector("w", case, w_dtype, w), statistic("rstd", case),
+        place_matrix("x", case, x, spare=3), place_matrix("residual", case, residual, spare=5),
+        place_matrix("total", case, None, spare=9), place_matrix("y", case, None, spare=14),
+        place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "residual", "total", "y", "w", "rstd")]
     arguments += [("int", tensor.strides[0]) for tensor in tensors[:4]] + [("int", case.N), ("float", case.eps)]
     total64 = total.astype(np.float64)
-    expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expected_rms(total, w, case)}
+    expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expect_rms_norm(total, w, case)}
     inputs = {"x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "exact": exact.astype(np.float64)}
     reads = {"x": 1, "residual": 1, "total": 0}
     return Plan(case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs, reads=reads)
 
 
-def _expected_rms(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:
+def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps)
         terms = np.abs(w.astype(np.float64)) + np.abs(want.y)
-        return {"y": expect(want.y, terms, case.dtype), "rstd": expect(want.rstd, want.rstd, "fp32", free=case.has_bad_row)}
+        return {"y": make_expected(want.y, terms, case.dtype), "rstd": make_expected(want.rstd, want.rstd, "fp32", free=case.has_bad_row)}
 
 
-def _models() -> Iterator[tuple[str, Model]]:
-    yield "eps_missing", lambda p: _wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: _wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
+def _list_models() -> Iterator[tuple[str, Model]]:
+    yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
+    yield "eps_outside", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
     for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
-        yield "eps_hard_coded", lambda p, fixed=fixed: _wrong(p, eps=fixed)
-    yield "root_missing", lambda p: _wrong(p, root=lambda v, eps: 1 / (v + eps))
+        yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
+    yield "root_missing", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (v + eps))
     for divisor in ("BLOCK", "lanes", "1"):
-        yield "divisor", lambda p, d=divisor: _wrong(p, divisor=d)
-    yield "unbiased_variance", lambda p: _wrong(p, divisor="N-1")
-    yield "w_ignored", lambda p: _wrong(p, w=1.0)
-    yield "w_twice", lambda p: _wrong(p, w=p.inputs["w"] ** 2)
-    yield "mean_subtracted", lambda p: _wrong(p, x=p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True))
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: v)
-    yield "wrong_statistic_saved", lambda p: _wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+        yield "divisor", lambda p, d=divisor: _compute_wrong(p, divisor=d)
+    yield "unbiased_variance", lambda p: _compute_wrong(p, divisor="N-1")
+    yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
+    yield "w_twice", lambda p: _compute_wrong(p, w=p.inputs["w"] ** 2)
+    yield "mean_subtracted", lambda p: _compute_wrong(p, x=p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True))
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
 
 
-def _fused_models() -> Iterator[tuple[str, Model]]:
-    yield from _models()
-    yield "residual_ignored", lambda p: _wrong(p, x=p.inputs["first"])
-    yield "residual_ignored", lambda p: {"total": p.inputs["first"], **_wrong(p, x=p.inputs["first"])}
-    yield "unrounded_total", lambda p: _wrong(p, x=p.inputs["exact"])
+def _list_fused_models() -> Iterator[tuple[str, Model]]:
+    yield from _list_models()
+    yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
+    yield "residual_ignored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p, x=p.inputs["first"])}
+    yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
 
 
-def _wrong(p: Plan, *, x=None, divisor="N", eps=None, root=inverse_root, save=None, w=None) -> Outputs:
+def _compute_wrong(p: Plan, *, x=None, divisor="N", eps=None, root=inverse_root, save=None, w=None) -> Outputs:
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
-    square = (x**2).sum(axis=1, keepdims=True) / divide_by(p, divisor)
+    square = (x**2).sum(axis=1, keepdims=True) / find_divisor(p, divisor)
     rstd = root(square, eps)
     return {"y": x * rstd * (p.inputs["w"] if w is None else w), "rstd": (rstd if save is None else save(square, eps))[:, 0]}
 
 
-EXERCISES = {
-    "07a": (Part(RMS_NORM, _rms_norm, _models),),
-    "07b": (Part(RMS_NORM, _add_rms_norm, _fused_models),),
+PARTS = {
+    "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),
+    "add_rms_norm_kernel": Part(RMS_NORM, _plan_add_rms_norm, _list_fused_models),
 }

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, rounded
+from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, half_ulp, matrix
+from course_lib.grading.families.making import draw_matrix, half_ulp, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
-# 03a and 03b
+# ---- one pass, two passes, Welford
 
 _ROWS = (
     Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
@@ -39,50 +39,52 @@ _BELOW_ZERO = Case(
 )
 
 
-def _battery(entry_point: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
+def _name_cases(entry_point: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """The cases with the name of the function: an exercise that asks for two says which one is wrong."""
     return tuple(replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases)
 
 
-ONE_PASS = _battery("one_pass", (*_ROWS, _BELOW_ZERO))
-TWO_PASS = _battery("two_pass", (*_ROWS, _BELOW_ZERO))
-WELFORD = _battery("welford", (*_ROWS, _BELOW_ZERO))
+ONE_PASS = _name_cases("one_pass", (*_ROWS, _BELOW_ZERO))
+TWO_PASS = _name_cases("two_pass", (*_ROWS, _BELOW_ZERO))
+WELFORD = _name_cases("welford", (*_ROWS, _BELOW_ZERO))
 
 
-def _one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+def _plan_one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     """var may lose what E[x^2] - E[x]^2 loses: a few roundings of E[x^2]."""
-    x = _rows(case, rng)
-    x64, want = x.astype(np.float64), _exact(x)
+    x = _draw_rows(case, rng)
+    x64, want = x.astype(np.float64), _compute_exact(x)
     terms = (x64**2).mean(axis=1)
-    var = expect(want.var, terms, "fp32")
+    var = make_expected(want.var, terms, "fp32")
     if case.fill == "below zero":  # 0 is as near as the formula gets; what is below it is farther away than this
         var = Expected(want.var, want.var)
-    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var})
+    return _plan_statistics(case, entry_point, x, {"mean": make_expected(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var})
 
 
-def _two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+def _plan_two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     """var: its own roundings, and the square of the mean's error, which the deviations contain."""
-    x = _rows(case, rng)
-    size, want = np.abs(x.astype(np.float64)).mean(axis=1), _exact(x)
-    var = expect(want.var, want.var + tolerance.K * tolerance.UNIT * size**2, "fp32")
-    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, size, "fp32"), "var": var})
+    x = _draw_rows(case, rng)
+    size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
+    var = make_expected(want.var, want.var + tolerance.K * tolerance.UNIT * size**2, "fp32")
+    return _plan_statistics(case, entry_point, x, {"mean": make_expected(want.mean, size, "fp32"), "var": var})
 
 
-def _welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+def _plan_welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
-    x = _rows(case, rng)
-    size, want = np.abs(x.astype(np.float64)).mean(axis=1), _exact(x)
+    x = _draw_rows(case, rng)
+    size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
     terms = want.var + size * np.sqrt(want.var) + tolerance.K * tolerance.UNIT * size**2
-    return _statistics_plan(case, entry_point, x, {"mean": expect(want.mean, size, "fp32"), "var": expect(want.var, terms, "fp32")})
+    return _plan_statistics(
+        case, entry_point, x, {"mean": make_expected(want.mean, size, "fp32"), "var": make_expected(want.var, terms, "fp32")}
+    )
 
 
-def _rows(case: Case, rng: np.random.Generator) -> np.ndarray:
-    return _pairs_below_zero(case, rng) if case.fill == "below zero" else matrix(case, rng)
+def _draw_rows(case: Case, rng: np.random.Generator) -> np.ndarray:
+    return _find_pairs_below_zero(case, rng) if case.fill == "below zero" else draw_matrix(case, rng)
 
 
-def _pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
+def _find_pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
     """Rows of two numbers whose one-pass variance fp32 rounds to less than 0, also if a square goes unrounded into its sum."""
-    a, b = rounded(case.mean + case.std * rng.normal(size=(2, 400)), "fp32")
+    a, b = round_to(case.mean + case.std * rng.normal(size=(2, 400)), "fp32")
     mean = (a + b) / 2
     a64, b64, aa, bb = a.astype(np.float64), b.astype(np.float64), a * a, b * b
     sums = np.stack([aa + bb, (a64**2 + bb).astype(np.float32), (aa + b64**2).astype(np.float32)])
@@ -90,52 +92,53 @@ def _pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
     return np.stack([a[below], b[below]], axis=1)[: case.M]
 
 
-def _exact(x: np.ndarray) -> statistics.Statistics:
+def _compute_exact(x: np.ndarray) -> statistics.Statistics:
     with np.errstate(invalid="ignore"):
-        return statistics.two_pass(x, np.float64, "pairwise")
+        # norms.statistics annotates its dtype by its default alone
+        return statistics.two_pass(x, np.float64, "pairwise")  # pyright: ignore[reportArgumentType]
 
 
-def _statistics_plan(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
+def _plan_statistics(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
     strides = (case.N + 3, 1) if case.layout == "sliced" else (case.N, 1)
     tensors = (Tensor("x", case.dtype, x.shape, strides, x), *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected))
     return Plan(case, entry_point, (), tensors, (("tensor", "x"),), {}, expected, inputs={"x": x.astype(np.float64)})
 
 
-def _far_from_zero(case: Case) -> bool:
+def _is_far_from_zero(case: Case) -> bool:
     return abs(case.mean) >= 10 * case.std or case.fill in ("constant", "below zero")
 
 
-def _below_zero(case: Case) -> bool:
+def _is_below_zero(case: Case) -> bool:
     return case.fill == "below zero"
 
 
-def _two_pass_models() -> Iterator[tuple[str, Model]]:
-    yield "unbiased_variance", lambda p: _wrong(p, divisor=p.case.N - 1)
-    yield "not_divided", lambda p: _wrong(p, divisor=1)
-    yield "not_divided", lambda p: _wrong(p, divisor=1, mean_divisor=1)
+def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
+    yield "unbiased_variance", lambda p: _compute_wrong(p, divisor=p.case.N - 1)
+    yield "not_divided", lambda p: _compute_wrong(p, divisor=1)
+    yield "not_divided", lambda p: _compute_wrong(p, divisor=1, mean_divisor=1)
     for rounded_mean in (True, False):
-        yield "std_for_var", lambda p, r=rounded_mean: _wrong(p, then=np.sqrt, rounded_mean=r)
-    yield "deviation_not_squared", lambda p: {**_wrong(p), "var": np.abs(_deviation(p)).mean(axis=1)}
-    yield "deviation_not_squared", lambda p: {**_wrong(p), "var": _deviation(p).mean(axis=1)}
-    yield "mean_not_subtracted", lambda p: {**_wrong(p), "var": (p.inputs["x"] ** 2).mean(axis=1)}
-    yield "wrong_axis", lambda p: _wrong(p, axis=0)
-    yield "wrong_axis", lambda p: _wrong(p, axis=(0, 1))
-    yield "wrong_return", lambda p: dict(zip(("var", "mean"), _wrong(p).values(), strict=True))
+        yield "std_for_var", lambda p, r=rounded_mean: _compute_wrong(p, then=np.sqrt, rounded_mean=r)
+    yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": np.abs(_compute_deviation(p)).mean(axis=1)}
+    yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": _compute_deviation(p).mean(axis=1)}
+    yield "mean_not_subtracted", lambda p: {**_compute_wrong(p), "var": (p.inputs["x"] ** 2).mean(axis=1)}
+    yield "wrong_axis", lambda p: _compute_wrong(p, axis=0)
+    yield "wrong_axis", lambda p: _compute_wrong(p, axis=(0, 1))
+    yield "wrong_return", lambda p: dict(zip(("var", "mean"), _compute_wrong(p).values(), strict=True))
 
 
-def _one_pass_models() -> Iterator[tuple[str, Model]]:
-    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total - mean**2 / N)  # the published WebGPU line
-    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total - mean**2)
-    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N - mean)
-    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N - np.abs(mean))
-    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N)
-    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: total / N - (mean * N) ** 2)
-    yield "variance_terms", lambda p: _terms(p, lambda total, mean, N: mean**2 - total / N)
-    yield "unbiased_variance", lambda p: _terms(p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1))
-    yield from _two_pass_models()
+def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2 / N)  # the published WebGPU line
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2)
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean)
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - np.abs(mean))
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N)
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - (mean * N) ** 2)
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: mean**2 - total / N)
+    yield "unbiased_variance", lambda p: _compute_terms(p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1))
+    yield from _list_two_pass_models()
 
 
-def _welford_models() -> Iterator[tuple[str, Model]]:
+def _list_welford_models() -> Iterator[tuple[str, Model]]:
     for product in ("old", "new"):
         yield "welford_product", lambda p, product=product: _walk(p, product)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: seen)
@@ -144,12 +147,14 @@ def _welford_models() -> Iterator[tuple[str, Model]]:
     yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N))
     yield "elements_skipped", lambda p: _walk(p, columns=range(p.case.N - 1))
     yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N), count=lambda seen: seen)
-    yield from _two_pass_models()
+    yield from _list_two_pass_models()
 
 
-def _wrong(p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, rounded_mean=False, axis=1) -> Outputs:
+def _compute_wrong(
+    p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, rounded_mean=False, axis: int | tuple[int, int] = 1
+) -> Outputs:
     x = p.inputs["x"]
-    count = {0: p.case.M, 1: p.case.N}.get(axis, x.size)
+    count = p.case.M if axis == 0 else p.case.N if axis == 1 else x.size
     mean = x.mean(axis=axis, keepdims=True)
     if rounded_mean:  # the root of a small variance shows what the mean has lost
         mean = x.astype(np.float32).mean(axis=axis, keepdims=True).astype(np.float64)
@@ -161,12 +166,12 @@ def _wrong(p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, ro
     return {"mean": np.broadcast_to(mean.ravel(), size), "var": np.broadcast_to(var.ravel(), size)} if size == p.case.M else {}
 
 
-def _deviation(p: Plan) -> np.ndarray:
+def _compute_deviation(p: Plan) -> np.ndarray:
     return p.inputs["x"] - p.inputs["x"].astype(np.float32).mean(axis=1, keepdims=True)
 
 
-def _terms(p: Plan, formula) -> Outputs:
-    x = p.inputs["x"].astype(np.float32) if _below_zero(p.case) else p.inputs["x"]
+def _compute_terms(p: Plan, formula) -> Outputs:
+    x = p.inputs["x"].astype(np.float32) if _is_below_zero(p.case) else p.inputs["x"]
     mean = x.mean(axis=1)
     return {"mean": mean, "var": np.maximum(formula((x**2).sum(axis=1), mean, p.case.N), 0)}
 
@@ -176,20 +181,20 @@ def _walk(p: Plan, product: str = "both", count=lambda seen: seen + 1, columns=N
     x = p.inputs["x"]
     mean, M2 = np.zeros(p.case.M), np.zeros(p.case.M)
     for column in range(p.case.N) if columns is None else columns:
-        mean, M2 = _step(count(column), mean, M2, x[:, column], product)
+        mean, M2 = _take_step(count(column), mean, M2, x[:, column], product)
     return {"mean": mean, "var": M2 / p.case.N}
 
 
-def _step(count, mean: np.ndarray, M2: np.ndarray, x: np.ndarray, product: str) -> tuple[np.ndarray, np.ndarray]:
+def _take_step(count, mean: np.ndarray, M2: np.ndarray, x: np.ndarray, product: str) -> tuple[np.ndarray, np.ndarray]:
     old = x - mean
     mean = mean + old / np.float64(count)
     new = x - mean
     return mean, M2 + {"both": old * new, "old": old * old, "new": new * new}[product]
 
 
-# 03b, one step
+# ---- one step of Welford
 
-UPDATE = _battery(
+UPDATE = _name_cases(
     "welford_update",
     (
         Case("first number", 6, 1, 0, "count = 0: the first number of all", mean=3.0, vector=True),
@@ -202,17 +207,17 @@ UPDATE = _battery(
 )
 
 
-def _update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    seen = rounded(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
-    mean = rounded(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    M2 = rounded(((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    x = rounded(np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M), "fp32")
+def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
+    mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
+    M2 = round_to(((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
+    x = round_to(np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M), "fp32")
     inputs = {name: values.astype(np.float64) for name, values in (("mean", mean), ("M2", M2), ("x", x))}
-    new_mean, new_M2 = _step(case.N, inputs["mean"], inputs["M2"], inputs["x"], "both")
+    new_mean, new_M2 = _take_step(case.N, inputs["mean"], inputs["M2"], inputs["x"], "both")
     old = np.abs(inputs["x"] - inputs["mean"])
     expected = {
-        "new mean": expect(new_mean, np.abs(inputs["mean"]) + old, "fp32"),
-        "new M2": expect(new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"),
+        "new mean": make_expected(new_mean, np.abs(inputs["mean"]) + old, "fp32"),
+        "new M2": make_expected(new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"),
     }
     tensors = (
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in (("mean", mean), ("M2", M2), ("x", x))),
@@ -222,20 +227,20 @@ def _update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     return Plan(case, entry_point, (), tensors, arguments, {}, expected, inputs=inputs)
 
 
-def _update_models() -> Iterator[tuple[str, Model]]:
+def _list_update_models() -> Iterator[tuple[str, Model]]:
     for product in ("old", "new"):
-        yield "welford_product", lambda p, product=product: _wrong_step(p, 0, product)
+        yield "welford_product", lambda p, product=product: _take_wrong_step(p, 0, product)
     for off in (-1, 1):
-        yield "welford_count", lambda p, off=off: _wrong_step(p, off)
-    yield "wrong_return", lambda p: dict(zip(("new M2", "new mean"), _wrong_step(p, 0).values(), strict=True))
+        yield "welford_count", lambda p, off=off: _take_wrong_step(p, off)
+    yield "wrong_return", lambda p: dict(zip(("new M2", "new mean"), _take_wrong_step(p, 0).values(), strict=True))
 
 
-def _wrong_step(p: Plan, off: int, product: str = "both") -> Outputs:
-    mean, M2 = _step(p.case.N + off, p.inputs["mean"], p.inputs["M2"], p.inputs["x"], product)
+def _take_wrong_step(p: Plan, off: int, product: str = "both") -> Outputs:
+    mean, M2 = _take_step(p.case.N + off, p.inputs["mean"], p.inputs["M2"], p.inputs["x"], product)
     return {"new mean": mean, "new M2": M2}
 
 
-# 03c
+# ---- Chan's merge
 
 _SIX = ("n_a", "mean_a", "M2_a", "n_b", "mean_b", "M2_b")
 MERGE = (
@@ -258,7 +263,7 @@ _COUNTS = {
 }  # fmt: skip
 
 
-def _merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     K = case.N
     counts = rng.integers(1, 5000, size=(2, K)) if case.fill == "unequal" else np.repeat(np.array(_COUNTS[case.fill])[:, None], K, axis=1)
     middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
@@ -267,15 +272,15 @@ def _merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     if case.fill == "nan":
         means[1, 1] = np.nan
     given = dict(zip(_SIX, (counts[0], means[0], squares[0], counts[1], means[1], squares[1]), strict=True))
-    given = {name: rounded(values, "fp32") for name, values in given.items()}
+    given = {name: round_to(values, "fp32") for name, values in given.items()}
     inputs = {name: values.astype(np.float64) for name, values in given.items()}
     n_a, mean_a, M2_a, n_b, mean_b, M2_b = (inputs[name] for name in _SIX)
-    n, mean, M2 = _merged(*inputs.values()).values()
+    n, mean, M2 = _merge_partials(*inputs.values()).values()
     share, difference = n_b / np.maximum(n, 1), np.abs(mean_b - mean_a)
     expected = {
         "n": Expected(n, half_ulp(n, "fp32")),
-        "mean": expect(mean, np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share, "fp32"),
-        "M2": expect(M2, M2_a + M2_b + 3 * n_a * share * difference**2, "fp32"),
+        "mean": make_expected(mean, np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share, "fp32"),
+        "M2": make_expected(M2, M2_a + M2_b + 3 * n_a * share * difference**2, "fp32"),
     }
     tensors = (
         *(Tensor(name, "fp32", (K,), (1,), values) for name, values in given.items()),
@@ -284,43 +289,39 @@ def _merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     return Plan(case, entry_point, (), tensors, tuple(("tensor", name) for name in _SIX), {}, expected, inputs=inputs)
 
 
-def _merge_models() -> Iterator[tuple[str, Model]]:
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: 0 * d)
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d * a * b / n)
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b)
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 / n)
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2)
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: -(d**2) * a * b / n)
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b / n**2)
-    yield "merge_between", lambda p: _merged(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n)
-    yield "merge_weights", lambda p: _merged(*p.inputs.values(), share=lambda a, b, n: a / n)
-    yield "merge_weights", lambda p: _merged(*p.inputs.values(), share=lambda a, b, n: 0.5)
-    yield "merge_weights", lambda p: _merged(*p.inputs.values(), share=lambda a, b, n: -b / n)
-    yield "wrong_return", lambda p: dict(zip(("n", "M2", "mean"), _merged(*p.inputs.values()).values(), strict=True))
+def _list_merge_models() -> Iterator[tuple[str, Model]]:
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: 0 * d)
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d * a * b / n)
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b)
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 / n)
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2)
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: -(d**2) * a * b / n)
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b / n**2)
+    yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n)
+    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: a / n)
+    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: 0.5)
+    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: -b / n)
+    yield "wrong_return", lambda p: dict(zip(("n", "M2", "mean"), _merge_partials(*p.inputs.values()).values(), strict=True))
 
 
-def _merged(n_a, mean_a, M2_a, n_b, mean_b, M2_b, *, share=lambda a, b, n: b / n, between=lambda d, a, b, n: d**2 * a * b / n) -> Outputs:
+def _merge_partials(
+    n_a, mean_a, M2_a, n_b, mean_b, M2_b, *, share=lambda a, b, n: b / n, between=lambda d, a, b, n: d**2 * a * b / n
+) -> Outputs:
     n, difference = n_a + n_b, mean_b - mean_a
     some = np.maximum(n, 1)
     return {"n": n, "mean": mean_a + difference * share(n_a, n_b, some), "M2": M2_a + M2_b + between(difference, n_a, n_b, some)}
 
 
-EXERCISES = {
-    "03a": (
-        Part(ONE_PASS, _one_pass, _one_pass_models, traits=(("negative_variance", _below_zero),)),
-        Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),
-    ),
-    "03b": (
-        Part(UPDATE, _update, _update_models),
-        Part(WELFORD, _welford, _welford_models, traits=(("cancellation", _far_from_zero),)),
-    ),
-    "03c": (
-        Part(
-            MERGE, _merge, _merge_models,
-            traits=(
-                ("empty_partial", lambda case: case.fill.endswith("empty")),
-                ("cancellation", lambda case: case.fill == "common" or case.mean >= 50),
-            ),
+PARTS = {
+    "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, traits=(("negative_variance", _is_below_zero),)),
+    "two_pass": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models, traits=(("cancellation", _is_far_from_zero),)),
+    "welford_update": Part(UPDATE, _plan_update, _list_update_models),
+    "welford": Part(WELFORD, _plan_welford, _list_welford_models, traits=(("cancellation", _is_far_from_zero),)),
+    "merge": Part(
+        MERGE, _plan_merge, _list_merge_models,
+        traits=(
+            ("empty_partial", lambda case: case.fill.endswith("empty")),
+            ("cancellation", lambda case: case.fill == "common" or case.mean >= 50),
         ),
     ),
 }  # fmt: skip

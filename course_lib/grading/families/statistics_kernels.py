@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import divide_by, expect, matrix, placed, statistic
+from course_lib.grading.families.making import draw_matrix, find_divisor, make_expected, place_matrix, place_statistic
 from course_lib.grading.judging import tolerance
 
 _COMMON = (
@@ -41,23 +41,25 @@ WELFORD = (
 )
 
 
-def _two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """var: its own roundings, and the square of the mean's error, which the deviations contain."""
-    return _statistics(case, kernel, rng, lambda size, var: var + tolerance.K * tolerance.UNIT * size**2, sweeps=2)
+    return _plan_statistics(case, kernel, rng, lambda size, var: var + tolerance.K * tolerance.UNIT * size**2, sweeps=2)
 
 
-def _welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+def _plan_welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
-    return _statistics(case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2, sweeps=1)
+    return _plan_statistics(
+        case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2, sweeps=1
+    )
 
 
-def _statistics(
+def _plan_statistics(
     case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray], sweeps: int
 ) -> Plan:
-    x = matrix(case, rng)
+    x = draw_matrix(case, rng)
     if case.fill == "drifting":  # a wave whose period is the block: what a lane sees is all alike
         x = (x + 8 * np.sin(2 * np.pi * np.arange(case.N) / case.block)).astype(x.dtype)
-    tensors = (placed("x", case, x, spare=3), statistic("mean", case), statistic("var", case))
+    tensors = (place_matrix("x", case, x, spare=3), place_statistic("mean", case), place_statistic("var", case))
     arguments = (*(("tensor", t.name) for t in tensors), ("int", tensors[0].strides[0]), ("int", case.N))
     x64 = x.astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -65,7 +67,10 @@ def _statistics(
         var = ((x64 - mean[:, None]) ** 2).mean(axis=1)
         size = np.abs(x64).mean(axis=1)
         infinite = case.fill == "inf row"  # its mean is Inf by one right algorithm and NaN by another
-        expected = {"mean": expect(mean, size, "fp32", infinite=infinite), "var": expect(var, terms(size, var), "fp32", infinite=infinite)}
+        expected = {
+            "mean": make_expected(mean, size, "fp32", infinite=infinite),
+            "var": make_expected(var, terms(size, var), "fp32", infinite=infinite),
+        }
     return Plan(
         case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, reads={"x": sweeps}
     )  # fmt: skip
@@ -74,91 +79,96 @@ def _statistics(
 # ---- wrong formulas of both
 
 
-def _saved(mean: np.ndarray, var: np.ndarray) -> Outputs:
+def _save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
     return {"mean": mean, "var": var}
 
 
-def _finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
+def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
     """Right mean and M2, and then something wrong: from (plan, mean, M2) to what is saved."""
-    yield "unbiased_variance", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "N-1"))
-    yield "not_divided", lambda p, mean, M2: _saved(mean, M2)
-    yield "not_divided", lambda p, mean, M2: _saved(mean * p.case.N, M2 / p.case.N)
-    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "BLOCK"))
-    yield "divisor", lambda p, mean, M2: _saved(mean, M2 / divide_by(p, "lanes"))
-    yield "std_for_var", lambda p, mean, M2: _saved(mean, np.sqrt(M2 / p.case.N))
-    yield "rstd_for_var", lambda p, mean, M2: _saved(mean, 1 / np.sqrt(M2 / p.case.N))
+    yield "unbiased_variance", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "N-1"))
+    yield "not_divided", lambda p, mean, M2: _save_statistics(mean, M2)
+    yield "not_divided", lambda p, mean, M2: _save_statistics(mean * p.case.N, M2 / p.case.N)
+    yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "BLOCK"))
+    yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "lanes"))
+    yield "std_for_var", lambda p, mean, M2: _save_statistics(mean, np.sqrt(M2 / p.case.N))
+    yield "rstd_for_var", lambda p, mean, M2: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N))
     for eps in (1e-5, 1e-6, 1e-8, 1e-12):
-        yield "rstd_for_var", lambda p, mean, M2, eps=eps: _saved(mean, 1 / np.sqrt(M2 / p.case.N + eps))
-    yield "outputs_swapped", lambda p, mean, M2: _saved(M2 / p.case.N, mean)
+        yield "rstd_for_var", lambda p, mean, M2, eps=eps: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N + eps))
+    yield "outputs_swapped", lambda p, mean, M2: _save_statistics(M2 / p.case.N, mean)
 
 
-def _two_pass_models() -> Iterator[tuple[str, Model]]:
-    for cause, finish in _finishes():
-        yield cause, lambda p, finish=finish: finish(p, *_sums(p))
-    yield "padding_in_variance", lambda p: _two_sweeps(p, padding=True)
+def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
+    for cause, finish in _list_finishes():
+        yield cause, lambda p, finish=finish: finish(p, *_compute_sums(p))
+    yield "padding_in_variance", lambda p: _sweep_twice(p, padding=True)
     for mean_divisor, var_divisor, padding in product(("N", "BLOCK", "lanes", "1"), ("N", "BLOCK", "lanes", "1"), (False, True)):
         if (mean_divisor, var_divisor) != ("N", "N"):
-            yield "divisor", lambda p, m=mean_divisor, v=var_divisor, z=padding: _two_sweeps(p, m, v, z)
+            yield "divisor", lambda p, m=mean_divisor, v=var_divisor, z=padding: _sweep_twice(p, m, v, z)
     for which in ("both", "mean", "variance"):
-        yield "block_not_accumulated", lambda p, which=which: _two_sweeps(p, last_block=which)
-        yield "block_not_accumulated", lambda p, which=which: _two_sweeps(p, last_block=which, padding=True)
-    yield "mean_not_subtracted", lambda p: _saved(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1))
-    yield "deviation_not_squared", lambda p: _saved(p.inputs["x"].mean(axis=1), np.abs(_deviation(p)).mean(axis=1))
-    yield "deviation_not_squared", lambda p: _saved(p.inputs["x"].mean(axis=1), 0 * p.inputs["x"][:, 0])
+        yield "block_not_accumulated", lambda p, which=which: _sweep_twice(p, last_block=which)
+        yield "block_not_accumulated", lambda p, which=which: _sweep_twice(p, last_block=which, padding=True)
+    yield "mean_not_subtracted", lambda p: _save_statistics(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1))
+    yield "deviation_not_squared", lambda p: _save_statistics(p.inputs["x"].mean(axis=1), np.abs(_compute_deviation(p)).mean(axis=1))
+    yield "deviation_not_squared", lambda p: _save_statistics(p.inputs["x"].mean(axis=1), 0 * p.inputs["x"][:, 0])
     for sign in (1, -1):
         yield (
             "variance_terms",
-            lambda p, s=sign: _saved(p.inputs["x"].mean(axis=1), s * ((p.inputs["x"] ** 2).mean(axis=1) - p.inputs["x"].mean(axis=1))),
+            lambda p, s=sign: _save_statistics(
+                p.inputs["x"].mean(axis=1), s * ((p.inputs["x"] ** 2).mean(axis=1) - p.inputs["x"].mean(axis=1))
+            ),
         )
 
 
-def _deviation(p: Plan) -> np.ndarray:
+def _compute_deviation(p: Plan) -> np.ndarray:
     return p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True)
 
 
-def _sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
+def _compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
     """The right mean and M2."""
-    return p.inputs["x"].mean(axis=1), (_deviation(p) ** 2).sum(axis=1)
+    return p.inputs["x"].mean(axis=1), (_compute_deviation(p) ** 2).sum(axis=1)
 
 
-def _two_sweeps(p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, last_block: str = "") -> Outputs:
+def _sweep_twice(p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, last_block: str = "") -> Outputs:
     x = p.inputs["x"]
     last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
-    mean = (last if last_block in ("both", "mean") else x).sum(axis=1) / divide_by(p, mean_divisor)
+    mean = (last if last_block in ("both", "mean") else x).sum(axis=1) / find_divisor(p, mean_divisor)
     squares = (((last if last_block in ("both", "variance") else x) - mean[:, None]) ** 2).sum(axis=1)
     if padding:
         squares = squares + p.case.padded_lanes * mean**2
-    return _saved(mean, squares / divide_by(p, var_divisor))
+    return _save_statistics(mean, squares / find_divisor(p, var_divisor))
 
 
 # ---- wrong formulas of Welford
 
 
-def _welford_models() -> Iterator[tuple[str, Model]]:
-    for cause, finish in _finishes():
-        yield cause, lambda p, finish=finish: finish(p, *_sums(p))
+def _list_welford_models() -> Iterator[tuple[str, Model]]:
+    for cause, finish in _list_finishes():
+        yield cause, lambda p, finish=finish: finish(p, *_compute_sums(p))
     for factor in (0, -1, 2):
-        yield "merge_between", lambda p, f=factor: _merged(p, _lanes(p), between=lambda d, a, b, n: f * d**2 * a * b / n)
+        yield "merge_between", lambda p, f=factor: _merge_lanes(p, _run_lanes(p), between=lambda d, a, b, n: f * d**2 * a * b / n)
     for between in (
         lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
         lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
     ):  # fmt: skip
-        yield "merge_between", lambda p, between=between: _merged(p, _lanes(p), between=between)
+        yield "merge_between", lambda p, between=between: _merge_lanes(p, _run_lanes(p), between=between)
     for counted, moved, by_count in product((False, True), (False, True), (False, True)):
         if counted or moved:
             cause = "mask_missing" if moved else "lane_counts"
-            yield cause, lambda p, c=counted, m=moved, b=by_count: _merged(p, _lanes(p, padding_counts=c, padding_moves=m), by_count=b)
+            yield (
+                cause,
+                lambda p, c=counted, m=moved, b=by_count: _merge_lanes(p, _run_lanes(p, padding_counts=c, padding_moves=m), by_count=b),
+            )
     for share in (lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n):
-        yield "merge_weights", lambda p, share=share: _merged(p, _lanes(p), share=share)
-    for equal, factor, by_count in product((_equal_counts, _one_each), (1, 0), (False, True)):
+        yield "merge_weights", lambda p, share=share: _merge_lanes(p, _run_lanes(p), share=share)
+    for equal, factor, by_count in product((_count_equally, _count_one_each), (1, 0), (False, True)):
         yield (
             "merge_weights",
-            lambda p, e=equal, f=factor, c=by_count: _merged(
-                p, e(p, _lanes(p)), between=lambda d, a, b, n: f * d**2 * a * b / n, by_count=c
+            lambda p, e=equal, f=factor, c=by_count: _merge_lanes(
+                p, e(p, _run_lanes(p)), between=lambda d, a, b, n: f * d**2 * a * b / n, by_count=c
             ),
         )
     for which in ("old", "new"):
-        yield "welford_product", lambda p, which=which: _merged(p, _lanes(p, which))
+        yield "welford_product", lambda p, which=which: _merge_lanes(p, _run_lanes(p, which))
     for count in (
         lambda k, p: k - 1,
         lambda k, p: k + 1,
@@ -167,15 +177,15 @@ def _welford_models() -> Iterator[tuple[str, Model]]:
         lambda k, p: 1,
         lambda k, p: -(-p.case.N // p.case.block),
     ):
-        yield "welford_count", lambda p, count=count: _merged(p, _lanes(p, count=count))
+        yield "welford_count", lambda p, count=count: _merge_lanes(p, _run_lanes(p, count=count))
     for by_count in (False, True):
-        yield "block_not_accumulated", lambda p, b=by_count: _merged(p, _last_block(p), by_count=b)
+        yield "block_not_accumulated", lambda p, b=by_count: _merge_lanes(p, _take_last_block(p), by_count=b)
 
 
 Partials = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _lanes(
+def _run_lanes(
     p: Plan, which: str = "both", count: Callable = lambda k, p: k, padding_counts: bool = False, padding_moves: bool = False
 ) -> Partials:
     """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, or the padding."""
@@ -194,15 +204,15 @@ def _lanes(
     return n, mean, M2
 
 
-def _equal_counts(p: Plan, lanes: Partials) -> Partials:
+def _count_equally(p: Plan, lanes: Partials) -> Partials:
     return np.full_like(lanes[0], -(-p.case.N // p.case.block)), lanes[1], lanes[2]
 
 
-def _one_each(p: Plan, lanes: Partials) -> Partials:
+def _count_one_each(p: Plan, lanes: Partials) -> Partials:
     return np.ones_like(lanes[0]), lanes[1], lanes[2]
 
 
-def _last_block(p: Plan) -> Partials:
+def _take_last_block(p: Plan) -> Partials:
     """What the lanes hold if they begin anew with every block."""
     x, block = p.inputs["x"], p.case.block
     last = x[:, (x.shape[1] - 1) // block * block :]
@@ -210,7 +220,7 @@ def _last_block(p: Plan) -> Partials:
     return np.concatenate([np.ones_like(last), empty], axis=1), np.concatenate([last, empty], axis=1), np.zeros((x.shape[0], block))
 
 
-def _merged(
+def _merge_lanes(
     p: Plan, lanes: Partials, *, share: Callable = lambda a, b, n: b / n, between: Callable = lambda d, a, b, n: d**2 * a * b / n, by_count: bool = False
 ) -> Outputs:  # fmt: skip
     """The lanes merged as the interpreter's tree does it, lane i with lane i + half. A right merge does not depend on the tree."""
@@ -221,18 +231,20 @@ def _merged(
         n, d = n_a + n_b, mean_b - mean_a
         some = np.maximum(n, 1)
         mean, M2 = mean_a + d * share(n_a, n_b, some), M2_a + M2_b + between(d, n_a, n_b, some)
-    return _saved(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
+    return _save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
 
 
 def _has_empty_lanes(case: Case) -> bool:
     return case.block > case.N
 
 
-def _far_from_zero(case: Case) -> bool:
+def _is_far_from_zero(case: Case) -> bool:
     return abs(case.mean) >= 10 * case.std or case.fill == "constant" or case.N == 1
 
 
-EXERCISES = {
-    "05a": (Part(TWO_PASS, _two_pass, _two_pass_models, traits=(("cancellation", _far_from_zero),)),),
-    "05b": (Part(WELFORD, _welford, _welford_models, traits=(("empty_partial", _has_empty_lanes), ("cancellation", _far_from_zero))),),
+PARTS = {
+    "two_pass_kernel": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models, traits=(("cancellation", _is_far_from_zero),)),
+    "welford_kernel": Part(
+        WELFORD, _plan_welford, _list_welford_models, traits=(("empty_partial", _has_empty_lanes), ("cancellation", _is_far_from_zero))
+    ),
 }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, contiguous, rounded
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import expect, matrix, weight
+from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
@@ -39,41 +40,50 @@ LAYER_NORM = (*_COMMON, Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 
 RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill="constant", mean=0.0, eps=1e-3))
 
 
-def _layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _inputs(case, rng)
-    forward = reference.layer_norm(x, w, eps=case.eps)
-    want = reference.layer_norm_vjp(dy, x, w, case.eps)
-    saved = {"mean": rounded(forward.mean, "fp32"), "rstd": rounded(forward.rstd, "fp32")}
-    return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd"))
+def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _draw_inputs(case, rng)
+    want, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
+    return _make_plan(
+        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd")
+    )
 
 
-def _rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _inputs(case, rng)
+def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+    dy, x, w = _draw_inputs(case, rng)
     want = reference.rms_norm_vjp(dy, x, w, case.eps)
-    saved = {"rstd": rounded(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
-    return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "rstd"))
+    saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
+    return _make_plan(
+        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "rstd")
+    )
 
 
-def _dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
+def _plan_dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     """dw and db alone, in fp32."""
-    whole = _layer_norm(case, entry_point, rng)
-    dy, x, w = (whole.tensor(name).values for name in ("dy", "x", "w"))
-    saved = {name: whole.tensor(name).values for name in ("mean", "rstd")}
-    want = {name: whole.expected[name].values for name in ("dw", "db")}
-    return _plan(case, entry_point, dy, x, w, saved, _expected(case, dy, x, w, saved, want, "fp32"), ("dy", "x", "mean", "rstd"), "fp32")
+    dy, x, w = _draw_inputs(case, rng)
+    vjp, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
+    want = {"dw": vjp.dw, "db": vjp.db}
+    return _make_plan(
+        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want, "fp32"), ("dy", "x", "mean", "rstd"), "fp32"
+    )
 
 
-def _inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x = matrix(case, rng) if not case.has_bad_row else rounded(rng.normal(size=(case.M, case.N)), case.dtype)
+def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
+    """What LayerNorm's forward pass saves, in fp32."""
+    forward = reference.layer_norm(x, w, eps=case.eps)
+    return {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
+
+
+def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    x = draw_matrix(case, rng) if not case.has_bad_row else round_to(rng.normal(size=(case.M, case.N)), case.dtype)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = dy[0, 0]
-    return rounded(dy, case.dtype), x, weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
 
 
-def _expected(
+def _expect_gradients(
     case: Case, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], want: dict[str, np.ndarray], dtype: str = ""
 ) -> dict[str, Expected]:
     """The oracle's gradients with the error that fp32 may make in each.
@@ -93,20 +103,24 @@ def _expected(
         "db": np.abs(dy).sum(axis=0),
     }
     dtypes = {"dx": case.dtype, "dw": dtype or case.w_dtype or case.dtype, "db": dtype or case.w_dtype or case.dtype}
-    return {name: expect(values, terms[name], dtypes[name]) for name, values in want.items()}
+    return {name: make_expected(values, terms[name], dtypes[name]) for name, values in want.items()}
 
 
-def _plan(
+def _make_plan(
     case: Case, entry_point: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], expected: dict[str, Expected],
     order: tuple[str, ...], dtype: str = "",
 ) -> Plan:  # fmt: skip
     shape, w_dtype = (case.M, case.N), case.w_dtype or case.dtype
-    strides = {"packed": (contiguous(shape),) * 2, "sliced": ((case.N + 3, 1), (case.N + 9, 1)), "expanded": (contiguous(shape), (0, 0))}
+    strides = {
+        "packed": (compute_strides(shape),) * 2,
+        "sliced": ((case.N + 3, 1), (case.N + 9, 1)),
+        "expanded": (compute_strides(shape), (0, 0)),
+    }
     of_x, of_dy = strides[case.layout]
     tensors = (
         Tensor("dy", case.dtype, shape, of_dy, dy), Tensor("x", case.dtype, shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
-        *(Tensor(name, case.dtype if name == "dx" else dtype or w_dtype, want.values.shape, contiguous(want.values.shape))
+        *(Tensor(name, case.dtype if name == "dx" else dtype or w_dtype, want.values.shape, compute_strides(want.values.shape))
           for name, want in expected.items()),
     )  # fmt: skip
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
@@ -114,7 +128,7 @@ def _plan(
 
 
 # wrong formulas: a cause, and what is different from the right one
-Mistake = tuple[str, dict[str, object]]
+Mistake = tuple[str, dict[str, Any]]
 _XHAT: tuple[Mistake, ...] = (("xhat_wrong", {"xhat": "x"}), ("xhat_wrong", {"xhat": "deviation"}), ("xhat_wrong", {"xhat": "scaled"}))
 _DX_BOTH_NORMS: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
@@ -166,65 +180,72 @@ _DB: tuple[Mistake, ...] = (
 )
 
 
-def _layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return _combined(_DX_LAYER_NORM)
+def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
+    return _combine(_DX_LAYER_NORM)
 
 
-def _rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return _combined(_DX_RMS_NORM)
+def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
+    return _combine(_DX_RMS_NORM)
 
 
-def _dw_models() -> Iterator[tuple[str, Model]]:
-    return _combined(())
+def _list_dw_models() -> Iterator[tuple[str, Model]]:
+    return _combine(())
 
 
-def _combined(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+def _combine(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     """One mistake in one gradient; then one in each of two or three, named after the first, for a learner may make several."""
     choices = [(dx, dw, db) for dx, dw, db in product((None, *of_dx), (None, *_DW), (None, *_DB)) if dx or dw or db]
     for mistakes in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
         cause = next(mistake[0] for mistake in mistakes if mistake)
-        yield cause, lambda p, mistakes=mistakes: _wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes))
+        yield cause, lambda p, mistakes=mistakes: _compute_wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes))
 
 
-def _wrong(p: Plan, dx: dict, dw: dict, db: dict) -> Outputs:
-    outputs = {"dx": lambda: _wrong_dx(p, **dx), "dw": lambda: _wrong_sum(p, **({"xhat": "xhat"} | dw)), "db": lambda: _wrong_sum(p, **db)}
+def _compute_wrong(p: Plan, dx: dict[str, Any], dw: dict[str, Any], db: dict[str, Any]) -> Outputs:
+    dw = {"xhat": "xhat", **dw}
+    outputs = {
+        "dx": lambda: _compute_wrong_dx(p, **dx),
+        "dw": lambda: _compute_wrong_sum(p, **dw),
+        "db": lambda: _compute_wrong_sum(p, **db),
+    }
     return {name: outputs[name]() for name in p.expected}
 
 
-def _wrong_dx(p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", axis=1, power=1, swap=False) -> np.ndarray:
-    rstd, hat, c2 = p.inputs["rstd"][:, None], _hat(p, xhat), "mean" in p.inputs if c2 is None else c2
-    wdy = p.inputs["w"] ** w * _dy(p, dy)
-    along_hat = c1 * (hat * wdy).sum(axis=axis, keepdims=True) / _divisor(p, divisor1, axis)
-    along_one = c2 * wdy.sum(axis=axis, keepdims=True) / _divisor(p, divisor2, axis)
+def _compute_wrong_dx(
+    p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", axis=1, power=1, swap=False
+) -> np.ndarray:
+    rstd, hat, c2 = p.inputs["rstd"][:, None], _compute_hat(p, xhat), "mean" in p.inputs if c2 is None else c2
+    wdy = p.inputs["w"] ** w * _find_dy(p, dy)
+    along_hat = c1 * (hat * wdy).sum(axis=axis, keepdims=True) / _find_divisor(p, divisor1, axis)
+    along_one = c2 * wdy.sum(axis=axis, keepdims=True) / _find_divisor(p, divisor2, axis)
     if swap:
         along_hat, along_one = along_one, along_hat
     return (wdy - hat * along_hat - along_one) * rstd**power
 
 
-def _wrong_sum(p: Plan, *, dy="dy", w=0, xhat="ones", rows="all", columns=False) -> np.ndarray:
+def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat="ones", rows="all", columns=False) -> np.ndarray:
     """dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
-    values = p.inputs["w"] ** w * _dy(p, dy)
-    terms = (values.sum(axis=1, keepdims=True) if columns else values) * _hat(p, xhat)
+    values = p.inputs["w"] ** w * _find_dy(p, dy)
+    terms = (values.sum(axis=1, keepdims=True) if columns else values) * _compute_hat(p, xhat)
     return {"all": terms.sum(axis=0), "last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}[rows]
 
 
-def _dy(p: Plan, which: str) -> np.ndarray:
+def _find_dy(p: Plan, which: str) -> np.ndarray:
     return p.inputs["dy"] if which == "dy" else np.ones_like(p.inputs["dy"])
 
 
-def _hat(p: Plan, which: str) -> np.ndarray:
+def _compute_hat(p: Plan, which: str) -> np.ndarray:
     """xhat, or what stands in its place: "x", "deviation" (never scaled) or "scaled" (no mean subtracted)."""
     x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[which]
 
 
-def _divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:
-    N = {0: p.case.M, 1: p.case.N}.get(axis, p.case.M * p.case.N)
+def _find_divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:
+    N = p.case.M if axis == 0 else p.case.N if axis == 1 else p.case.M * p.case.N
     return np.float64({"N": N, "N-1": N - 1, "1": 1, "M": p.case.M}[which])
 
 
-EXERCISES = {
-    "02a": (Part(LAYER_NORM, _layer_norm, _layer_norm_models),),
-    "02b": (Part(RMS_NORM, _rms_norm, _rms_norm_models),),
-    "02c": (Part(LAYER_NORM, _dw_and_db, _dw_models),),
+PARTS = {
+    "layer_norm_vjp": Part(LAYER_NORM, _plan_layer_norm, _list_layer_norm_models),
+    "rms_norm_vjp": Part(RMS_NORM, _plan_rms_norm, _list_rms_norm_models),
+    "dw_and_db": Part(LAYER_NORM, _plan_dw_and_db, _list_dw_models),
 }

@@ -12,7 +12,7 @@ class Cause(NamedTuple):
     question: str
 
 
-def sentence(text: str) -> str:
+def make_sentence(text: str) -> str:
     """``text`` with a capital letter and a full stop; names of the learner's code stay as they are written there."""
     first = text.split(" ", 1)[0].rstrip(":,")
     capital = text[:1].upper() if first.isalpha() and first not in _IDENTIFIERS else text[:1]

@@ -34,7 +34,7 @@ class Compilation:
         except (CourseError, OSError) as error:
             self._failed = str(error)
 
-    def answer(self) -> tuple[CompileError | None, str]:
+    def find_refusal(self) -> tuple[CompileError | None, str]:
         """Compile. The refusal, or None; and if the compiler could not be asked, why not, in words.
 
         A refusal can depend on whether a type changes on the way, so the first case in fp32 is compiled and the first in

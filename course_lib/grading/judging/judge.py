@@ -66,19 +66,19 @@ def judge(plan: Plan, data: bytes) -> Judged:
     for tensor in plan.tensors:
         piece = data[start : start + tensor.nbytes]
         start += tensor.nbytes
-        outside = tensor.changed_outside(piece)
+        outside = tensor.find_changed_outside(piece)
         if outside.size:
             result.outside[tensor.name] = outside
         if tensor.scratch:
             continue
         if not tensor.is_output:
             if piece != tensor.initial_bytes() and not outside.size:
-                result.changed[tensor.name] = int(np.sum(_bits(tensor.read(piece)) != _bits(tensor.read(tensor.initial_bytes()))))
+                result.changed[tensor.name] = int(np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes()))))
             continue
         with np.errstate(invalid="ignore"):  # NumPy warns of a NaN that it widens
             actual = tensor.read(piece).astype(np.float64)
         result.outputs[tensor.name] = actual
-        _compare(result, tensor.name, actual, tensor.unwritten(piece))
+        _compare(result, tensor.name, actual, tensor.find_unwritten(piece))
     return result
 
 
@@ -86,7 +86,7 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
     expected = result.plan.expected[name]
     free = np.isnan(expected.allowed)
     if unwritten.any():
-        result.deviations.append(_deviation(name, "unwritten", unwritten, None, actual, expected.values))
+        result.deviations.append(_make_deviation(name, "unwritten", unwritten, None, actual, expected.values))
     finite = np.isfinite(expected.values)
     same = (
         (actual == expected.values)
@@ -95,17 +95,19 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
     )
     same_kind = np.where(finite, np.isfinite(actual), same)
     if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
-        result.deviations.append(_deviation(name, "nan", wrong_kind, None, actual, expected.values))
+        result.deviations.append(_make_deviation(name, "nan", wrong_kind, None, actual, expected.values))
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.abs(actual - expected.values) / expected.allowed
     ratio = np.where(finite & np.isfinite(actual) & ~free, ratio, 0.0)
     worst = float(ratio.max(initial=0.0))
     result.ratio = max(result.ratio, worst)
     if worst > 1.0:
-        result.deviations.append(_deviation(name, "value", ratio > 1.0, ratio, actual, expected.values))
+        result.deviations.append(_make_deviation(name, "value", ratio > 1.0, ratio, actual, expected.values))
 
 
-def _deviation(name: str, kind: str, wrong: np.ndarray, ratio: np.ndarray | None, actual: np.ndarray, expected: np.ndarray) -> Deviation:
+def _make_deviation(
+    name: str, kind: str, wrong: np.ndarray, ratio: np.ndarray | None, actual: np.ndarray, expected: np.ndarray
+) -> Deviation:
     indices = np.argwhere(wrong)
     first = tuple(indices[0])
     where = tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN])
@@ -113,5 +115,5 @@ def _deviation(name: str, kind: str, wrong: np.ndarray, ratio: np.ndarray | None
     return Deviation(name, kind, len(indices), wrong.size, where, worst, float(actual[first]), float(expected[first]), of_first)
 
 
-def _bits(array: np.ndarray) -> np.ndarray:
+def _view_bits(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array).view({2: np.uint16, 4: np.uint32}[array.itemsize])

@@ -17,7 +17,7 @@ _RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # outputs of the same wr
 def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """The cause whose wrong formula reproduces every case of the first entry point that is wrong, or None."""
     for entry_point, part in parts.items():
-        seen = [j for j in judged if j.plan.entry_point == entry_point and _comparable(j)]
+        seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
         if not any(j.deviations for j in seen):
             continue
         with np.errstate(all="ignore"):
@@ -28,7 +28,7 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     return None
 
 
-def _comparable(judged: Judged) -> bool:
+def _is_comparable(judged: Judged) -> bool:
     finite = all(np.isfinite(expected.values).all() for expected in judged.plan.expected.values())
     return judged.ran and not judged.raised and bool(judged.outputs) and finite
 

@@ -20,7 +20,7 @@ UNIT = 2.0**-24
 _OUTPUT_ROUNDING = {"fp32": 0.0, "fp16": 2.0**-11, "bf16": 2.0**-8}
 
 
-def allowed(terms: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
+def bound_error(terms: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
     """The allowed absolute error of an output of ``dtype``.
 
     ``terms`` is the bracket above: the sum of the absolute values that the formula adds and multiplies, in float64.

@@ -5,35 +5,35 @@ from __future__ import annotations
 import ast
 
 from course_lib.grading.judging import diagnosis
-from course_lib.grading.judging.causes import CAUSES, sentence
+from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.judge import Deviation, Judged
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
 
 
-def message(cause: str, evidence: str) -> str:
+def write_message(cause: str, evidence: str) -> str:
     """Cause, evidence and question in one paragraph."""
-    return f"{sentence(CAUSES[cause].headline)} {evidence} {CAUSES[cause].question}"
+    return f"{make_sentence(CAUSES[cause].headline)} {evidence} {CAUSES[cause].question}"
 
 
-def times(ratio: float) -> str:
+def format_multiple(ratio: float) -> str:
     return f"{ratio:.1f} x" if ratio < 100 else f"{ratio:.3g} x" if ratio < 1e5 else f"{ratio:.1e} x"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def count(judged: list[Judged], failed: list[Judged], be: str = "") -> str:
+def count_wrong(judged: list[Judged], failed: list[Judged], be: str = "") -> str:
     """How many of the cases are wrong, and what only they have in common; ``be`` is a verb, or nothing."""
-    trait = diagnosis.shared_trait(judged, failed) if len(failed) > 1 else ""
+    trait = diagnosis.describe_shared_trait(judged, failed) if len(failed) > 1 else ""
     return f"{len(failed)} of {sum(j.ran for j in judged)} cases {be}wrong{f', all {trait}' if trait else ''}"
 
 
-def finding(judged: Judged) -> Finding:
+def describe_finding(judged: Judged) -> Finding:
     """What is wrong in a failed case, where it shows first."""
-    case = judged.plan.case.described()
+    case = judged.plan.case.describe()
     if judged.fault:
         return Finding(case, judged.fault["words"])
     if judged.changed:
@@ -44,25 +44,26 @@ def finding(judged: Judged) -> Finding:
         shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
         return Finding(case, f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})")
-    return _of_deviation(case, judged.deviations[0])
+    return _describe_deviation(case, judged.deviations[0])
 
 
-def _of_deviation(case: str, deviation: Deviation) -> Finding:
+def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     where = [f"{deviation.output}[{', '.join(map(str, index))}]" if index else deviation.output for index in deviation.where]
     if deviation.kind == "unwritten":
         what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
         return Finding(case, f"{what} {deviation.output} never written, from {where[0]} on")
     also = f" (first: {', '.join(where)})" if deviation.count > 1 else ""
-    numbers = f"{where[0]} is {number(deviation.got)}, it should be {number(deviation.want)}"
+    numbers = f"{where[0]} is {format_number(deviation.got)}, it should be {format_number(deviation.want)}"
     extent = f"{deviation.count} of {deviation.size} elements{also}"
     of_first = {"element": where[0], "got": deviation.got, "want": deviation.want, "wrong": deviation.count, "size": deviation.size}
     if deviation.kind == "nan":
         return Finding(case, f"{numbers}; {extent}", **of_first)
-    words = f"{deviation.output} is off by up to {times(deviation.ratio)} the allowed error in {extent}; {numbers}"
+    assert deviation.ratio is not None  # a wrong value is off by so much
+    words = f"{deviation.output} is off by up to {format_multiple(deviation.ratio)} the allowed error in {extent}; {numbers}"
     return Finding(case, words, **of_first, ratio=deviation.first_ratio, worst=deviation.ratio)
 
 
-def place(judged: Judged, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
+def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
     """The line of the learner's ``text`` that the evidence of a failed case points to; None if it points to none.
 
     A fault in memory has its line. A wrong output has the line that writes it, if there is only one: where the mistake was
@@ -71,25 +72,25 @@ def place(judged: Judged, file: str, text: str, entry_points: tuple[str, ...]) -
     tree = ast.parse(text)
     if judged.fault:
         line = judged.fault["line"]
-        return places.place(file, text, places.access_at(tree, line, judged.fault["kind"])) if line else None
-    subject = _subject(judged)
+        return places.make_place(file, text, places.find_access(tree, line, judged.fault["kind"])) if line else None
+    subject = _find_subject(judged)
     if subject is None:
         return None
     entry_point, arguments = judged.plan.entry_point, judged.plan.arguments
     if judged.plan.grid:
-        span = places.store_of(tree, entry_points, entry_point, arguments.index(("tensor", subject)))
-        return span and places.place(file, text, span, f"{subject} is stored here")
-    span = places.return_of(tree, entry_point)
-    return span and places.place(file, text, span, f"{subject} is returned here")
+        span = places.find_store(tree, entry_points, entry_point, arguments.index(("tensor", subject)))
+        return span and places.make_place(file, text, span, f"{subject} is stored here")
+    span = places.find_return(tree, entry_point)
+    return span and places.make_place(file, text, span, f"{subject} is returned here")
 
 
-def returned_place(function: str, file: str, text: str) -> Place | None:
+def find_return(function: str, file: str, text: str) -> Place | None:
     """The line in which a function of the learner's returns, if there is only one."""
-    span = places.return_of(ast.parse(text), function)
-    return span and places.place(file, text, span)
+    span = places.find_return(ast.parse(text), function)
+    return span and places.make_place(file, text, span)
 
 
-def _subject(judged: Judged) -> str | None:
+def _find_subject(judged: Judged) -> str | None:
     """The tensor that the finding is about, if the learner's code writes or returns it."""
     if judged.changed:
         return next(iter(judged.changed)) if judged.plan.grid else None
@@ -99,9 +100,9 @@ def _subject(judged: Judged) -> str | None:
     return None if judged.plan.constexprs.get("change") else output  # autograd's refusal of a changed x is no tensor of theirs
 
 
-def raised_place(raised: dict, file: str, text: str) -> Place | None:
+def find_raise(raised: dict, file: str, text: str) -> Place | None:
     """The line of an exception."""
     line = raised["line"]
     if not line or line == 1:  # what runs has the course's imports in its first line, and nothing of the learner's
         return None
-    return places.place(file, text, Span(line, raised["column"], raised["end_column"]))
+    return places.make_place(file, text, Span(line, raised["column"], raised["end_column"]))

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Mapping, Set
+from types import MappingProxyType
 
 from course_lib.grading.submission.extract_kernels import (
     Kernels,
     Unreadable,
-    at_their_lines,
     check_imports,
+    fingerprint_function,
     is_plain,
+    keep_lines,
+    make_refusal,
     parse,
-    refused,
-    shape_of,
 )
+from course_lib.grading.submission.places import Located
 
 _TORCH = frozenset(
     """abs add addcmul all allclose any arange as_tensor bfloat16 broadcast_to bool cat clamp clone cumsum diag div dot double einsum empty
@@ -79,8 +82,14 @@ _HEADER = {
 _PLAIN_OF_A_TENSOR = frozenset("shape dtype device ndim numel size dim stride requires_grad".split())
 
 
-def extract(text: str, name: str, wanted: tuple[str, ...], kind: str) -> Kernels:
-    """The functions of a file's ``text``; ``kind`` is "torch", "numpy" or "autograd".
+def extract(text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden: Mapping[str, str] = MappingProxyType({})) -> Kernels:
+    """The functions of a file's ``text``.
+
+    Args:
+        name: of the file, for messages.
+        wanted: the functions that have to be there.
+        kind: "torch", "numpy" or "autograd".
+        forbidden: attributes of modules and values that this exercise does without, each with the reason.
 
     Raises: Unreadable if the text does not parse, imports what does not exist, lacks a function of ``wanted``, or uses in a
     function what is not on the list.
@@ -89,21 +98,26 @@ def extract(text: str, name: str, wanted: tuple[str, ...], kind: str) -> Kernels
     check_imports(
         tree, name, f"This exercise needs only {'`import numpy as np`' if kind == 'numpy' else '`import torch`'}; remove the line."
     )
-    functions = _functions(tree, name, wanted)
-    constants = {node.targets[0].id: node for node in tree.body if _is_constant(node)}
+    functions = _find_functions(tree, name, wanted)
+    constants = {found: node for node in tree.body if (found := _find_constant_name(node))}
     # what one function keeps on ctx, the other may read
-    kept = frozenset(node.attr for f in functions.values() for node in ast.walk(f) if kind == "autograd" and _is_kept(node))
+    kept = frozenset(
+        node.attr
+        for f in functions.values()
+        for node in ast.walk(f)
+        if kind == "autograd" and isinstance(node, ast.Attribute) and _is_kept(node)
+    )
     for function in functions.values():
-        _Check(function, name, kind, functions.keys() | constants.keys(), kept).run()
-    return Kernels(at_their_lines(text, [*constants.values(), *functions.values()], _HEADER[kind]), tuple(functions))
+        _Check(function, name, kind, functions.keys() | constants.keys(), kept, forbidden).run()
+    return Kernels(keep_lines(text, [*constants.values(), *functions.values()], _HEADER[kind]), tuple(functions))
 
 
-def shape(text: str, name: str, wanted: tuple[str, ...]) -> str:
-    """A fingerprint of the functions' code, as :func:`course_lib.grading.submission.extract_kernels.shape` of kernels."""
-    return "\n".join(shape_of(function) for function in _functions(parse(text, name), name, wanted).values())
+def fingerprint(text: str, name: str, wanted: tuple[str, ...]) -> str:
+    """A fingerprint of the functions' code, as :func:`course_lib.grading.submission.extract_kernels.fingerprint` of kernels."""
+    return "\n".join(fingerprint_function(function) for function in _find_functions(parse(text, name), name, wanted).values())
 
 
-def _functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
+def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     for function in wanted:
         if function not in functions:
@@ -115,8 +129,11 @@ def _functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str
     return functions
 
 
-def _is_constant(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and is_plain(node.value)
+def _find_constant_name(node: ast.stmt) -> str | None:
+    """The name of ``X = 3``, else None."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and is_plain(node.value):
+        return node.targets[0].id
+    return None
 
 
 def _is_kept(node: ast.AST) -> bool:
@@ -155,7 +172,9 @@ def _is_no_tensor(value: ast.expr) -> bool:
 class _Check:
     """One function against the lists."""
 
-    def __init__(self, function: ast.FunctionDef, file: str, kind: str, known: set[str], kept: frozenset[str] = frozenset()):
+    def __init__(
+        self, function: ast.FunctionDef, file: str, kind: str, known: Set[str], kept: frozenset[str], forbidden: Mapping[str, str]
+    ):
         self.function, self.file, self.kind = function, file, kind
         self.modules, self.values = _MODULES[kind], _VALUES[kind]
         stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -164,10 +183,10 @@ class _Check:
         for taken in (stored | parameters | nested | known) & (self.modules.keys() | {"Tensor"} | _GIVEN[kind]):
             self.refuse(function, f"`{taken}` is a name that the course gives here; give your own value another one.")
         self.defined = stored | parameters | nested | known | _BUILTINS | self.modules.keys() | {"Tensor"} | _GIVEN[kind]
-        self.kept = kept
+        self.kept, self.forbidden = kept, forbidden
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
-        raise refused(cause, self.file, node if hasattr(node, "lineno") else self.function, what)
+        raise make_refusal(cause, self.file, node if isinstance(node, Located) else self.function, what)
 
     def run(self) -> None:
         for node in ast.walk(self.function):
@@ -178,13 +197,13 @@ class _Check:
                 words = ast.unparse(node).splitlines()[0][:60] if isinstance(node, (ast.stmt, ast.expr)) else type(node).__name__
                 self.refuse(node, f"`{words}` is not possible in this exercise: its functions hold arithmetic, loops and `if`.")
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and self.kept:
-                self._keeps(node)
+                self._check_kept(node)
             if isinstance(node, ast.Name):
-                self._name(node)
+                self._check_name(node)
             if isinstance(node, ast.Attribute):
-                self._attribute(node)
+                self._check_attribute(node)
 
-    def _name(self, node: ast.Name) -> None:
+    def _check_name(self, node: ast.Name) -> None:
         if node.id.startswith("__") or (node.id not in self.defined and hasattr(builtins, node.id)):
             self.refuse(node, f"`{node.id}` is not something this exercise can use.")
         if node.id not in self.defined:
@@ -194,7 +213,7 @@ class _Check:
                 "undefined_name",
             )
 
-    def _keeps(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
+    def _check_kept(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
         """Refuse a tensor put on ctx: autograd would neither notice a change to it nor free it."""
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for part in (part for target in targets for part in ast.walk(target) if _is_kept(part)):
@@ -206,22 +225,23 @@ class _Check:
                     "Tensors go through ctx.save_for_backward; only numbers, shapes and dtypes are kept as attributes.",
                 )
 
-    def _attribute(self, node: ast.Attribute) -> None:
+    def _check_attribute(self, node: ast.Attribute) -> None:
         if isinstance(node.value, ast.Name) and node.value.id == "ctx" and node.attr in self.kept:
             return
         if isinstance(node.ctx, ast.Store):
             self.refuse(node, f"`{ast.unparse(node)}` is assigned to; assign to names and elements only.")
-        if isinstance(node.value, ast.Name) and node.value.id in self.modules:
-            module, allowed = self.modules[node.value.id]
-            if node.attr not in allowed:
-                self.refuse(
-                    node,
-                    f"`{module}.{node.attr}` is not on the list for this exercise, which is about the arithmetic inside it. "
-                    "Write it with sums, products and roots.",
-                )
-        elif node.attr not in self.values:
-            if isinstance(node.value, ast.Name) and node.value.id not in self.defined:
-                return  # of `F.layer_norm`, what is wrong is `F`
-            self.refuse(
-                node, f"`.{node.attr}` is not on the list for this exercise. Write it with sums, products and roots, or correct its name."
-            )
+        module, allowed = self.modules.get(node.value.id, ("", self.values)) if isinstance(node.value, ast.Name) else ("", self.values)
+        if node.attr in allowed and node.attr not in self.forbidden:
+            return
+        if not module and isinstance(node.value, ast.Name) and node.value.id not in self.defined:
+            return  # of `F.layer_norm`, what is wrong is `F`
+        if node.attr in self.forbidden:
+            why, otherwise = f": {self.forbidden[node.attr]}", ""
+        elif module:
+            why, otherwise = ", which is about the arithmetic inside it", ""
+        else:
+            why, otherwise = "", ", or correct its name"
+        self.refuse(
+            node,
+            f"`{module}.{node.attr}` is not on the list for this exercise{why}. Write it with sums, products and roots{otherwise}.",
+        )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.base.errors import missing_package
-from course_lib.grading.submission.places import Span, lines_of, span_of
+from course_lib.grading.submission.places import Located, Span, find_span, split_lines
 
 _MAX_BYTES = 1_000_000
 _MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
@@ -63,9 +63,9 @@ class Unreadable(Exception):
         self.cause, self.what, self.span = cause, what or message, span
 
 
-def refused(cause: str, file: str, node: ast.AST, what: str) -> Unreadable:
+def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
     """What is wrong with one node of ``file``."""
-    return Unreadable(cause, f"{file}, line {node.lineno}: {what}", what, span_of(node))
+    return Unreadable(cause, f"{file}, line {node.lineno}: {what}", what, find_span(node))
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,12 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
     """
     tree = parse(text, name)
     check_imports(tree, name, "A kernel needs only `import triton` and `import triton.language as tl`; remove the line.")
-    kernels = _kernels(tree, name, wanted)
-    constants = {_constant_name(node): node for node in tree.body if _constant_name(node)}
+    kernels = _find_kernels(tree, name, wanted)
+    constants = {found: node for node in tree.body if (found := _find_constant_name(node))}
     plain = {
         target.id
         for node in tree.body
-        if isinstance(node, ast.Assign) and not _constant_name(node)
+        if isinstance(node, ast.Assign) and not _find_constant_name(node)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
@@ -129,22 +129,22 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
     for kernel in kernels.values():
         _check_kernel(kernel, known=kernels.keys() | constants.keys(), plain=plain, imported=imported, file=name)
     keep = [*constants.values(), *kernels.values()]
-    return Kernels(at_their_lines(text, keep, "import triton; import triton.language as tl"), tuple(kernels))
+    return Kernels(keep_lines(text, keep, "import triton; import triton.language as tl"), tuple(kernels))
 
 
-def shape(text: str, name: str, wanted: tuple[str, ...]) -> str:
+def fingerprint(text: str, name: str, wanted: tuple[str, ...]) -> str:
     """A fingerprint of the kernels' code: docstrings, comments, layout and ``pass`` leave it as it is, code changes it.
 
     Raises: Unreadable if the text does not parse or lacks a kernel of ``wanted``.
     """
-    return "\n".join(shape_of(kernel) for kernel in _kernels(parse(text, name), name, wanted).values())
+    return "\n".join(fingerprint_function(kernel) for kernel in _find_kernels(parse(text, name), name, wanted).values())
 
 
-def _kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
-    kernels = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _jit_decorator(node)}
+def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
+    kernels = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef) and _has_jit_decorator(node)}
     for kernel in wanted:
         if kernel not in kernels:
-            raise _missing(kernel, tree, kernels, name)
+            raise _describe_missing(kernel, tree, kernels, name)
     return kernels
 
 
@@ -161,13 +161,13 @@ def parse(text: str, name: str) -> ast.Module:
         line = (error.text or "").strip()
         shown = f": `{line}`" if line else ""
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
-        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}", _span_of_error(error, text)) from None
+        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)) from None
     except (RecursionError, MemoryError, ValueError) as error:
         raise Unreadable("syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply.") from None
 
 
-def _span_of_error(error: SyntaxError, text: str) -> Span | None:
-    lines = lines_of(text)
+def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
+    lines = split_lines(text)
     if not error.lineno or error.lineno > len(lines):
         return None
     if not error.offset or error.offset < 1:
@@ -195,7 +195,7 @@ def check_imports(tree: ast.Module, name: str, needed: str) -> None:
             if top in _NEEDED and not _exists(top):
                 raise missing_package(top)
             if not top or not _exists(top):
-                raise refused("import_fails", name, node, f"the import of {module!r} fails, there is no such module here. {needed}")
+                raise make_refusal("import_fails", name, node, f"the import of {module!r} fails, there is no such module here. {needed}")
 
 
 def _exists(module: str) -> bool:
@@ -205,7 +205,7 @@ def _exists(module: str) -> bool:
         return True
 
 
-def _jit_decorator(node: ast.FunctionDef) -> bool:
+def _has_jit_decorator(node: ast.FunctionDef) -> bool:
     """True if one of the decorators is triton.jit, however it is written."""
     for decorator in node.decorator_list:
         target = decorator.func if isinstance(decorator, ast.Call) else decorator
@@ -214,10 +214,10 @@ def _jit_decorator(node: ast.FunctionDef) -> bool:
     return False
 
 
-def _missing(kernel: str, tree: ast.Module, kernels: dict, name: str) -> Unreadable:
+def _describe_missing(kernel: str, tree: ast.Module, kernels: dict, name: str) -> Unreadable:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == kernel:
-            return refused("no_kernel", name, node, f"`{kernel}` has lost its decorator. Put `@triton.jit` on the line above it.")
+            return make_refusal("no_kernel", name, node, f"`{kernel}` has lost its decorator. Put `@triton.jit` on the line above it.")
     found = f"it has {', '.join(f'`{k}`' for k in kernels)}" if kernels else "it has no @triton.jit function at all"
     return Unreadable(
         "no_kernel",
@@ -225,7 +225,7 @@ def _missing(kernel: str, tree: ast.Module, kernels: dict, name: str) -> Unreada
     )
 
 
-def _constant_name(node: ast.stmt) -> str | None:
+def _find_constant_name(node: ast.stmt) -> str | None:
     """The name of ``X = tl.constexpr(...)`` or ``X: tl.constexpr = ...``, else None."""
     if (
         isinstance(node, ast.AnnAssign)
@@ -245,12 +245,13 @@ def _constant_name(node: ast.stmt) -> str | None:
 
 
 def _check_constant(node: ast.stmt, file: str) -> None:
+    assert isinstance(node, (ast.Assign, ast.AnnAssign))
     value = node.value
     # the child evaluates the whole line: nothing but the one argument may stand in it
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr" and len(value.args) == 1 and not value.keywords:
         value = value.args[0]
-    if not is_plain(value):
-        raise refused("not_allowed", file, node, "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`.")
+    if value is None or not is_plain(value):
+        raise make_refusal("not_allowed", file, node, "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`.")
 
 
 def is_plain(value: ast.expr) -> bool:
@@ -269,7 +270,7 @@ def is_plain(value: ast.expr) -> bool:
 
 def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imported: set[str], file: str) -> None:
     def refuse(node: ast.AST, what: str, cause: str = "not_allowed"):
-        raise refused(cause, file, node if hasattr(node, "lineno") else kernel, what)
+        raise make_refusal(cause, file, node if isinstance(node, Located) else kernel, what)
 
     if len(kernel.decorator_list) != 1 or ast.unparse(kernel.decorator_list[0]) != "triton.jit":
         others = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
@@ -299,18 +300,18 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imp
         if isinstance(node, ast.FunctionDef):
             refuse(node, f"`{node.name}` is defined inside a kernel. Move it out and decorate it with `@triton.jit`.")
         if not isinstance(node, _STATEMENTS + _EXPRESSIONS):
-            refuse(node, f"`{_first_words(node)}` is not possible inside a kernel.")
+            refuse(node, f"`{_quote_first_words(node)}` is not possible inside a kernel.")
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in defined:
-            refuse(node, *_undefined(node.id, plain, imported))
+            refuse(node, *_describe_undefined(node.id, plain, imported))
         if isinstance(node, ast.Name) and node.id.startswith("__"):
             refuse(node, f"`{node.id}` is not possible inside a kernel.")
         if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
             refuse(node, f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.")
-        if isinstance(node, ast.Attribute) and _root(node) in defined:  # of `np.zeros`, what is wrong is `np`
+        if isinstance(node, ast.Attribute) and _find_root(node) in defined:  # of `np.zeros`, what is wrong is `np`
             _check_attribute(node, refuse)
 
 
-def _root(node: ast.Attribute) -> str:
+def _find_root(node: ast.Attribute) -> str:
     """``np`` of ``np.linalg.norm``; for what does not begin with a name, one that is always defined."""
     value = node.value
     while isinstance(value, ast.Attribute):
@@ -318,7 +319,7 @@ def _root(node: ast.Attribute) -> str:
     return value.id if isinstance(value, ast.Name) else "tl"
 
 
-def _undefined(name: str, plain: set[str], imported: set[str]) -> tuple[str, str]:
+def _describe_undefined(name: str, plain: set[str], imported: set[str]) -> tuple[str, str]:
     if name in imported:
         return f"`{name}` is an import of Python's; inside a kernel there are `tl` and `triton` only.", "not_allowed"
     if name in plain:
@@ -348,14 +349,14 @@ def _check_attribute(node: ast.Attribute, refuse) -> None:
         refuse(node, f"{what} is not something a kernel of this course can use. Is it mistyped?")
 
 
-def _first_words(node: ast.AST) -> str:
+def _quote_first_words(node: ast.AST) -> str:
     words = ast.unparse(node).splitlines()[0] if isinstance(node, (ast.stmt, ast.expr)) else type(node).__name__
     return words if len(words) < 60 else words[:57] + "..."
 
 
-def at_their_lines(text: str, keep: list[ast.stmt], header: str) -> str:
+def keep_lines(text: str, keep: list[ast.stmt], header: str) -> str:
     """The kept statements at their own line numbers, everything else blank, the imports of ``header`` on the first line."""
-    lines = lines_of(text)
+    lines = split_lines(text)
     out = [""] * len(lines)
     for node in keep:
         if not isinstance(node, ast.FunctionDef):
@@ -363,14 +364,14 @@ def at_their_lines(text: str, keep: list[ast.stmt], header: str) -> str:
             out[node.lineno - 1] += f"{'; ' if out[node.lineno - 1] else ''}{ast.unparse(node)}"
             continue
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        for number in range(first, node.end_lineno + 1):
+        for number in range(first, (node.end_lineno or node.lineno) + 1):
             out[number - 1] = lines[number - 1]
     if not out or out[0]:
         raise Unreadable("not_allowed", "code starts in the first line of the file. Begin with the imports that the exercise came with.")
     return "\n".join([header, *out[1:]]) + "\n"
 
 
-def shape_of(kernel: ast.FunctionDef) -> str:
+def fingerprint_function(kernel: ast.FunctionDef) -> str:
     class Strip(ast.NodeTransformer):
         def visit_Pass(self, node):
             return None

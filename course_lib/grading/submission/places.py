@@ -22,33 +22,37 @@ class Span(NamedTuple):
     end: int | None = None
 
 
-def span_of(node: ast.AST) -> Span:
+# what has a place in a file
+Located = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.excepthandler | ast.pattern
+
+
+def find_span(node: Located) -> Span:
     """Where a node stands; of one over several lines its part of the first."""
     return Span(node.lineno, node.col_offset, node.end_col_offset if node.end_lineno == node.lineno else None)
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """The lines that Python counts: str.splitlines also ends one at a form feed or U+2028, which a comment may hold."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def place(file: str, text: str, span: Span, label: str = "") -> Place | None:
+def make_place(file: str, text: str, span: Span, label: str = "") -> Place | None:
     """The line of ``text`` that ``span`` names, for people; None if the text has no such line, or nothing in it."""
-    lines = lines_of(text)
+    lines = split_lines(text)
     if not 1 <= span.line <= len(lines) or not lines[span.line - 1].strip():
         return None
     source = lines[span.line - 1]
     if span.start is None:
         return Place(file, span.line, source[:_LONGEST], label=label)
-    start = _characters(source, span.start)
-    end = _characters(source, span.end) if span.end is not None else len(source.rstrip())
+    start = _count_characters(source, span.start)
+    end = _count_characters(source, span.end) if span.end is not None else len(source.rstrip())
     left_out = max(start - _LONGEST // 2, 0)
     source = source[left_out : left_out + _LONGEST]
     start, end = start - left_out, min(end - left_out, len(source))
     return Place(file, span.line, source, start, max(end, start + 1), label)
 
 
-def store_of(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int) -> Span | None:
+def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int) -> Span | None:
     """The ``tl.store`` through the pointer that ``entry_point`` takes as its argument of that number.
 
     None unless it is the only access that writes through a pointer of this name, in the entry point and in the helpers that
@@ -61,35 +65,36 @@ def store_of(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, 
         return None
     pointer = parameters[argument].arg
     writes = [
-        call
+        (call, what)
         for function in functions
         if function is kernel or function.name not in entry_points
-        for call in _accesses(function)
-        if call.func.attr != "load" and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_address(call)))
+        for call, what in _list_accesses(function)
+        if what != "load" and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
     ]
-    return span_of(writes[0]) if len(writes) == 1 and writes[0].func.attr == "store" else None
+    return find_span(writes[0][0]) if len(writes) == 1 and writes[0][1] == "store" else None
 
 
-def return_of(tree: ast.Module, function: str) -> Span | None:
+def find_return(tree: ast.Module, function: str) -> Span | None:
     """The ``return`` of a function; None if it has more than one, or none."""
     waiting: list[ast.AST] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
     found = []
     for node in waiting:
         found += [node] if isinstance(node, ast.Return) else []
         waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.FunctionDef, ast.Lambda))]
-    return span_of(found[0]) if len(found) == 1 else None
+    return find_span(found[0]) if len(found) == 1 else None
 
 
-def access_at(tree: ast.Module, line: int, kind: str) -> Span:
+def find_access(tree: ast.Module, line: int, kind: str) -> Span:
     """The access to memory in that line, if there is one alone; else the line. ``kind``: "load", "store", or any other word
     for any access."""
-    calls = [call for call in _accesses(tree) if call.lineno == line and (kind not in ("load", "store") or call.func.attr == kind)]
-    return span_of(calls[0]) if len(calls) == 1 else Span(line)
+    calls = [call for call, what in _list_accesses(tree) if call.lineno == line and (kind not in ("load", "store") or what == kind)]
+    return find_span(calls[0]) if len(calls) == 1 else Span(line)
 
 
-def _accesses(tree: ast.AST) -> list[ast.Call]:
+def _list_accesses(tree: ast.AST) -> list[tuple[ast.Call, str]]:
+    """Each access to memory, with the name of what it calls: "load", "store", "atomic_add" and so on."""
     return [
-        node
+        (node, node.func.attr)
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -97,12 +102,13 @@ def _accesses(tree: ast.AST) -> list[ast.Call]:
     ]
 
 
-def _address(call: ast.Call) -> ast.AST:
+def _find_address(call: ast.Call) -> ast.AST:
     """The pointer of an access: its first argument, or the one named so. Of ``p.store(x)`` it is p."""
-    if not (isinstance(call.func.value, ast.Name) and call.func.value.id == "tl"):
-        return call.func.value
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    if not (isinstance(owner, ast.Name) and owner.id == "tl"):
+        return owner
     return next((keyword.value for keyword in call.keywords if keyword.arg == "pointer"), call.args[0] if call.args else call)
 
 
-def _characters(source: str, column: int) -> int:
+def _count_characters(source: str, column: int) -> int:
     return len(source.encode()[:column].decode(errors="ignore"))

@@ -10,16 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from course_lib import catalog
-from course_lib.base import paths
 from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
-from course_lib.grading.cases.buffers import Tensor, guard_for
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Plan
-from course_lib.grading.sandbox import runner
-from course_lib.grading.submission import extract_kernels
-from course_lib.grading.submission.attempt import extract, is_attempted
+from course_lib.grading import public as grading
+from course_lib.grading.public import Case, Plan, Tensor, size_guard
 from course_lib.lessons.words import format_number
 from course_lib.norms import statistics
 
@@ -142,34 +137,32 @@ def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> Own:
     The file is read each time, and run again only if it changed.
     """
     exercise = catalog.get(exercise_id)
-    path = texts.file_of(exercise)
+    path = texts.find_file(exercise)
     try:
-        text = extract_kernels.read_text(path)
-        if not is_attempted(exercise, text, path.name):
-            return Own(note=f"{paths.shown(path)} is still as the course wrote it.")
-        kernels = extract(exercise, text, path.name)
-    except extract_kernels.Unreadable as unreadable:
-        return Own(note=str(unreadable))
+        text = grading.read_own_attempt(exercise)
+        kernels = grading.extract(exercise, text, path.name)
+    except (grading.NotAttempted, grading.Unreadable) as refused:
+        return Own(note=str(refused))
     key = (exercise_id, n, block, rows, hashlib.sha256(text.encode()).hexdigest())
     if key not in _own:
         _own[key] = _run(kernels, exercise.entry_points[0], n, block, rows, path.name)
     return _own[key]
 
 
-def _run(kernels: extract_kernels.Kernels, entry_point: str, n: int, block: int, rows: str, file: str) -> Own:
+def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: str, file: str) -> Own:
     x = data(n, rows)
     M = len(x)
     case = Case("accuracy", M, n, block, "mean/std from 1 to 10^5")
     tensors = (
-        Tensor("x", "fp32", (M, n), (n, 1), x, guard=guard_for(n + block)),
-        *(Tensor(name, "fp32", (M,), (1,), guard=guard_for(block)) for name in ("mean", "var")),
+        Tensor("x", "fp32", (M, n), (n, 1), x, guard=size_guard(n + block)),
+        *(Tensor(name, "fp32", (M,), (1,), guard=size_guard(block)) for name in ("mean", "var")),
     )
     arguments = (("tensor", "x"), ("tensor", "mean"), ("tensor", "var"), ("int", n), ("int", n))
     plan = Plan(case, entry_point, (M,), tensors, arguments, {"BLOCK": block}, {})
     try:
         mode = course_runtime.current().mode
-        limits = runner.Limits.for_mode(mode)
-        run = runner.run(kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS)))
+        limits = grading.Limits.for_mode(mode)
+        run = grading.run(kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS)))
     except OSError as refused:
         return Own(note=f"{file} could not be run: {refused}.")
     if 0 not in run.data:
@@ -179,13 +172,13 @@ def _run(kernels: extract_kernels.Kernels, entry_point: str, n: int, block: int,
         piece = run.data[0][start : start + tensor.nbytes]
         start += tensor.nbytes
         if tensor.is_output:
-            if tensor.unwritten(piece).any():
+            if tensor.find_unwritten(piece).any():
                 return Own(note=f"{file} did not store {tensor.name} for every row.")
             results[tensor.name] = tensor.read(piece).copy()
     return Own(results["mean"], results["var"])
 
 
-def _why_not(run: runner.Run, file: str) -> str:
+def _why_not(run: grading.Run, file: str) -> str:
     raised = run.import_error or run.errors.get(0)
     if raised is not None:
         where = f"{file}, line {raised['line']}" if raised["line"] else file

@@ -12,8 +12,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.compiler import CompileError, CompileReport, KernelSource, Pointer, Residency, compile_report, residency, source_text
-from course_lib.grading.submission.attempt import is_attempted
-from course_lib.grading.submission.extract_kernels import Unreadable, read_text
+from course_lib.grading.public import NotAttempted, Unreadable, read_own_attempt
 
 WARPS = (1, 2, 4, 8, 16, 32)
 ARCHS = {"sm_80": "sm_80 (A100)", "sm_90": "sm_90 (H100)", "sm_100": "sm_100 (B200)", "sm_120": "sm_120 (RTX 50)"}
@@ -207,15 +206,13 @@ def learners_kernel(exercise_id: str) -> KernelSource:
     Raises: CourseError if the file is not there, cannot be read, or is still as the course wrote it.
     """
     exercise = catalog.get(exercise_id)
-    path = texts.file_of(exercise)
     try:
-        text = read_text(path, f"`course reset {exercise.id}` writes it anew.")
-        attempted = is_attempted(exercise, text, path.name)
+        text = read_own_attempt(exercise)
+    except NotAttempted as untouched:
+        raise CourseError(f"{untouched} Do exercise {exercise.id} first, then come back.") from None
     except Unreadable as unreadable:
-        raise CourseError(str(unreadable)) from None
-    if not attempted:
-        raise CourseError(f"{paths.shown(path)} is still as the course wrote it. Do exercise {exercise.id} first, then come back.")
-    return KernelSource(text, exercise.entry_points[0], paths.shown(path))
+        raise CourseError(f"your file of exercise {exercise.id} cannot be read: {unreadable}") from None
+    return KernelSource(text, exercise.entry_points[0], paths.shown(texts.find_file(exercise)))
 
 
 # ---- words

@@ -97,7 +97,7 @@ def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
     exercise = catalog.get(exercise_id)
 
     def read() -> KernelSource:
-        path = texts.file_of(exercise)
+        path = texts.find_file(exercise)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as unreadable:

@@ -1,0 +1,56 @@
+"""What lessons, panels and pictures use of the grader. They import this module and nothing else of it."""
+
+from __future__ import annotations
+
+from course_lib import catalog
+from course_lib.grading.cases.buffers import Tensor, size_guard
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Plan
+from course_lib.grading.check import check, check_with_cases
+from course_lib.grading.families import find_parts
+from course_lib.grading.judging.judge import Judged
+from course_lib.grading.report import SIGNS, Report, make_report, make_visible, quote_line
+from course_lib.grading.sandbox.runner import Limits, Run, run
+from course_lib.grading.submission.attempt import NotAttempted, extract, read_own_attempt
+from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
+from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
+
+__all__ = [
+    "ERROR",
+    "EXIT_CODES",
+    "FAIL",
+    "GRADER_FAULT",
+    "NOT_ATTEMPTED",
+    "PASS",
+    "SIGNS",
+    "Case",
+    "Judged",
+    "Kernels",
+    "Limits",
+    "NotAttempted",
+    "Plan",
+    "Report",
+    "Run",
+    "Tensor",
+    "Unreadable",
+    "Verdict",
+    "check",
+    "check_with_cases",
+    "extract",
+    "from_dict",
+    "list_cases",
+    "make_report",
+    "make_visible",
+    "quote_line",
+    "read_own_attempt",
+    "run",
+    "size_guard",
+]
+
+
+def list_cases(exercise_id: str) -> tuple[Case, ...]:
+    """The cases that a learner's check of an exercise runs, in order.
+
+    Raises: CourseError, naming the exercises there are, if there is none of this name.
+    """
+    return tuple(case for part in find_parts(catalog.get(exercise_id)).values() for case in part.battery)

@@ -1,0 +1,119 @@
+"""`course author`: what it lays out, that it changes no file, and that each thing it lays out says what is missing."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+
+import pytest
+
+from course_lib.authoring import check, skeletons
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import cut
+from course_lib.catalog.exercise import read_exercise
+from course_lib.cli import app as cli
+
+
+@pytest.fixture(autouse=True)
+def checkout(tmp_path, monkeypatch):
+    """An empty checkout: what is laid out goes there."""
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setattr(paths, "SOLUTIONS", tmp_path / "solutions")
+    monkeypatch.setattr(paths, "NOTEBOOK_SOURCES", tmp_path / "notebooks" / "source")
+    return tmp_path
+
+
+@pytest.mark.parametrize("kind", skeletons.KINDS)
+def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_each_file(checkout, kind):
+    written = skeletons.new_exercise("98b_two_words", kind)
+    texts = {path.relative_to(checkout).as_posix(): path.read_text(encoding="utf-8") for path in written}
+    assert texts.keys() == {
+        "solutions/ex98b_two_words.py", "course_lib/catalog/ex98b_two_words.toml", "course_lib/grading/families/two_words.py",
+        "tests/mutants/ex98b.toml", "tests/variants/ex98b_another_way.py",
+    }  # fmt: skip
+    exercise = read_exercise(checkout / "course_lib" / "catalog" / "ex98b_two_words.toml")
+    assert (exercise.id, exercise.lesson, exercise.kind, exercise.family) == ("98b", "98", kind, "two_words")
+    unsolved = cut.cut(texts["solutions/ex98b_two_words.py"])
+    functions = {node.name for node in ast.parse(unsolved).body if isinstance(node, ast.FunctionDef)}
+    assert set(exercise.entry_points) == functions and "YOUR CODE" in unsolved
+    assert tomllib.loads(texts["tests/mutants/ex98b.toml"]) == {"mutant": []} and exercise.title == ""
+    assert all("SAY:" in text for name, text in texts.items() if name.endswith(".py"))
+
+
+def test_an_old_family_is_left_alone(checkout):
+    family = checkout / "course_lib" / "grading" / "families" / "old.py"
+    family.parent.mkdir(parents=True)
+    family.write_text("PARTS = {}\n")
+    assert family not in skeletons.new_exercise("98a_another", family="old") and family.read_text() == "PARTS = {}\n"
+
+
+@pytest.mark.parametrize(("what", "name"), [("exercise", "98a_some"), ("lesson", "98_some"), ("picture", "some"), ("kernel", "some")])
+def test_nothing_is_ever_overwritten_and_nothing_half_written(what, name):
+    first, *others = skeletons.NEW[what](name)
+    for path in others:
+        path.unlink()
+    first.write_text("mine")
+    with pytest.raises(CourseError, match="already"):
+        skeletons.NEW[what](name)
+    assert first.read_text() == "mine" and not any(path.exists() for path in others)
+
+
+@pytest.mark.parametrize("what", ["lesson", "picture", "kernel"])
+def test_what_is_laid_out_is_python_and_says_what_is_missing(what):
+    texts = [path.read_text(encoding="utf-8") for path in skeletons.NEW[what]("98_some" if what == "lesson" else "some")]
+    assert all(ast.parse(text) for text in texts) and any("SAY:" in text for text in texts)
+    assert any("pytest.fail(" in text or "raise NotImplementedError(" in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("exercise", "column sums"), "'column sums' is no name for an exercise"),
+        (("lesson", "first"), "'first' is no name for a lesson"),
+        (("picture", "../x"), "'../x' is no name for a picture"),
+        (("kernel", "Norm"), "'Norm' is no name for a kernel"),
+        (("chapter", "x"), "there is no 'chapter' to be made. There are: exercise, lesson, picture, kernel."),
+        (("lesson", "98_x", "--kind", "torch"), "--kind and --family belong to a new exercise"),
+        (("exercise", "98a_x", "--kind", "jax"), "kind 'jax' is none of kernel, torch, numpy"),
+    ],
+)
+def test_a_slip_is_one_line_and_writes_nothing(checkout, capsys, arguments, says):
+    assert cli.run(["author", "new", *arguments]) == 3
+    assert says in capsys.readouterr().err and not list(checkout.iterdir())
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.catalog.test_cut" name="test_it[ex98a]"/>
+<testcase classname="tests.catalog.test_catalog" name="test_no_field[98a]"><failure message="AssertionError: `title` is empty&#10;assert ''"/>
+</testcase>
+<testcase classname="tests.grading.test_grading" name="test_the_solution_passes[98a]">
+<failure message="course_lib.base.errors.CourseError: x.py: write it"/></testcase>
+<testcase classname="tests.grading.test_grading" name="test_a_right[ex98a]"><failure message="Failed: run `make it`"/></testcase>
+</testsuite></testsuites>"""
+
+
+def test_a_report_of_the_tests_becomes_sentences(tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text(REPORT)
+    assert [sentence for _, sentence in check.read_report(report)] == [
+        "", "`title` is empty (test_no_field[98a])", "x.py: write it (test_the_solution_passes[98a])", "run `make it` (test_a_right[ex98a])",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "subject"),
+    [
+        ("tests.catalog.test_cut.test_solving[ex06a]", "cut"),
+        ("tests.grading.test_grading.test_a_mutant_fails_with_its_cause[06a-the_solution_again]", "mutants"),
+        ("tests.grading.test_grading.test_a_variant_is_not_the_solution_again[ex06a]", "variants"),
+        ("tests.grading.test_causes.test_every_known_right_way_has_its_variants[fp64 inside]", "causes"),
+        ("tests.lessons.test_notebooks.test_the_notebook_is_built[06]", "notebook"),
+    ],
+)
+def test_each_test_is_counted_under_its_subject(name, subject):
+    assert check.find_subject(name) == subject
+
+
+def test_a_finding_without_a_test_is_not_right():
+    assert not check.Finding("cut").is_right and check.Finding("cut", 1).is_right and not check.Finding("cut", 1, ["x"]).is_right
