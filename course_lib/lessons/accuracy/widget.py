@@ -174,7 +174,7 @@ def _run(kernels: extract_kernels.Kernels, entry_point: str, n: int, block: int,
     plan = Plan(case, entry_point, (M,), tensors, arguments, {"BLOCK": block}, {})
     try:
         mode = course_runtime.current().mode
-        limits = runner.Limits.for_mode(mode)
+        limits = runner.ResourceLimits.for_mode(mode)
         run = runner.run(kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS)))
     except OSError as refused:
         return Own(note=f"{file} could not be run: {refused}.")
