@@ -2,7 +2,7 @@
 
 A worker is a child process in a process group of its own. Its stdin takes questions, one a line; its stdout gives answers, one a
 line; its stderr is a log. Whatever goes wrong (time limit, death, interrupt), the whole group is ended before the caller hears of it.
-It ends at exit, and when this process is killed: the kernel then sends SIGKILL to the group, or the worker sees its input end.
+It ends at exit, and when this process is killed: the kernel then sends a signal to the group, and the worker sees its input end.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Worker:
         launch: called at each start, so that a worker sees the environment as it is then.
         ready_seconds: the worker says a first line, kept as ``hello``, within this time of its start; None: it says none.
         grace: at its end, seconds in which it may end by itself after its input closed; 0 ends it at once.
-        killed_with_owner: False leaves a worker alive when this process is killed, because it has something to clear away once
-            its input ends.
+        on_owner_death: what the kernel sends to the group when this process has ended, however it did. A worker that has something
+            to clear away takes a signal that it handles; None: it only sees its input end.
         temporary_folder: the prefix of a folder that is the worker's cwd, is made at each start and removed at its end; "" for none.
     """
 
@@ -87,14 +87,14 @@ class Worker:
         *,
         ready_seconds: float | None = None,
         grace: float = 0.0,
-        killed_with_owner: bool = True,
+        on_owner_death: signal.Signals | None = signal.SIGKILL,
         temporary_folder: str = "",
     ):
         self.process: subprocess.Popen[bytes] | None = None
         self.folder: Path | None = None
         self.hello = b""
         self._launch, self._ready_seconds, self._grace = launch, ready_seconds, grace
-        self._killed_with_owner, self._prefix = killed_with_owner, temporary_folder
+        self._on_owner_death, self._prefix = on_owner_death, temporary_folder
         self._lock = threading.RLock()
         self._received = bytearray()
         self._log: IO[bytes] | None = None
@@ -206,15 +206,15 @@ class Worker:
             self.folder = Path(tempfile.mkdtemp(prefix=self._prefix))
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end(); without a name, so that nobody has to remove it
         _append_only(self._log.fileno())
-        inherited, self._lifeline = os.pipe() if self._killed_with_owner else (None, None)
+        inherited, self._lifeline = os.pipe() if self._on_owner_death is not None else (None, None)
         try:
             self.process = subprocess.Popen(
                 launch.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
                 cwd=self.folder or launch.cwd, env=launch.environment, start_new_session=True,
                 pass_fds=() if inherited is None else (inherited,),
             )  # fmt: skip
-            if inherited is not None:
-                _kill_group_on_hangup(inherited, self.process.pid)
+            if inherited is not None and self._on_owner_death is not None:
+                _signal_group_on_hangup(inherited, self.process.pid, self._on_owner_death)
         finally:
             if inherited is not None:
                 os.close(inherited)
@@ -361,8 +361,8 @@ def _append_only(descriptor: int) -> None:
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
 
 
-def _kill_group_on_hangup(read_end: int, group: int) -> None:
-    """Have the kernel send SIGKILL to the group when the last write end of the pipe closes: when this process has ended, however.
+def _signal_group_on_hangup(read_end: int, group: int, number: signal.Signals) -> None:
+    """Have the kernel send the signal to the group when the last write end of the pipe closes: when this process has ended.
 
     PR_SET_PDEATHSIG would do it when the *thread* that started the worker ends, for the worker alone, and not below it.
     """
@@ -372,7 +372,7 @@ def _kill_group_on_hangup(read_end: int, group: int) -> None:
 
     with contextlib.suppress(OSError):  # a machine that refuses: a worker then ends when it sees its input end
         fcntl.fcntl(read_end, fcntl.F_SETOWN, -group)
-        fcntl.fcntl(read_end, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(read_end, fcntl.F_SETSIG, number)
         fcntl.fcntl(read_end, fcntl.F_SETFL, fcntl.fcntl(read_end, fcntl.F_GETFL) | os.O_ASYNC)
 
 

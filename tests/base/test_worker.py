@@ -387,7 +387,7 @@ def test_an_owner_killed_while_it_starts_one_leaves_nothing(moment):
 def test_a_worker_that_clears_away_is_not_killed_with_its_owner(tmp_path):
     mark = tmp_path / "mark"
     owner = Owner(
-        options=", killed_with_owner=False, grace=10.0", arguments=f"('clears', {str(mark)!r})", question="sleep 0.5"
+        options=", on_owner_death=None, grace=10.0", arguments=f"('clears', {str(mark)!r})", question="sleep 0.5"
     )
     try:
         os.kill(owner.pid, signal.SIGKILL)
