@@ -60,11 +60,14 @@ class WorkerDied(WorkerFailure):
 
 @dataclass(frozen=True)
 class Launch:
-    """How to start a worker: the command, and the whole environment. ``cwd`` is left out where the worker has a folder of its own."""
+    """How to start a worker: the command, the whole environment, and where: ``cwd`` None is where this process is.
+
+    A worker with a folder of its own starts there.
+    """
 
     command: Sequence[str]
     environment: Mapping[str, str]
-    cwd: str | Path = "/"
+    cwd: str | Path | None = "/"
 
 
 class Worker:
@@ -252,12 +255,12 @@ class Worker:
         while True:
             exited = not self.alive  # before the look at the pipe: what it wrote before its end counts
             left = deadline - time.monotonic()
-            if poll.poll(0 if exited else 1000 * max(0.0, min(left, _LOOK_SECONDS))):
+            if left <= 0 and not exited:  # also of a worker that never stops talking
+                raise WorkerTimeout(f"gave no answer within {seconds:g} s", self._log_tail())
+            if poll.poll(0 if exited else 1000 * min(left, _LOOK_SECONDS)):
                 return True
             if exited:
                 return False
-            if left <= 0:
-                raise WorkerTimeout(f"gave no answer within {seconds:g} s", self._log_tail())
             if self._log is not None and self._log_size() > _LOG_BYTES:
                 os.ftruncate(self._log.fileno(), 0)
 

@@ -108,14 +108,15 @@ def _run_tool(name: str, *arguments: str) -> str:
 def _change_assembly(change: Callable[[str], str]) -> Iterator[None]:
     """Inside the block ptxas gets ``change(ptx)`` in place of the PTX."""
 
-    def inspect_stages(backend=None, stages=None, options=None, language=None, capability=None):
+    def inspect_stages(backend: Any = None, stages: Any = None, *rest: Any, **named: Any) -> Any:
         if stages is None:  # asked what this adds to the key of Triton's cache
             return "course", "course"
         assemble = stages["cubin"]
         stages["cubin"] = lambda ptx, metadata: assemble(change(ptx), metadata)
 
     before = knobs.runtime.add_stages_inspection_hook
-    knobs.runtime.add_stages_inspection_hook = inspect_stages
+    # its declared type leaves out the backend, which every caller in Triton passes first
+    knobs.runtime.add_stages_inspection_hook = inspect_stages  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:

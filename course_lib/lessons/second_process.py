@@ -286,7 +286,7 @@ def _launch() -> Launch:
         key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))
     }
     command = [sys.executable, "-I", "-c", _START, str(paths.ROOT), *filter(None, sys.path)]
-    return Launch(command, inherited | {"COURSE_DEVICE": "cpu"}, os.getcwd())
+    return Launch(command, inherited | {"COURSE_DEVICE": "cpu"}, cwd=None)
 
 
 # the course first, then wherever else the process that asks finds its packages

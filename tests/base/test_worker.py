@@ -178,6 +178,12 @@ def test_a_question_that_nobody_reads_has_a_limit_too(echo):
         echo.ask("say " + "x" * 5_000_000, 0.5)
 
 
+def test_a_worker_that_never_stops_talking_has_a_limit():
+    endless = Launch([sys.executable, "-c", "while True: print('x' * 1000, end='')"], dict(os.environ))
+    with Worker(lambda: endless) as made, pytest.raises(WorkerTimeout):
+        made.ask("say x", 1.0)
+
+
 def test_an_heir_of_its_output_does_not_hide_its_end(echo):
     echo.ask("say x", 30)
     group, started = pid_of(echo), time.monotonic()

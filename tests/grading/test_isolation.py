@@ -24,7 +24,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.worker import WorkerDied
-from course_lib.doctor import examine as doctor
+from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
 from course_lib.grading.families.plans import plans
 from course_lib.grading.sandbox import isolation, runner, servers, syscalls
@@ -162,7 +162,7 @@ def test_the_probe_names_what_is_missing(patch, reason):
 
 
 def test_a_reason_against_both_tiers_is_said_once():
-    (finding,) = doctor.isolation(
+    (finding,) = examine_isolation(
         {"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")}
     )
     assert "(no Landlock: Landlock is switched off)" in finding.what

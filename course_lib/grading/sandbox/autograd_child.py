@@ -58,6 +58,7 @@ class Autograd:
             x.mul_(2)
             views["raised"].fill_(self._refuses(z, [leaves[name] for name in asked], views["dy"]))
             return bytes(memory)
+        gradients: tuple[torch.Tensor | None, ...] = ()
         for last in (False, True)[not flags["twice"] :]:
             gradients = torch.autograd.grad(
                 z, [leaves[name] for name in asked], views["dy"], retain_graph=not last, allow_unused=True

@@ -7,6 +7,7 @@ them back. What happened on the way goes to ``NN.error``. The parent takes only 
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import importlib
 import importlib.util
@@ -16,6 +17,7 @@ import sys
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
 
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
@@ -57,6 +59,7 @@ def work(job: dict, folder: Path, runs) -> None:
 
 def _imported(file: Path):
     described = importlib.util.spec_from_file_location("kernels", file)
+    assert described is not None and described.loader is not None  # a file that ends in .py has both
     module = importlib.util.module_from_spec(described)
     sys.modules["kernels"] = module  # Triton looks a kernel's module up by its name
     described.loader.exec_module(module)
@@ -307,7 +310,7 @@ class WrongReturn(Exception):
     """A function returned something else than it was asked for: ``str()`` says what, in words."""
 
 
-class _Functions:
+class _Functions(abc.ABC):
     """Cases that call a plain function: tensors in, one tensor or a tuple of them out."""
 
     def run(self, function, case: dict, data: bytes) -> bytes:
@@ -324,6 +327,17 @@ class _Functions:
         for t, value in zip(wanted, values, strict=True):
             self.take(views[t["name"]], value, t)
         return bytes(memory)
+
+    @abc.abstractmethod
+    def view(self, memory: bytearray, t: dict) -> Any:
+        """The tensor or array that lies over ``memory`` where the description ``t`` says."""
+
+    @abc.abstractmethod
+    def take(self, view: Any, value: Any, t: dict) -> None:
+        """Copy a returned value into its view.
+
+        Raises: WrongReturn if it has another type, shape or dtype than asked for.
+        """
 
     def lost(self, error: BaseException) -> bool:
         return not isinstance(error, Exception)

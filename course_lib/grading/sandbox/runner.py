@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.worker import WorkerFailure
@@ -257,12 +258,12 @@ def _raised(file: Path) -> dict | None:
     """What a case says it raised, if it is put as the child puts it."""
     data = _read(file, _ERROR_BYTES)
     try:
-        raised = json.loads(data) if data is not None else None
+        read = json.loads(data) if data is not None else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(raised, dict):
+    if not isinstance(read, dict):
         return None
-    raised = {"column": None, "end_column": None} | raised  # not every error knows its columns
+    raised: dict[str, Any] = {"column": None, "end_column": None} | read  # not every error knows its columns
     if not _fits(raised, _RAISED) or (raised["fault"] is not None and not _fits(raised["fault"], _FAULT)):
         return None
     return raised | {"text": _without(file.parent, raised["text"])}

@@ -45,9 +45,7 @@ class WarmServer(Worker):
 
     def __init__(self, mode: str, key: tuple):
         # ends itself when its input closes: its jobs are in process groups of their own, which only it can find and end
-        super().__init__(
-            lambda: _launch(mode), ready_seconds=_START_SECONDS, grace=_END_SECONDS, on_owner_death=None
-        )
+        super().__init__(lambda: _launch(mode), ready_seconds=_START_SECONDS, grace=_END_SECONDS, on_owner_death=None)
         self.key = key
         self.start()
         hello = json.loads(self.hello)

@@ -210,8 +210,11 @@ def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
     return _prepare(algorithm, x, BLOCK)[1]()
 
 
-def _prepare(algorithm: str, x: Tensor, block: int) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
-    """The matrices of an algorithm by name, and the function that launches its kernels."""
+def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
+    """The matrices of an algorithm by name, and the function that launches its kernels.
+
+    ``block`` is an int, which the types of Triton do not know for a tl.constexpr.
+    """
     if algorithm not in ALGORITHMS:
         raise CourseError(f"the pass counter knows {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
     M, N = x.shape
@@ -330,7 +333,7 @@ def _launch() -> Launch:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
     code = "from course_lib.lessons.pass_counter.widget import main; main()"
-    return Launch([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, os.getcwd())
+    return Launch([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None)
 
 
 def _read_count(fields: Mapping[str, Any]) -> Count:
@@ -456,8 +459,8 @@ def draw(state: Shown, bandwidth: float) -> Picture:
 
 def _segment(axes: Axes, x: float, y: float, width: float, height: float, sweep: Pass, chosen: bool) -> None:
     colour = style.COLOURS[_PASS_COLOUR.get(sweep.tensor, sweep.tensor)]
-    hatch = {"hatch": "//", "hatchcolor": style.PANEL} if sweep.kind == "store" else {}
-    edge = {"linewidth": 2.0, "zorder": 3} if chosen else {"linewidth": 0.8, "zorder": 2}
+    hatch: dict[str, Any] = {"hatch": "//", "hatchcolor": style.PANEL} if sweep.kind == "store" else {}
+    edge: dict[str, Any] = {"linewidth": 2.0, "zorder": 3} if chosen else {"linewidth": 0.8, "zorder": 2}
     axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, **edge, **hatch))
     verb = "write" if sweep.kind == "store" else "read"
     style.write(axes, x + width / 2, y + height / 2, f"{verb} {sweep.tensor}", on=colour, ha="center", halo=bool(hatch))
