@@ -1,8 +1,9 @@
 """The one way to run and talk to a child process: a line to it, a line from it, a time limit, and nothing left behind.
 
-A worker is a child process in a process group of its own. Its stdin takes questions, one a line; its stdout gives answers, one a
-line; its stderr is a log. Whatever goes wrong (time limit, death, interrupt), the whole group is ended before the caller hears of it.
-It ends at exit, and when this process is killed: the kernel then sends a signal to the group, and the worker sees its input end.
+A worker is a child process in a process group of its own. Its stdin takes questions, one a line; its stdout gives answers,
+one a line; its stderr is a log. Whatever goes wrong (time limit, death, interrupt), the whole group is ended before the
+caller hears of it. It ends at exit, and when this process is killed: the kernel then sends a signal to the group, and the
+worker sees its input end.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TAIL_BYTES = 64 << 10
 
 
 class WorkerFailure(Exception):
-    """A worker gave no answer, and has been ended. ``printed``: the end of what it has printed since it was last asked."""
+    """A worker gave no answer, and has been ended. ``printed``: the end of what it printed since it was last asked."""
 
     def __init__(self, what: str, printed: str):
         super().__init__(what)
@@ -47,7 +48,7 @@ class WorkerTimeout(WorkerFailure):
 
 
 class WorkerDied(WorkerFailure):
-    """The worker ended by itself, or was killed. ``code``: exit code, negative for a signal; None if it only closed its stdout."""
+    """The worker ended by itself, or was killed. ``code``: negative for a signal; None if it only closed its stdout."""
 
     def __init__(self, code: int | None, printed: str):
         self.code = code
@@ -73,14 +74,15 @@ class Launch:
 class Worker:
     """A child process that answers questions: started by the first one, kept for the next, started again after it ended.
 
-    Any thread may ask; questions wait for one another. A fork of the process that started it has no part in it, and starts its own.
+    Any thread may ask; questions wait for one another. A fork of the process that started it has no part in it, and starts
+    its own.
 
     Args:
         launch: called at each start, so that a worker sees the environment as it is then.
-        ready_seconds: the worker says a first line, kept as ``hello``, within this time of its start; None: it says none.
+        ready_seconds: the worker says a first line, kept as ``hello``, within this time of its start; None: it does not.
         grace: at its end, seconds in which it may end by itself after its input closed; 0 ends it at once.
-        on_owner_death: what the kernel sends to the group when this process has ended, however it did. A worker that has something
-            to clear away takes a signal that it handles; None: it only sees its input end.
+        on_owner_death: what the kernel sends to the group when this process has ended, however it did. A worker that has
+            something to clear away takes a signal that it handles; None: it only sees its input end.
         temporary_folder: the prefix of a folder that is the worker's cwd, is made at each start and removed at its end; "" for none.
     """
 
@@ -133,11 +135,12 @@ class Worker:
                 raise
 
     def ask(self, question: str, seconds: float) -> bytes:
-        """Its answer to a question, both one line. A worker that is not alive is started first, and has to answer in ``seconds`` too
-        (but for the time until it is ready, if it says when).
+        """Its answer to a question, both one line.
 
-        Raises: WorkerTimeout, WorkerDied, or whatever interrupts the wait. The worker has been ended then, so that no later
-        question reads the answer to this one. OSError if this machine starts no process.
+        A worker that is not alive is started first. Its start counts, too, unless it says when it is ready.
+
+        Raises: WorkerTimeout, WorkerDied, or whatever interrupts the wait: the worker has been ended then, so that no
+        later question reads the answer to this one. OSError if this machine starts no process.
         """
         with self._lock:
             deadline = time.monotonic() + seconds
@@ -226,7 +229,7 @@ class Worker:
     # ---- a question and its answer
 
     def _send(self, data: bytes, deadline: float, seconds: float) -> None:
-        """Write ``data``; without a word about a worker that has ended, which says more when it is read from."""
+        """Write ``data``. A worker that has ended is no error here: reading from it tells how it ended."""
         stdin, rest = _pipes(self._started())[0].fileno(), memoryview(data)
         with contextlib.suppress(BrokenPipeError):
             while rest and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
@@ -365,7 +368,7 @@ def _append_only(descriptor: int) -> None:
 
 
 def _signal_group_on_hangup(read_end: int, group: int, number: signal.Signals) -> None:
-    """Have the kernel send the signal to the group when the last write end of the pipe closes: when this process has ended.
+    """Have the kernel send the signal to the group when the pipe's last write end closes: when this process has ended.
 
     PR_SET_PDEATHSIG would do it when the *thread* that started the worker ends, for the worker alone, and not below it.
     """

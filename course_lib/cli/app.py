@@ -217,13 +217,13 @@ def bench(
 @app.command(rich_help_panel=KEEP)
 def doctor() -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
-    from course_lib import doctor as room
+    from course_lib import doctor as examiner
     from course_lib.cli.doctor import findings_view
     from course_lib.cli.terminal import show
 
-    findings = room.examine()
+    findings = examiner.examine()
     show(findings_view(findings))
-    return 0 if room.can_run(findings) else 1
+    return 0 if examiner.can_run(findings) else 1
 
 
 @app.command(rich_help_panel=KEEP)

@@ -14,9 +14,8 @@ _TOO_EARLY = "Something imports Triton before the course: a sitecustomize.py, a 
 def examine_kernels(canary: Trial) -> list[Finding]:
     """Kernels with checked values, launched in a process of their own in the mode that the course chooses."""
     report = canary.report()
-    if (
-        "refused" in report
-    ):  # said to whoever imports the course, who may be sent here for the remedy: so one of our own
+    if "refused" in report:
+        # said to whoever imports the course, who may be sent here for the remedy: so one of our own
         what, _, rest = report["refused"].partition(". ")
         remedy = (
             "`unset COURSE_DEVICE` lets the course choose."

@@ -41,9 +41,8 @@ class Autograd:
         for name, leaf in leaves.items():
             leaf.requires_grad_(bool(flags["needs"] & BITS[name]))
         eps = next(value for kind, value in case["arguments"] if kind == "float")
-        x = (
-            leaves["x"] if not flags["change"] else leaves["x"] * 1
-        )  # a leaf that requires gradients refuses the change itself
+        # a leaf that requires gradients refuses the change itself
+        x = leaves["x"] if not flags["change"] else leaves["x"] * 1
         y = Norm.apply(x, leaves.get("w"), leaves.get("b"), eps)
         wanted = {t["name"]: t for t in case["tensors"] if t["output"]}
         if not isinstance(y, torch.Tensor):

@@ -108,9 +108,8 @@ class _Interpreter:
         try:
             hooks.patch()
             self.checked, self.observing = bounds.checked, hooks.observing
-        except (
-            AttributeError
-        ):  # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
+        except AttributeError:
+            # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
             self.checked = self.observing = contextlib.nullcontext
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
@@ -419,9 +418,8 @@ class _Torch(_Functions):
 
 def _autograd():
     _choose("cpu")
-    importlib.import_module(
-        "course_lib.norms.launchers"
-    )  # the learner's file imports it, when the course can no longer be read
+    # the learner's file imports it, when the course can no longer be read
+    importlib.import_module("course_lib.norms.launchers")
     return importlib.import_module("course_lib.grading.sandbox.autograd_child").Autograd(_Torch(), WrongReturn)
 
 

@@ -131,9 +131,8 @@ class _GpuHealth:
             (folder / "kernels.py").write_text("")
             limits = ResourceLimits.for_mode("gpu")
             job = {"folder": str(folder), "cases": [], "limits": asdict(limits), "tier": BEST_TIER}
-            answer = servers.ask(
-                "gpu", job, limits.start
-            )  # a machine is made, which computes on the GPU; no kernel is run
+            # a machine is made, which computes on the GPU; no kernel is run
+            answer = servers.ask("gpu", job, limits.start)
         except WorkerFailure as died:
             raise self._describe_silence(died.printed) from None
         finally:
@@ -216,9 +215,8 @@ def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
             result.errors[number] = raised
         else:
             result.case, result.ended = number, stopped
-            if (
-                raised is not None
-            ):  # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
+            # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
+            if raised is not None:
                 result.ended, result.reported = "crashed", (raised["text"].splitlines() or [raised["type"]])[0]
             return result
     if stopped not in ("crashed", "died", "timed out"):  # every result is there, and it was stopped all the same

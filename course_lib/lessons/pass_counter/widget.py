@@ -274,9 +274,8 @@ def _count_all(N: int, block: int) -> dict[str, Count]:
     if runtime.current().interpreted:
         return {name: _trace(name, N, block) for name in _list_fitting(N)}
     if (N, block) not in _from_elsewhere:
-        _from_elsewhere.update(
-            _count_elsewhere({N, *COLUMNS}, block)
-        )  # a process takes seconds, a size hundredths of one
+        # a process takes seconds, a size hundredths of one
+        _from_elsewhere.update(_count_elsewhere({N, *COLUMNS}, block))
     return _from_elsewhere[N, block]
 
 
