@@ -49,7 +49,9 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
 
 def missing_package(package: str) -> EnvironmentFault:
     """A package that the course itself needs is not there; ``package`` as one imports it."""
-    return EnvironmentFault(f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {_install_again()}")
+    return EnvironmentFault(
+        f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {_install_again()}"
+    )
 
 
 def import_fault(error: BaseException) -> EnvironmentFault | None:
@@ -67,7 +69,9 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
         return None
     imported, (file, line) = _package_of(foreign[0][0]), foreign[-1]
     said = (str(error).strip().splitlines() or [""])[0]
-    what = f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
+    what = (
+        f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
+    )
     if not Path(foreign[0][0]).resolve().is_relative_to(Path(sys.prefix).resolve()):
         return EnvironmentFault(
             f"{what} That is not the {imported} that the course installed: another one stands before it on Python's path. "

@@ -217,9 +217,9 @@ def bench(
 @app.command(rich_help_panel=KEEP)
 def doctor() -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
+    from course_lib import doctor as examiner
     from course_lib.cli.doctor import findings_view
     from course_lib.cli.terminal import show
-    from course_lib.doctor import examine as examiner
 
     findings = examiner.examine()
     show(findings_view(findings))

@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
-from course_lib.doctor.examine import NOTE, OK, PROBLEM, Finding, can_run
+from course_lib.doctor import NOTE, OK, PROBLEM, Finding, can_run
 
 _MARKS = {OK: "[green]✓[/]", NOTE: "[yellow]![/]", PROBLEM: "[red]✗[/]"}
 

@@ -1,24 +1,11 @@
 """What a kernel becomes on a GPU that is not there: registers, spills, access widths, PTX and SASS."""
 
-from course_lib.compiler.report import (
-    LIMITS,
-    CompileError,
-    CompileReport,
-    KernelSource,
-    Limits,
-    Lines,
-    Pointer,
-    Residency,
-    compile_report,
-    described,
-    occupancy,
-    residency,
-    source_text,
-    units_of,
-    warm,
-)
+from course_lib.compiler.helper import warm
+from course_lib.compiler.kernel_source import KernelSource, Pointer, describe_constant, describe_units, source_text
+from course_lib.compiler.occupancy import MULTIPROCESSORS, Multiprocessor, Residency, occupancy, residency
+from course_lib.compiler.report import CompileError, CompileReport, Lines, compile_report
 
 __all__ = [
-    "LIMITS", "CompileError", "CompileReport", "KernelSource", "Limits", "Lines", "Pointer", "Residency", "compile_report", "described",
-    "occupancy", "residency", "source_text", "units_of", "warm",
+    "MULTIPROCESSORS", "CompileError", "CompileReport", "KernelSource", "Lines", "Multiprocessor", "Pointer", "Residency",
+    "compile_report", "describe_constant", "describe_units", "occupancy", "residency", "source_text", "warm",
 ]  # fmt: skip

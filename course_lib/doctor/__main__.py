@@ -2,6 +2,24 @@
 
 import sys
 
-from course_lib.doctor.examine import main
+from course_lib import doctor
+from course_lib.base import runtime
+from course_lib.base.errors import CourseError
 
-sys.exit(main(sys.argv[1:]))
+
+def main(arguments: list[str]) -> int:
+    """Plain text on stdout; ``--line`` prints the one line about the mode. Returns 0 if the course can run, else 1."""
+    if arguments == ["--line"]:
+        try:
+            print(runtime.current().line())
+        except CourseError as error:
+            print(f"course: {error}", file=sys.stderr)
+            return 1
+        return 0
+    findings = doctor.examine()
+    print(doctor.as_text(findings))
+    return 0 if doctor.can_run(findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

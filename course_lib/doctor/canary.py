@@ -6,6 +6,7 @@ Import it only after the choice between GPU and interpreter has been made (``cou
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import torch
 import triton
@@ -44,7 +45,7 @@ def run() -> dict[str, object]:
     """
     chosen = runtime.current()
     started = time.perf_counter()
-    wrong = [*_copy_faults(chosen.device), *_sum_faults(chosen.device)]
+    wrong = [*_find_copy_faults(chosen.device), *_find_sum_faults(chosen.device)]
     return {
         "mode": chosen.mode,
         "triton": runtime.triton_imported_as(),
@@ -54,7 +55,7 @@ def run() -> dict[str, object]:
     }
 
 
-def _copy_faults(device: str, N: int = 37, BLOCK: int = 16) -> list[str]:
+def _find_copy_faults(device: str, N: int = 37, BLOCK: Any = 16) -> list[str]:
     x = torch.arange(1, N + 1, dtype=torch.float32, device=device)
     # the numbers behind the end show a store that the mask should have held back
     y = torch.full((N + BLOCK,), -1.0, device=device)
@@ -64,10 +65,12 @@ def _copy_faults(device: str, N: int = 37, BLOCK: int = 16) -> list[str]:
     if not different:
         return []
     first = different[0]
-    return [f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g} ({len(different)} of {len(got)} wrong)"]
+    return [
+        f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g} ({len(different)} of {len(got)} wrong)"
+    ]
 
 
-def _sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: int = 128) -> list[str]:
+def _find_sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: Any = 128) -> list[str]:
     # a mean far from 0: with it, padding that leaks into the variance is seen
     x = (torch.arange(M * N, dtype=torch.float32).reshape(M, N) * 7 % 11 + 3).to(device)
     mean, var = torch.full((M,), float("nan"), device=device), torch.full((M,), float("nan"), device=device)
@@ -76,5 +79,7 @@ def _sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: int = 128) -> list
     faults = []
     for name, got, expected in (("mean", mean, exact.mean(1)), ("variance", var, exact.var(1, correction=0))):
         if not torch.allclose(got.cpu().double(), expected, rtol=1e-5, atol=0):
-            faults.append(f"{name} of rows: {got.cpu().tolist()}, not {[round(value, 4) for value in expected.tolist()]}")
+            faults.append(
+                f"{name} of rows: {got.cpu().tolist()}, not {[round(value, 4) for value in expected.tolist()]}"
+            )
     return faults

@@ -16,7 +16,7 @@ from course_lib.grading.verdict import GRADER_FAULT, Verdict
 
 if TYPE_CHECKING:
     from course_lib.grading.judging.judge import Judged
-    from course_lib.grading.sandbox.runner import Limits
+    from course_lib.grading.sandbox.runner import ResourceLimits
 
 
 def check(
@@ -26,7 +26,7 @@ def check(
     mode: str | None = None,
     seed: int = 0,
     secret: str | bytes | None = None,
-    limits: Limits | None = None,
+    limits: ResourceLimits | None = None,
 ) -> Verdict:
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
@@ -54,7 +54,7 @@ def check_with_cases(
     mode: str | None = None,
     seed: int = 0,
     secret: str | bytes | None = None,
-    limits: Limits | None = None,
+    limits: ResourceLimits | None = None,
 ) -> tuple[Verdict, list[Judged]]:
     """As :func:`check`, with the judged cases and their outputs; no cases where nothing was run."""
     if secret is not None and not secret:

@@ -28,7 +28,7 @@ _LONGEST = 600  # characters of what an exception says
 
 
 def grade(
-    exercise: Exercise, path: Path, mode: str, seed: int, secret: Secret | None, limits: runner.Limits | None
+    exercise: Exercise, path: Path, mode: str, seed: int, secret: Secret | None, limits: runner.ResourceLimits | None
 ) -> tuple[Verdict, list[Judged]]:
     """The verdict on the file at ``path``, and the judged cases; none where nothing was run.
 
@@ -130,7 +130,7 @@ class _VerdictWriter:
         if of_case and of_case.raised and run.import_error is None and of_case.raised["type"] == "WrongReturn":
             return self._write_wrong_return(of_case.plan, of_case.raised["text"])
         if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
-            size = runner.Limits.file_bytes >> 20
+            size = runner.ResourceLimits.file_bytes >> 20
             return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
         if raised:
             return self._write_raised(raised, of_case)
@@ -210,7 +210,7 @@ class _VerdictWriter:
 
 
 _FLOODS = {
-    "flooded": f"It printed more than {runner.Limits.log_bytes >> 20} MB and was stopped.",
+    "flooded": f"It printed more than {runner.ResourceLimits.log_bytes >> 20} MB and was stopped.",
     "too many files": "It wrote more files, or larger ones, than a check has room for, and was stopped.",
 }
 

@@ -10,7 +10,7 @@ from course_lib.grading.check import check, check_with_cases
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, make_visible, quote_line
-from course_lib.grading.sandbox.runner import Limits, Run, run
+from course_lib.grading.sandbox.runner import ResourceLimits, Run, run
 from course_lib.grading.submission.attempt import NotAttempted, extract, read_own_attempt
 from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
 from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
@@ -26,7 +26,7 @@ __all__ = [
     "Case",
     "Judged",
     "Kernels",
-    "Limits",
+    "ResourceLimits",
     "NotAttempted",
     "Plan",
     "Report",

@@ -1,26 +1,19 @@
 """A launch as plain data, and the process that interprets it where this one cannot, or should not.
 
 On a GPU this process compiles, and a process is one or the other: so a second one interprets. A learner's file always runs
-there, where it can be ended. That process is started by the first job and kept for the next.
+there, where it can be ended.
 """
 
 from __future__ import annotations
 
 import ast
-import atexit
 import base64
-import contextlib
 import inspect
 import json
 import os
 import pkgutil
-import select
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +24,7 @@ import numpy as np
 
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerTimeout, take_stdout
 
 MOST_BYTES = 64 << 20  # of all tensors: they are copied
 MOST_PROGRAMS = 1024
@@ -86,7 +80,7 @@ class Copies:
 # ---- where a launch is interpreted
 
 
-def reason(kernel: Any, apart: bool) -> str:
+def find_reason(kernel: Any, apart: bool) -> str:
     """Why a second process has to interpret the kernel, as a sentence; "" if this one does. ``apart`` asks for it."""
     from course_lib.compiler import KernelSource
 
@@ -95,7 +89,7 @@ def reason(kernel: Any, apart: bool) -> str:
     return "A second process interpreted this launch." if apart or isinstance(kernel, KernelSource) else ""
 
 
-def source_lines(kernel: Any) -> dict[int, str]:
+def read_source_lines(kernel: Any) -> dict[int, str]:
     """The kernel's own lines, by their number in its file."""
     from course_lib.compiler import source_text
 
@@ -103,7 +97,7 @@ def source_lines(kernel: Any) -> dict[int, str]:
     return dict(enumerate(text.text.split("\n"), text.first_line))
 
 
-def copied(job: Job) -> Copies:
+def copy_buffers(job: Job) -> Copies:
     """The job's buffers, copied. Only where Triton interprets."""
     from course_lib.interpreter import launch
     from course_lib.interpreter.bounds import Region
@@ -113,12 +107,13 @@ def copied(job: Job) -> Copies:
     pointers = {tensor.name: launch.pointer(places[tensor.name], tensor.dtype) for tensor in job.tensors}
     regions = [Region(t.name, places[t.name], t.itemsize, t.shape, t.strides) for t in job.tensors]
     values = [
-        pointers[value] if kind == "tensor" else launch.integer(value) if type(value) is int else value for kind, value in job.arguments
+        pointers[value] if kind == "tensor" else launch.integer(value) if type(value) is int else value
+        for kind, value in job.arguments
     ]
     return Copies(memory, places, regions, values)
 
 
-def words(raised: BaseException) -> str:
+def describe_exception(raised: BaseException) -> str:
     """The kernel's own exception, under Triton's wrappers."""
     chain = [raised]
     while chain[-1].__cause__ is not None and len(chain) < 50:
@@ -129,22 +124,24 @@ def words(raised: BaseException) -> str:
 # ---- from arguments to a job
 
 
-def job_of(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Job:
+def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Job:
     """``kernel[grid](*arguments, **named)`` as plain data; the tensors' storages are copied.
 
     Raises: CourseError if the launch does not fit the kernel, or is too large; TypeError for what is no kernel.
     """
-    name, parameters = _parameters(kernel)
+    name, parameters = _read_parameters(kernel)
     unknown = [key for key in named if key not in parameters and key not in _LAUNCH_OPTIONS]
     if unknown:
         raise CourseError(f"`{name}` has no parameter `{unknown[0]}`; it has {', '.join(parameters)}.")
     if len(arguments) > len(parameters):
         raise CourseError(f"`{name}` has {len(parameters)} parameters, and {len(arguments)} arguments were given.")
-    given = dict(zip(parameters, arguments, strict=False)) | {key: value for key, value in named.items() if key in parameters}
+    given = dict(zip(parameters, arguments, strict=False)) | {
+        key: value for key, value in named.items() if key in parameters
+    }
     missing = [key for key, parameter in parameters.items() if key not in given and parameter.needed]
     if missing:
         raise CourseError(f"`{name}` lacks an argument for `{missing[0]}`.")
-    grid = _grid(grid, given)
+    grid = _read_grid(grid, given)
     tensors, buffers, of_storage, ordered, constants = [], [], {}, [], {}
     in_order = True
     for key, parameter in parameters.items():
@@ -155,11 +152,13 @@ def job_of(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str,
             continue
         value = given[key]
         if hasattr(value, "untyped_storage"):
-            tensors.append(_tensor(key, value, buffers, of_storage))
+            tensors.append(_copy_tensor(key, value, buffers, of_storage))
         if in_order:
             ordered.append(("tensor", tensors[-1].name) if hasattr(value, "untyped_storage") else ("value", value))
         elif hasattr(value, "untyped_storage"):
-            raise CourseError(f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first.")
+            raise CourseError(
+                f"`{key}` of `{name}` stands behind a constant; the map needs a kernel whose tensors come first."
+            )
         else:
             constants[key] = value
     if not tensors:
@@ -175,7 +174,7 @@ class _Parameter:
     constant: bool  # tl.constexpr
 
 
-def _parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
+def _read_parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
     """The kernel's name and its parameters, in order."""
     from course_lib.compiler import KernelSource
 
@@ -189,7 +188,10 @@ def _parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
                 names = (*node.args.posonlyargs, *node.args.args)
                 without = len(names) - len(node.args.defaults)
                 annotated = [ast.unparse(argument.annotation) if argument.annotation else "" for argument in names]
-                return kernel.name, {argument.arg: _Parameter(i < without, "constexpr" in annotated[i]) for i, argument in enumerate(names)}
+                return kernel.name, {
+                    argument.arg: _Parameter(i < without, "constexpr" in annotated[i])
+                    for i, argument in enumerate(names)
+                }
         raise CourseError(f"{kernel.file} has no function `{kernel.name}`.")
     function = kernel
     while not inspect.isfunction(function):
@@ -203,16 +205,18 @@ def _parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
     }
 
 
-def _grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
+def _read_grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
     grid = grid(dict(given)) if callable(grid) else grid
     grid = tuple(int(size) for size in (grid if isinstance(grid, (tuple, list)) else (grid,)))
     programs = int(np.prod(grid, dtype=np.int64))
     if not 1 <= len(grid) <= 3 or min(grid) < 1 or programs > MOST_PROGRAMS:
-        raise CourseError(f"the map takes a grid of 1 to 3 sizes and 1 to {MOST_PROGRAMS} programs; this one is {grid}. Use fewer rows.")
+        raise CourseError(
+            f"the map takes a grid of 1 to 3 sizes and 1 to {MOST_PROGRAMS} programs; this one is {grid}. Use fewer rows."
+        )
     return grid
 
 
-def _tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[tuple[str, int], int]) -> Tensor:
+def _copy_tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[tuple[str, int], int]) -> Tensor:
     """The tensor's place in a copy of its storage; tensors that share memory share the copy."""
     import torch
 
@@ -220,28 +224,32 @@ def _tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[t
     key = (str(value.device), storage.data_ptr())
     if key not in of_storage:
         if storage.nbytes() + sum(map(len, buffers)) > MOST_BYTES:
-            raise CourseError(f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map. Use fewer rows.")
+            raise CourseError(
+                f"the tensors take more than {MOST_BYTES >> 20} MiB, too much to copy for a map. Use fewer rows."
+            )
         of_storage[key] = len(buffers)
         flat = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)
         buffers.append(flat.cpu().numpy().tobytes())
     return Tensor(
-        parameter.removesuffix("_ptr"), _triton_name(value.dtype), value.element_size(), tuple(value.shape), tuple(value.stride()),
+        parameter.removesuffix("_ptr"), _name_dtype(value.dtype), value.element_size(), tuple(value.shape), tuple(value.stride()),
         of_storage[key], value.storage_offset() * value.element_size(),
     )  # fmt: skip
 
 
-def _triton_name(dtype: Any) -> str:
+def _name_dtype(dtype: Any) -> str:
     name = str(dtype).removeprefix("torch.")
     known = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "bool": "int1"}
     if name in known or name.startswith(("int", "uint")):
         return known.get(name, name)
-    raise CourseError(f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer or bool.")
+    raise CourseError(
+        f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer or bool."
+    )
 
 
 # ---- the second process, from the side that asks
 
 
-def interpreted_apart(function: Callable[..., Any], kernel: Any, job: Job, seconds: float, **options: Any) -> Any:
+def interpret_apart(function: Callable[..., Any], kernel: Any, job: Job, seconds: float, **options: Any) -> Any:
     """``function(kernel, job, **options)`` in the second process.
 
     Args:
@@ -251,81 +259,34 @@ def interpreted_apart(function: Callable[..., Any], kernel: Any, job: Job, secon
 
     Raises: CourseError if the kernel's file cannot run, the time is up, the process ends, or ``function`` raises one.
     """
-    from course_lib.compiler import described, units_of
+    from course_lib.compiler import describe_constant, describe_units
 
     plain = {
-        "function": f"{function.__module__}:{function.__qualname__}", "options": options, "units": units_of(kernel),
+        "function": f"{function.__module__}:{function.__qualname__}", "options": options, "units": describe_units(kernel),
         "kernel": job.kernel, "grid": job.grid, "tensors": [vars(tensor) for tensor in job.tensors], "buffers": job.buffers,
-        "arguments": [(kind, value if kind == "tensor" else described(value)) for kind, value in job.arguments],
-        "constexprs": {name: described(value) for name, value in job.constexprs.items()},
+        "arguments": [(kind, value if kind == "tensor" else describe_constant(value)) for kind, value in job.arguments],
+        "constexprs": {name: describe_constant(value) for name, value in job.constexprs.items()},
     }  # fmt: skip
-    folder = Path(tempfile.mkdtemp(prefix="course-launch-"))
     try:
-        (folder / "job.json").write_text(_to_json(plain))
-        answer = _second.ask(folder, seconds)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        answer = _from_json(_second.ask(_to_json(plain), seconds).decode())
+    except WorkerTimeout:
+        raise CourseError(
+            f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?"
+        ) from None
+    except WorkerDied as died:
+        said = died.last_line or "it printed nothing"
+        raise CourseError(f"the process that interprets the kernel ended with code {died.code}: {said}") from None
     if answer["refused"]:
         raise CourseError(answer["refused"])
     return answer["answer"]
 
 
-class _Second:
-    """The process: started by the first job, kept for the next, started anew after a job that ended it."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.lock = threading.Lock()
-        atexit.register(self.end)
-
-    def ask(self, folder: Path, seconds: float) -> dict[str, Any]:
-        with self.lock:
-            if self.process is None or self.process.poll() is not None:
-                self.start(folder)
-            try:
-                return self._answer(folder, seconds)
-            except BaseException:  # an interrupt too: the next job is not to find this one's answer
-                self.end()
-                raise
-
-    def start(self, folder: Path) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))}
-        with (folder / "log").open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _START, str(paths.ROOT), *filter(None, sys.path)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment | {"COURSE_DEVICE": "cpu"},
-                start_new_session=True,
-            )  # fmt: skip
-
-    def end(self) -> int | None:
-        """Ends the process and whatever a kernel's file has started; its exit code."""
-        process, self.process = self.process, None
-        if process is None:
-            return None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        process.stdout.close()
-        return process.wait()
-
-    def _answer(self, folder: Path, seconds: float) -> dict[str, Any]:
-        with contextlib.suppress(BrokenPipeError):  # it has ended: there is no answer below
-            self.process.stdin.write(f"{folder}\n".encode())
-            self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], seconds)
-        if not ready:
-            raise CourseError(f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?")
-        self.process.stdout.readline()
-        if (folder / "answer.json").exists():
-            return _from_json((folder / "answer.json").read_text())
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(0.2)  # its own exit code, if it is about to have one
-        code = self.end()
-        said = (
-            (folder / "log").read_bytes()[-1000:].decode("utf-8", "replace").strip().splitlines()[-1:] if (folder / "log").exists() else []
-        )
-        raise CourseError(f"the process that interprets the kernel ended with code {code}: {(said or ['it printed nothing'])[0]}")
+def _launch() -> Launch:
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))
+    }
+    command = [sys.executable, "-I", "-c", _START, str(paths.ROOT), *filter(None, sys.path)]
+    return Launch(command, inherited | {"COURSE_DEVICE": "cpu"}, cwd=None)
 
 
 # the course first, then wherever else the process that asks finds its packages
@@ -336,7 +297,7 @@ sys.path += sys.argv[2:]
 from course_lib.lessons.second_process import serve
 serve()
 """
-_second = _Second()
+_second = Worker(_launch)
 
 
 def _to_json(plain: Any) -> str:
@@ -359,50 +320,47 @@ def _from_json(text: str) -> Any:
 
 
 def serve() -> None:
-    """The second process: a folder a line on stdin, a line on what was stdout when its job is done."""
+    """The second process: a job a line on stdin, an answer a line on what was stdout, both JSON."""
     from course_lib.interpreter import hooks
 
     hooks.patch()
-    answers = os.fdopen(os.dup(1), "w")
+    answers = take_stdout()
     for line in sys.stdin:
-        folder = Path(line.rstrip("\n"))
-        log = os.open(folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
-        try:
-            done = {"answer": _done(folder, _from_json((folder / "job.json").read_text())), "refused": ""}
-        except CourseError as refused:
-            done = {"answer": None, "refused": str(refused)}
-        part = folder / "answer.part"
-        part.write_text(_to_json(done))
-        part.rename(folder / "answer.json")
-        sys.stdout.flush()
-        answers.write("done\n")
-        answers.flush()
+        with tempfile.TemporaryDirectory(prefix="course-launch-", ignore_cleanup_errors=True) as folder:
+            try:
+                answer = {"answer": _run(Path(folder), _from_json(line)), "refused": ""}
+            except CourseError as refused:
+                answer = {"answer": None, "refused": str(refused)}
+        print(_to_json(answer), file=answers)
 
 
-def _done(folder: Path, plain: dict[str, Any]) -> Any:
+def _run(folder: Path, plain: dict[str, Any]) -> Any:
+    """What the job's function returns for the kernel whose texts are written into ``folder``."""
     import triton.language
     from triton.runtime.jit import KernelInterface
 
-    from course_lib.compiler import server as compile_server
+    from course_lib.compiler.units import NoKernel, Units
 
-    units = compile_server.Units({"units": plain["units"], "name": plain["kernel"]}, folder)
+    units = Units({"units": plain["units"], "name": plain["kernel"]}, folder)
     units.kind = KernelInterface
     for space in units.spaces:  # the interpreter looks for it among a function's globals, and a helper may not name it
         space["_triton_language"] = triton.language
     file = plain["units"][0]["file"]
     try:
         kernel = units.load()
-    except compile_server.NoKernel:
+    except NoKernel:
         raise CourseError(f"{file} has no @triton.jit function named `{plain['kernel']}`.") from None
     except BaseException as raised:  # whatever the learner's file does while it is imported
-        lines = [frame.lineno for frame in traceback.extract_tb(raised.__traceback__) if frame.filename == str(units.files[0])]
+        lines = [
+            frame.lineno
+            for frame in traceback.extract_tb(raised.__traceback__)
+            if frame.filename == str(units.files[0])
+        ]
         line = lines[-1] if lines else getattr(raised, "lineno", None)
         raise CourseError(f"{file}{f', line {line}' if line else ''}: {type(raised).__name__}: {raised}.") from raised
     tensors = [
-        Tensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])}) for described in plain["tensors"]
+        Tensor(**described | {"shape": tuple(described["shape"]), "strides": tuple(described["strides"])})
+        for described in plain["tensors"]
     ]
     arguments = [(kind, value if kind == "tensor" else units.decode(value)) for kind, value in plain["arguments"]]
     constexprs = {name: units.decode(value) for name, value in plain["constexprs"].items()}

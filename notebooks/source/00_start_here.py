@@ -76,7 +76,7 @@ assert torch.zeros(1, device=DEVICE).device.type == DEVICE
 # is something unusual that the course can live with, such as a setting that forces a mode. `problem` is not, and comes with a remedy.
 
 # %%
-from course_lib.doctor import examine as doctor
+from course_lib import doctor
 
 findings = doctor.examine()  # a few seconds: it tries things in processes of their own
 for finding in findings:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from course_lib import catalog, exercise
-from course_lib.base import errors, paths, runtime
+from course_lib.base import errors, paths, runtime, worker
 from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
 from course_lib.catalog import texts
 from course_lib.cli import app
@@ -196,7 +196,7 @@ def test_what_the_machine_refuses_has_its_remedy(monkeypatch, number, says):
         raise OSError(number, os.strerror(number), "/tmp/somewhere")
 
     servers.stop_all()
-    monkeypatch.setattr(servers.subprocess, "Popen", refuse)
+    monkeypatch.setattr(worker.subprocess, "Popen", refuse)
     with pytest.raises(
         EnvironmentFault, match=f"03a was not checked: .*{re.escape(os.strerror(number))}: /tmp/somewhere.*{re.escape(says)}"
     ):

@@ -5,21 +5,32 @@ from __future__ import annotations
 import contextlib
 import linecache
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
 import time
 
+import psutil
 import pytest
 import torch
 import triton
 import triton.language as tl
 
 from course_lib import compiler
+from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.compiler import CompileError, KernelSource, Pointer, compile_report, occupancy
-from course_lib.compiler import server as compile_server
+from course_lib.compiler import (
+    CompileError,
+    KernelSource,
+    Pointer,
+    assembly,
+    compilation,
+    compile_report,
+    helper,
+    occupancy,
+)
 from course_lib.kernels.launch import tables
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 from course_lib.kernels.rms_norm import rms_norm_blocked_kernel, rms_norm_resident_kernel
@@ -53,7 +64,9 @@ def layer_norm(N, rows=None, num_warps=None, pointer=HALF, **options):
     table = tables.resident(N)
     constexprs = BOTH | {"ROWS": rows or table.rows, "BLOCK": table.block}
     arguments = [*[pointer] * 4, STATISTIC, STATISTIC, N, 1, N, 1, 4096, N, 1e-5]
-    return compile_report(layer_norm_resident_kernel, arguments, constexprs, num_warps=num_warps or table.num_warps, **options)
+    return compile_report(
+        layer_norm_resident_kernel, arguments, constexprs, num_warps=num_warps or table.num_warps, **options
+    )
 
 
 def rms_norm(N, add, **options):
@@ -107,7 +120,9 @@ def test_loads_are_16_bytes_wide_when_addresses_are_aligned():
 
 
 def test_registers_fall_as_warps_grow_and_spills_go():
-    one, four, eight, sixteen = (layer_norm(8192, rows=1, num_warps=warps, disassemble=False) for warps in (1, 4, 8, 16))
+    one, four, eight, sixteen = (
+        layer_norm(8192, rows=1, num_warps=warps, disassemble=False) for warps in (1, 4, 8, 16)
+    )
     assert one.spill_bytes > 0 == four.spill_bytes == eight.spill_bytes == sixteen.spill_bytes
     assert four.registers > eight.registers > sixteen.registers
 
@@ -163,14 +178,14 @@ def test_a_reduction_belongs_to_the_line_that_calls_it():
 
 def test_calls_are_placed_without_changing_an_instruction(monkeypatch):
     ptx = layer_norm(256, rows=1, disassemble=False).ptx
-    moved = compile_server.at_call_sites(ptx, "course_kernel_0.py")
+    moved = assembly.at_call_sites(ptx, "course_kernel_0.py")
     assert moved != ptx and "@[ course_kernel_0.py" in ptx and "@[ course_kernel_0.py" not in moved
 
     def without_places(text):
         return [line for line in text.splitlines() if not line.strip().startswith(".loc")]
 
     assert without_places(moved) == without_places(ptx)
-    assert compile_server.at_call_sites(ptx, "another.py") == ptx
+    assert assembly.at_call_sites(ptx, "another.py") == ptx
 
 
 def test_the_text_of_a_kernel():
@@ -190,11 +205,19 @@ def test_a_missing_tool_is_not_the_kernels_fault(monkeypatch):
         def __getattr__(self, name):
             raise RuntimeError(f"Cannot find {name}")
 
-    monkeypatch.setattr(compile_server.triton.knobs, "nvidia", Nothing())
-    with pytest.raises(compile_server.NoTool, match="the nvdisasm that comes with Triton cannot run on this machine"):
-        compile_server._tool("nvdisasm")
-    said = {"error": {"cause": "no_tool", "sentence": "the ptxas that comes with Triton cannot run", "unit": 0, "line": 1, "column": 0}}
-    monkeypatch.setattr(compiler._helper, "ask", lambda job, limit: said)
+    monkeypatch.setattr(compilation.knobs, "nvidia", Nothing())
+    with pytest.raises(compilation.NoTool, match="the nvdisasm that comes with Triton cannot run on this machine"):
+        compilation._run_tool("nvdisasm")
+    said = {
+        "error": {
+            "cause": "no_tool",
+            "sentence": "the ptxas that comes with Triton cannot run",
+            "unit": 0,
+            "line": 1,
+            "column": 0,
+        }
+    }
+    monkeypatch.setattr(helper, "ask", lambda job, limit: said)
     with pytest.raises(CourseError, match="the ptxas that comes with Triton cannot run") as caught:
         report_of(GOOD)
     assert not isinstance(caught.value, CompileError)
@@ -276,7 +299,7 @@ def test_what_is_no_kernel_is_an_error_too(text, cause, line):
     with pytest.raises(CompileError) as caught:
         report_of(KernelSource(text, "k", "ex.py"))
     assert (caught.value.cause, caught.value.line) == (cause, line)
-    assert "dynamic_func" not in str(caught.value) and str(compiler._helper.folder) not in str(caught.value)
+    assert "dynamic_func" not in str(caught.value) and str(helper.worker.folder) not in str(caught.value)
 
 
 def test_a_kernel_from_a_notebook_cell():
@@ -312,20 +335,20 @@ def test_a_kernel_defined_inside_a_function_keeps_its_closure():
 
 def test_a_second_report_comes_from_the_same_process():
     report_of(GOOD)
-    first = compiler._helper.pid
+    first = helper.worker.pid
     started = time.perf_counter()
     compile_report(GOOD, ARGUMENTS, {"B": 8})
     print(f"second report: {time.perf_counter() - started:.2f} s")
-    assert compiler._helper.pid == first
+    assert helper.worker.pid == first
 
 
 def test_a_killed_helper_is_replaced():
     report_of(GOOD)
-    first, folder = compiler._helper.process, compiler._helper.folder
+    first, folder = helper.worker.process, helper.worker.folder
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     assert report_of(GOOD).registers > 0
-    assert compiler._helper.pid != first.pid and not folder.exists()
+    assert helper.worker.pid != first.pid and not folder.exists()
 
 
 def test_a_crash_of_the_compiler_is_said_and_survived():
@@ -374,11 +397,102 @@ def test_the_helper_ends_with_its_process():
         "from course_lib import compiler\n"
         "source = compiler.KernelSource('import triton\\nimport triton.language as tl\\n@triton.jit\\ndef k(y):\\n    tl.store(y, 1.0)\\n', 'k', 'ex.py')\n"
         "compiler.compile_report(source, [compiler.Pointer('fp32')], disassemble=False)\n"
-        "print(compiler._helper.pid, compiler._helper.folder)\n"
+        "print(compiler.helper.worker.pid, compiler.helper.worker.folder)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     pid, folder = done.stdout.split()[-2:]
     assert not os.path.exists(folder) and not os.path.exists(f"/proc/{pid}")
+
+
+OWNER = """
+import sys
+from course_lib import compiler
+text = sys.argv[1]
+source = compiler.KernelSource(text, "k", "ex.py")
+print("now", flush=True)
+while True:
+    compiler.compile_report(source, [compiler.Pointer("fp32")], {"B": 2048}, limit=float(sys.argv[2]))
+    print("again", flush=True)
+"""
+SLOW = """import triton
+import triton.language as tl
+@triton.jit
+def k(y, B: tl.constexpr):
+    c = tl.arange(0, B)
+    for i in tl.static_range(4):
+        tl.store(y + c + i * B, tl.exp(tl.load(y + c + i)))
+"""
+ENDLESS = SLOW.replace("range(4)", "range(100000000)")
+
+
+def processes_under(folder) -> list[psutil.Process]:
+    """Every process that works in the folder or below it: the helper, and the programs it has started."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd().startswith(str(folder)) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def start_owner(folder, text, limit="60") -> subprocess.Popen:
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "TMPDIR": str(folder), "COURSE_DEFER_CHOICE": "1"}
+    command = [sys.executable, "-c", OWNER, text, limit]
+    owner = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
+    assert owner.stdout is not None and owner.stdout.readline() == "now\n"
+    return owner
+
+
+def wait_until_gone(folder, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while processes_under(folder) or list(folder.glob("course-compile-*")):
+        assert time.monotonic() < deadline, (processes_under(folder), list(folder.iterdir()))
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 4.0) for seed in range(4)])
+def test_a_killed_owner_leaves_no_helper_and_no_folder(moment, tmp_path):
+    owner = start_owner(tmp_path, SLOW)
+    time.sleep(moment)  # while the helper starts, or compiles the first or a later time
+    owner.kill()
+    owner.communicate()
+    wait_until_gone(tmp_path, 30)
+
+
+def test_an_endless_compilation_ends_without_its_owner_too(tmp_path):
+    owner = start_owner(tmp_path, ENDLESS, limit="1")
+    while not list(tmp_path.glob("course-compile-*/0")):
+        time.sleep(0.02)
+    owner.kill()
+    owner.communicate()
+    assert processes_under(tmp_path)
+    wait_until_gone(tmp_path, 60)
+
+
+@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 1.5) for seed in range(4)])
+@pytest.mark.parametrize("below", [False, True])
+def test_a_killed_helper_or_a_killed_program_of_its_is_survived(moment, below):
+    helper.warm()
+    first, folder = psutil.Process(helper.worker.pid), helper.worker.folder
+    victims: list[psutil.Process] = []
+
+    def kill() -> None:
+        time.sleep(moment)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            victims.extend(first.children() if below else [first])
+            for victim in victims:
+                victim.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    source = KernelSource(SLOW + f"\n# {moment} {below}\n", "k", "ex.py")
+    for _ in range(3):
+        with contextlib.suppress(CourseError):  # which one depends on what was killed: the compiler, or nvdisasm
+            compile_report(source, [Pointer("fp32")], {"B": 2048})
+    killer.join()
+    assert report_of(GOOD).registers > 0
+    if not below:
+        assert victims and helper.worker.pid != first.pid and not folder.exists()
 
 
 def test_impossible_options_are_said():

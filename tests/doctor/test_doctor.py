@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import random
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import namedtuple
 from pathlib import Path
 
+import psutil
 import pytest
 from rich.console import Console
 
+from course_lib import doctor
 from course_lib.base import runtime
 from course_lib.cli.doctor import findings_view
-from course_lib.doctor import examine as doctor
-from course_lib.doctor.examine import NOTE, OK, PROBLEM, Card, Finding
+from course_lib.doctor import NOTE, OK, PROBLEM, Finding, gpu, isolation, kernels, machine, packages, trials
+from course_lib.doctor.gpu import Card
+from course_lib.doctor.trials import Trial
 
 ROOT = Path(__file__).resolve().parents[2]
 H100 = {"torch": "2.13.0+cu130", "cuda": "13.0", "hip": None, "triton": "3.7.1", "available": True}
@@ -50,7 +56,18 @@ def test_this_machine_can_run_the_course(examined) -> None:
     findings, _ = examined
     assert doctor.can_run(findings), doctor.as_text(findings)
     names = {finding.name for finding in findings}
-    assert {"system", "Python", "packages", "torch and triton", "GPU", "kernels", "isolation", "import order", "memory", "disk"} <= names
+    assert {
+        "system",
+        "Python",
+        "packages",
+        "torch and triton",
+        "GPU",
+        "kernels",
+        "isolation",
+        "import order",
+        "memory",
+        "disk",
+    } <= names
     assert "right values" in next(finding.what for finding in findings if finding.name == "kernels")
 
 
@@ -91,8 +108,8 @@ def test_a_missing_torch_is_named_once_as_missing(monkeypatch) -> None:
         return real(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    assert ("torch", PROBLEM) in levels(doctor.packages())
-    assert doctor.pair() == []
+    assert ("torch", PROBLEM) in levels(packages.examine_packages())
+    assert packages.examine_pair() == []
 
 
 def test_a_refused_choice_is_a_finding_in_its_own_words(monkeypatch) -> None:
@@ -108,9 +125,9 @@ def test_triton_imported_too_early_is_found(monkeypatch, tmp_path: Path) -> None
     (tmp_path / "sitecustomize.py").write_text("import os\nos.environ.pop('TRITON_INTERPRET', None)\nimport triton\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("COURSE_DEVICE", "cpu")
-    child = doctor._Child(doctor._CANARY, 120)
+    child = Trial(trials.CANARY, 120)
     try:
-        finding = one(doctor.kernels(child))
+        finding = one(kernels.examine_kernels(child))
     finally:
         child.stop()
     assert finding.level == PROBLEM and "imported before" in finding.what and "sitecustomize" in finding.remedy
@@ -118,15 +135,24 @@ def test_triton_imported_too_early_is_found(monkeypatch, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("columns", [80, 60])
 def test_the_command_wraps_at_words_and_never_sends_the_doctor_to_the_doctor(columns) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COURSE_DEVICE": "gpu", "CUDA_VISIBLE_DEVICES": "", "COLUMNS": str(columns)}
-    done = subprocess.run([sys.executable, str(ROOT / "course_command.py"), "doctor"], capture_output=True, text=True, env=environment)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "COURSE_DEVICE": "gpu",
+        "CUDA_VISIBLE_DEVICES": "",
+        "COLUMNS": str(columns),
+    }
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "course_command.py"), "doctor"], capture_output=True, text=True, env=environment
+    )
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and not done.stderr and max(map(len, lines)) <= columns
     assert "✗ kernels: " in done.stdout and "`course doctor`" not in done.stdout
     assert "→ `unset COURSE_DEVICE`" in done.stdout and "Follow the arrows below ✗" in " ".join(done.stdout.split())
     # a line begins with a mark or is indented under one; the last words are no finding
     assert all(
-        line[:2] in ("✓ ", "! ", "✗ ", "  ") for line in lines[: next(n for n, line in enumerate(lines) if line.startswith("The course"))]
+        line[:2] in ("✓ ", "! ", "✗ ", "  ")
+        for line in lines[: next(n for n, line in enumerate(lines) if line.startswith("The course"))]
     )
 
 
@@ -143,9 +169,9 @@ def test_arrows_are_spoken_of_only_where_there_are_some() -> None:
 
 
 def test_a_check_that_breaks_does_not_take_the_others_along(monkeypatch) -> None:
-    monkeypatch.setattr(doctor, "disk", lambda: 1 / 0)
-    monkeypatch.setattr(doctor, "_CANARY", 'print(\'{"refused": "not here"}\')')
-    monkeypatch.setattr(doctor, "_PROBE", "")
+    monkeypatch.setattr(machine, "examine_disk", lambda: 1 / 0)
+    monkeypatch.setattr(trials, "CANARY", 'print(\'{"refused": "not here"}\')')
+    monkeypatch.setattr(trials, "PROBE", "")
     findings = doctor.examine()
     broken = next(finding for finding in findings if finding.name == "disk")
     assert broken.level == NOTE and "ZeroDivisionError" in broken.what
@@ -153,7 +179,7 @@ def test_a_check_that_breaks_does_not_take_the_others_along(monkeypatch) -> None
 
 
 def test_module_runs_without_typer_and_rich() -> None:
-    code = "import sys; sys.modules['typer'] = sys.modules['rich'] = None; from course_lib.doctor import examine as doctor; sys.exit(doctor.main(['--line']))"
+    code = "import sys; sys.modules['typer'] = sys.modules['rich'] = None; from course_lib.doctor.__main__ import main; sys.exit(main(['--line']))"
     env = {**os.environ, "COURSE_DEFER_CHOICE": "1", "COURSE_DEVICE": "cpu", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.startswith("course: CPU mode")) == (0, True), done.stderr
@@ -163,11 +189,11 @@ def test_module_runs_without_typer_and_rich() -> None:
 
 
 def test_a_hang_ends_at_its_limit_with_all_its_children() -> None:
-    child = doctor._Child("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", 0.7)
+    child = Trial("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", 0.7)
     started = time.monotonic()
     assert "no answer within" in child.report()["crash"]
     assert time.monotonic() - started < 10
-    group = child._process.pid
+    group = child.pid
     child.stop()
     deadline = time.monotonic() + 10
     while _alive(group):
@@ -186,8 +212,35 @@ def _alive(group: int) -> bool:
     return False
 
 
+@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 3.0) for seed in range(3)])
+def test_a_killed_doctor_leaves_nothing(moment: float, tmp_path: Path) -> None:
+    code = "from course_lib import doctor; print('now', flush=True); doctor.examine()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COURSE_DEFER_CHOICE": "1"}
+    owner = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment, cwd=tmp_path)
+    assert owner.stdout is not None and owner.stdout.readline() == b"now\n"
+    time.sleep(moment)
+    below = psutil.Process(owner.pid).children(recursive=True)
+    owner.kill()
+    owner.communicate()
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 0.5) for seed in range(3)])
+def test_a_killed_trial_is_a_finding_and_its_children_end(moment: float) -> None:
+    trial = Trial("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])", 30)
+    group = trial.pid
+    assert group is not None
+    threading.Timer(moment, lambda: os.kill(group, signal.SIGKILL)).start()
+    assert trial.report() == {"crash": "its process was ended by SIGKILL"}
+    deadline = time.monotonic() + 10
+    while _alive(group):
+        assert time.monotonic() < deadline, "a grandchild is still there"
+        time.sleep(0.05)
+
+
 def test_facts_before_a_crash_are_kept() -> None:
-    child = doctor._Child('import os; print(\'{"torch": "2.13.0"}\', flush=True); os.abort()', 30)
+    child = Trial('import os; print(\'{"torch": "2.13.0"}\', flush=True); os.abort()', 30)
     report = child.report()
     child.stop()
     assert report == {"torch": "2.13.0", "crash": "its process was ended by SIGABRT"}
@@ -204,7 +257,7 @@ def test_facts_before_a_crash_are_kept() -> None:
     ],
 )
 def test_remedies_for_a_kernel_that_does_not_run(errors: str, says: str) -> None:
-    assert says in doctor._kernel_remedy(errors)
+    assert says in kernels.find_remedy(errors)
 
 
 # ---- packages ----------------------------------------------------------------------------------------------------------
@@ -212,7 +265,7 @@ def test_remedies_for_a_kernel_that_does_not_run(errors: str, says: str) -> None
 
 def installed(monkeypatch, torch: str, triton: str, asks: list[str] | None = None) -> None:
     versions = {"torch": torch, "triton": triton}
-    monkeypatch.setattr(doctor, "_version", lambda name: versions.get(name, "1.0"))
+    monkeypatch.setattr(packages, "find_version", lambda name: versions.get(name, "1.0"))
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: asks or [])
 
 
@@ -229,33 +282,40 @@ def installed(monkeypatch, torch: str, triton: str, asks: list[str] | None = Non
 )
 def test_torch_and_triton_belong_together(monkeypatch, torch: str, triton: str, asks: list[str], level: str) -> None:
     installed(monkeypatch, torch, triton, asks)
-    finding = one(doctor.pair())
+    finding = one(packages.examine_pair())
     assert finding.level == level and torch in finding.what and triton in finding.what
     assert (finding.remedy == "") == (level == OK)
 
 
 def test_tested_versions_are_those_of_the_constraints_file() -> None:
-    tested = doctor.tested_versions()
+    tested = packages.read_tested_versions()
     assert tested["torch"] == "2.13.0" and tested["triton"] == "3.7.1"
-    assert {doctor._normal(name) for name in doctor.NEEDED} <= set(tested)
-    assert doctor.tested_versions("# a==1\nml_dtypes==0.5.4\nJinja2==3.1.6\n") == {"ml-dtypes": "0.5.4", "jinja2": "3.1.6"}
+    assert {packages.normalise(name) for name in packages.NEEDED} <= set(tested)
+    assert packages.read_tested_versions("# a==1\nml_dtypes==0.5.4\nJinja2==3.1.6\n") == {
+        "ml-dtypes": "0.5.4",
+        "jinja2": "3.1.6",
+    }
 
 
 def test_another_version_is_a_note(monkeypatch) -> None:
-    tested = doctor.tested_versions()
-    monkeypatch.setattr(doctor, "_version", lambda name: "0.1" if name == "numpy" else tested[doctor._normal(name)])
-    assert [pair for pair in levels(doctor.packages()) if pair[1] != OK] == [("numpy", NOTE)]
+    tested = packages.read_tested_versions()
+    monkeypatch.setattr(
+        packages, "find_version", lambda name: "0.1" if name == "numpy" else tested[packages.normalise(name)]
+    )
+    assert [pair for pair in levels(packages.examine_packages()) if pair[1] != OK] == [("numpy", NOTE)]
 
 
-@pytest.mark.parametrize(("version", "level"), [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 14, 0), NOTE)])
+@pytest.mark.parametrize(
+    ("version", "level"), [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 14, 0), NOTE)]
+)
 def test_python_versions(monkeypatch, version: tuple, level: str) -> None:
     monkeypatch.setattr(sys, "version_info", version)
-    assert one(doctor.python()).level == level
+    assert one(packages.examine_python()).level == level
 
 
 def test_macos_is_sent_to_the_readme(monkeypatch) -> None:
-    monkeypatch.setattr(doctor.platform, "system", lambda: "Darwin")
-    finding = one(doctor.system())
+    monkeypatch.setattr(machine.platform, "system", lambda: "Darwin")
+    finding = one(machine.examine_system())
     assert finding.level == PROBLEM and "macOS" in finding.what and "Other systems" in finding.remedy
 
 
@@ -280,14 +340,14 @@ def test_settings_that_force_a_mode(monkeypatch, variables: dict, found: list[st
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(runtime, "_set_here", False)
-    assert [finding.level for finding in doctor.settings()] == found
+    assert [finding.level for finding in packages.examine_settings()] == found
 
 
 def test_what_the_course_set_itself_is_no_finding(monkeypatch) -> None:
     monkeypatch.delenv("COURSE_DEVICE", raising=False)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setattr(runtime, "_set_here", True)
-    assert not [finding for finding in doctor.settings() if "TRITON_INTERPRET" in finding.what]
+    assert not [finding for finding in packages.examine_settings() if "TRITON_INTERPRET" in finding.what]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +366,7 @@ def test_what_the_course_set_itself_is_no_finding(monkeypatch) -> None:
     ],
 )
 def test_gpu_and_driver(probe: dict, cards, level: str, says: str) -> None:
-    finding = one(doctor.gpu(probe, cards))
+    finding = one(gpu.examine_gpu(probe, cards))
     assert finding.level == level and says in finding.what
     assert (finding.remedy == "") == (level == OK)
 
@@ -328,7 +388,7 @@ def test_what_nvidia_smi_says(monkeypatch, tmp_path: Path, script: str, found) -
     tool.write_text(f"#!/bin/sh\n{script}\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert doctor.nvidia_smi() == found
+    assert gpu.ask_nvidia_smi() == found
 
 
 # ---- memory, disk, files -----------------------------------------------------------------------------------------------
@@ -337,44 +397,47 @@ def test_what_nvidia_smi_says(monkeypatch, tmp_path: Path, script: str, found) -
 def test_little_memory_is_a_note_for_machine_container_and_gpu(monkeypatch, tmp_path: Path) -> None:
     import psutil
 
-    plenty = namedtuple("vm", "available")(64 * doctor.GB)
+    plenty = namedtuple("vm", "available")(64 * machine.GB)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: plenty)
-    monkeypatch.setattr(doctor, "_container_limit", lambda: None)
-    assert levels(doctor.memory({"gpu_free": 70e9, "gpu_total": 80e9})) == [("memory", OK), ("GPU memory", OK)]
-    assert levels(doctor.memory({"gpu_free": 1e9, "gpu_total": 80e9})) == [("memory", OK), ("GPU memory", NOTE)]
-    monkeypatch.setattr(doctor, "_container_limit", lambda: 10**9)
-    assert one(doctor.memory({})).what.startswith("1.0 GB available")
-    assert one(doctor.memory({})).level == NOTE
+    monkeypatch.setattr(machine, "_read_container_limit", lambda: None)
+    assert levels(machine.examine_memory({"gpu_free": 70e9, "gpu_total": 80e9})) == [("memory", OK), ("GPU memory", OK)]
+    assert levels(machine.examine_memory({"gpu_free": 1e9, "gpu_total": 80e9})) == [
+        ("memory", OK),
+        ("GPU memory", NOTE),
+    ]
+    monkeypatch.setattr(machine, "_read_container_limit", lambda: 10**9)
+    assert one(machine.examine_memory({})).what.startswith("1.0 GB available")
+    assert one(machine.examine_memory({})).level == NOTE
 
 
 def test_container_limit_is_what_is_left_of_it(tmp_path: Path) -> None:
-    assert doctor._container_limit(tmp_path) is None
+    assert machine._read_container_limit(tmp_path) is None
     (tmp_path / "memory.current").write_text("300\n")
     (tmp_path / "memory.max").write_text("1000\n")
-    assert doctor._container_limit(tmp_path) == 700
+    assert machine._read_container_limit(tmp_path) == 700
     (tmp_path / "memory.max").write_text("max\n")
-    assert doctor._container_limit(tmp_path) is None
+    assert machine._read_container_limit(tmp_path) is None
 
 
 @pytest.mark.parametrize(("free", "level"), [(10**7, PROBLEM), (5 * 10**8, NOTE), (10**10, OK)])
 def test_disk(monkeypatch, free: int, level: str) -> None:
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: namedtuple("usage", "free")(free))
-    assert one(doctor.disk()).level == level
+    monkeypatch.setattr(machine.shutil, "disk_usage", lambda path: namedtuple("usage", "free")(free))
+    assert one(machine.examine_disk()).level == level
 
 
 def test_files_that_cannot_be_written(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "none"))
     monkeypatch.setenv("COURSE_STATE", str(tmp_path / "not" / "yet"))
-    assert levels(doctor.your_files()) == [("your exercises", PROBLEM), ("your progress", OK)]
+    assert levels(machine.examine_files()) == [("your exercises", PROBLEM), ("your progress", OK)]
     assert not (tmp_path / "not").exists(), "looking makes nothing"
     (tmp_path / "none").mkdir()
-    assert levels(doctor.your_files()) == [("your exercises", OK), ("your progress", OK)]
+    assert levels(machine.examine_files()) == [("your exercises", OK), ("your progress", OK)]
 
     def refused(**kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", refused)
-    findings = doctor.your_files()
+    monkeypatch.setattr(machine.tempfile, "TemporaryFile", refused)
+    findings = machine.examine_files()
     assert [finding.level for finding in findings] == [PROBLEM, PROBLEM] and "Permission denied" in findings[0].what
 
 
@@ -386,19 +449,23 @@ def test_a_canary_with_wrong_values_is_noticed(tmp_path: Path, wrong: str) -> No
     """The canary's own kernels, broken on purpose, must be reported."""
     source = (ROOT / "course_lib" / "doctor" / "canary.py").read_text()
     healthy, broken = {
-        "copy": ("tl.load(x_ptr + cols, mask=mask, other=0.0), mask=mask)", "tl.load(x_ptr + cols, mask=mask, other=0.0))"),
+        "copy": (
+            "tl.load(x_ptr + cols, mask=mask, other=0.0), mask=mask)",
+            "tl.load(x_ptr + cols, mask=mask, other=0.0))",
+        ),
         "variance": ("tl.where(mask, x - mean, 0.0)", "x - mean"),
     }[wrong]
     assert source.count(healthy) == 1
     (tmp_path / "broken_canary.py").write_text(source.replace(healthy, broken))
-    child = doctor._Child(
-        doctor._CANARY.replace(
-            "from course_lib.doctor import canary", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import broken_canary as canary"
+    child = Trial(
+        trials.CANARY.replace(
+            "from course_lib.doctor import canary",
+            f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import broken_canary as canary",
         ),
         120,
     )
     try:
-        findings = doctor.kernels(child)
+        findings = kernels.examine_kernels(child)
     finally:
         child.stop()
     assert levels(findings) == [("import order", OK), ("kernels", PROBLEM)]
@@ -418,10 +485,16 @@ class _Reported:
 
 
 def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
-    assert {finding.level for finding in doctor.kernels(_Reported())} == {OK}
-    notes = [finding for finding in doctor.kernels(_Reported(losses=["fp32 to bf16 is truncated"])) if finding.level == NOTE]
-    assert [note.what for note in notes] == ["not corrected in this Triton: fp32 to bf16 is truncated"] and notes[0].remedy
-    assert doctor.can_run(doctor.kernels(_Reported(losses=["anything"])))
+    assert {finding.level for finding in kernels.examine_kernels(_Reported())} == {OK}
+    notes = [
+        finding
+        for finding in kernels.examine_kernels(_Reported(losses=["fp32 to bf16 is truncated"]))
+        if finding.level == NOTE
+    ]
+    assert [note.what for note in notes] == ["not corrected in this Triton: fp32 to bf16 is truncated"] and notes[
+        0
+    ].remedy
+    assert doctor.can_run(kernels.examine_kernels(_Reported(losses=["anything"])))
 
 
 # ---- isolation -----------------------------------------------------------------------------------------------------------
@@ -437,7 +510,10 @@ def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
             "unshare: Operation not permitted",
         ),
         (
-            {"tier": "limits only", "why": {"namespaces and Landlock": "unshare: no", "Landlock": "this kernel has no Landlock"}},
+            {
+                "tier": "limits only",
+                "why": {"namespaces and Landlock": "unshare: no", "Landlock": "this kernel has no Landlock"},
+            },
             NOTE,
             "confine nobody",
         ),
@@ -445,7 +521,7 @@ def test_what_could_not_be_corrected_in_the_interpreter_is_a_note() -> None:
     ],
 )
 def test_the_isolation_is_named_with_what_would_raise_it(facts, level, says) -> None:
-    finding = one(doctor.isolation(facts))
+    finding = one(isolation.examine_isolation(facts))
     assert finding.level == level and says in finding.what and bool(finding.remedy) == (level != OK)
     assert "secure" not in finding.what
 
@@ -453,10 +529,12 @@ def test_the_isolation_is_named_with_what_would_raise_it(facts, level, says) -> 
 def test_a_package_in_front_of_the_installed_one_is_named(monkeypatch, tmp_path):
     (tmp_path / "torch.py").write_text("raise RuntimeError")
     monkeypatch.setenv("PYTHONPATH", f"/nowhere{os.pathsep}{tmp_path}")
-    (finding, *_) = doctor.gpu({"crash": "RuntimeError"}, [])
+    (finding, *_) = gpu.examine_gpu({"crash": "RuntimeError"}, [])
     assert (
-        finding.level == doctor.PROBLEM and f"move {tmp_path / 'torch.py'} away" in finding.remedy and "unset PYTHONPATH" in finding.remedy
+        finding.level == doctor.PROBLEM
+        and f"move {tmp_path / 'torch.py'} away" in finding.remedy
+        and "unset PYTHONPATH" in finding.remedy
     )
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
-    (finding, *_) = doctor.gpu({"crash": "RuntimeError"}, [])
+    (finding, *_) = gpu.examine_gpu({"crash": "RuntimeError"}, [])
     assert "PYTHONPATH" not in finding.remedy

@@ -26,7 +26,7 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.sandbox import isolation, runner, servers
-from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="the attacks ar
 
 HERE = Path(__file__).parent.parent / "attacks"
 LIMIT, GRACE = 1.5, 2.0
-LIMITS = dataclasses.replace(Limits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
+LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
 KEY = 0x6E6F726D
 
 

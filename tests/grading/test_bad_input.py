@@ -16,7 +16,7 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.sandbox import runner, servers
-from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission import extract_kernels
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
@@ -26,7 +26,7 @@ RIGHT = texts.read_solution(EX)
 IMPORT = "import triton\n"
 STORE = "    tl.store(y_ptr + offsets, x, mask=mask)\n"
 # a GPU's first case has to be compiled before it can hang
-SHORT = dataclasses.replace(Limits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
+SHORT = dataclasses.replace(ResourceLimits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
 interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel does this in another way")
 
 
@@ -75,7 +75,7 @@ def file(tmp_path):
     return texts.find_file(EX)
 
 
-def checked(file, text: str | bytes, limits: Limits | None = None):
+def checked(file, text: str | bytes, limits: ResourceLimits | None = None):
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     return check(EX, limits=limits)
 

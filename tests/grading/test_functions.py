@@ -9,7 +9,7 @@ import pytest
 
 from course_lib import catalog
 from course_lib.grading.check import check
-from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission.extract_functions import extract, fingerprint
 from course_lib.grading.submission.extract_kernels import Unreadable
 
@@ -162,6 +162,6 @@ RETURNS = {
 def test_every_kind_of_return_has_its_words(body, cause, words, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(f"import torch\n\n\ndef layer_norm(x, w, b, eps):\n    {body}\n")
-    verdict = check(catalog.get("01a"), file, limits=dataclasses.replace(Limits.for_mode("torch"), case=2.0))
+    verdict = check(catalog.get("01a"), file, limits=dataclasses.replace(ResourceLimits.for_mode("torch"), case=2.0))
     assert (verdict.cause, words in verdict.message) == (cause, True), verdict.message
     assert verdict.mode == "torch" and verdict.status in ("fail", "error")

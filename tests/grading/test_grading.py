@@ -19,7 +19,7 @@ from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.sandbox import runner
-from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.attempt import extract
 
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent.parent
 PAGE = verdicts.PAGE.read_text(encoding="utf-8") if verdicts.PAGE.exists() else ""
 EXERCISES = list(catalog.exercises().values())
 # a GPU's first case has to be compiled before it can hang
-SHORT = dataclasses.replace(Limits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
+SHORT = dataclasses.replace(ResourceLimits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0)
 MANY_BLOCKS = 16
 UNREADABLE_CAUSES = {"undefined_name", "not_allowed", "no_kernel", "no_function"}
 

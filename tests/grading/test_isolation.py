@@ -7,9 +7,11 @@ import dataclasses
 import json
 import os
 import platform
+import random
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -21,24 +23,30 @@ import pytest
 import course_lib
 from course_lib import catalog
 from course_lib.base import paths
-from course_lib.doctor import examine as doctor
+from course_lib.base.worker import WorkerDied
+from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
+from course_lib.grading.families.plans import plans
 from course_lib.grading.sandbox import isolation, runner, servers, syscalls
-from course_lib.grading.sandbox.runner import Limits
+from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission import extract_functions
 from course_lib.grading.submission.extract_kernels import Kernels
 
 EX = catalog.get("01a")
 SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
-SHORT = dataclasses.replace(Limits.for_mode("torch"), case=1.0, total=1.5)
+SHORT = dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, total=1.5)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="what a GPU's check permits is more, and told by test_attacks on a GPU"
+)
 
 
 def alone(code: str, **options) -> subprocess.CompletedProcess:
     """Python code in a process of its own, with the grading package at hand: confinement cannot be undone."""
-    head = "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.grading.sandbox import isolation, syscalls\n"
+    head = (
+        "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.grading.sandbox import isolation, syscalls\n"
+    )
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "COURSE_DEFER_CHOICE": "1"}
     return subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(code)],
@@ -51,7 +59,7 @@ def alone(code: str, **options) -> subprocess.CompletedProcess:
     )
 
 
-def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: Limits = SHORT):
+def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits = SHORT):
     file = tmp_path / "mine.py"
     file.write_text(text)
     with monkeypatch.context() as past:
@@ -61,7 +69,9 @@ def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: Limits = SHORT
 
 def hostile(body: str) -> str:
     return (
-        "import os\nimport torch\n\n\ndef layer_norm(x, w, b, eps):\n" + textwrap.indent(textwrap.dedent(body), "    ") + "\n    return x\n"
+        "import os\nimport torch\n\n\ndef layer_norm(x, w, b, eps):\n"
+        + textwrap.indent(textwrap.dedent(body), "    ")
+        + "\n    return x\n"
     )
 
 
@@ -145,11 +155,16 @@ def test_the_probe_names_what_is_missing(patch, reason):
     run = f"import runpy\nsys.argv = ['server.py', {str(paths.ROOT)!r}, 'probe']\nrunpy.run_path({str(servers.SCRIPT)!r}, run_name='__main__')"
     facts = json.loads(alone(NO_NAMESPACES + patch + run).stdout)
     assert facts["tier"] == isolation.LIMITS
-    assert "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES] and facts["why"][isolation.LANDLOCK] == reason
+    assert (
+        "unshare: Operation not permitted" in facts["why"][isolation.NAMESPACES]
+        and facts["why"][isolation.LANDLOCK] == reason
+    )
 
 
 def test_a_reason_against_both_tiers_is_said_once():
-    (finding,) = doctor.isolation({"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")})
+    (finding,) = examine_isolation(
+        {"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")}
+    )
     assert "(no Landlock: Landlock is switched off)" in finding.what
 
 
@@ -166,7 +181,11 @@ def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
 
 
 def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monkeypatch, tmp_path):
-    past_the_list(monkeypatch, "import os\nfor name in os.listdir():\n    os.unlink(name)\nos._exit(70)\n" + hostile("pass"), tmp_path)
+    past_the_list(
+        monkeypatch,
+        "import os\nfor name in os.listdir():\n    os.unlink(name)\nos._exit(70)\n" + hostile("pass"),
+        tmp_path,
+    )
     assert check(EX, SOLUTION).tier == best
 
 
@@ -175,7 +194,11 @@ def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monk
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers of system calls are of x86-64")
 def test_the_filter_refuses_each_call_on_its_list():
-    numbers = {name: both[0] for name, both in (syscalls._EVERYWHERE | syscalls._WITHOUT_COMPILER).items() if both[0] is not None}
+    numbers = {
+        name: both[0]
+        for name, both in (syscalls._EVERYWHERE | syscalls._WITHOUT_COMPILER).items()
+        if both[0] is not None
+    }
     result = alone(f"""
         import errno
         syscalls.refuse(compiler=False)
@@ -260,7 +283,10 @@ def test_landlock_alone_keeps_files(kernel, tmp_path, best):
     """)
     )
     assert result.stdout.split() == ["refused"] * 9, result.stdout + result.stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"] and (tmp_path / "other").read_text() == "as it was"
+    assert (
+        sorted(path.name for path in tmp_path.iterdir()) == ["other", "own"]
+        and (tmp_path / "other").read_text() == "as it was"
+    )
 
 
 @pytest.mark.parametrize("abi", [1, 7])
@@ -363,12 +389,16 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
     if isolation.TIERS.index(tier) < isolation.TIERS.index(best):
         pytest.skip(f"this machine's best isolation is: {best}")
     # Landlock would keep the shell from being started
-    other_server(NO_FILTER + "from course_lib.grading.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n")
+    other_server(
+        NO_FILTER + "from course_lib.grading.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n"
+    )
     monkeypatch.setattr(runner, "BEST_TIER", tier)
     mark = f"{os.getpid()}_{isolation.TIERS.index(tier)}"
     verdict = past_the_list(monkeypatch, hostile(DAEMON.format(mark)), tmp_path)
     assert "BREACH" in verdict.printed, f"no daemon was started: {verdict.message}"
-    assert [p.pid for p in psutil.process_iter(["cmdline"]) if f"course_daemon_{mark}" in " ".join(p.info["cmdline"] or ())] == []
+    assert [
+        p.pid for p in psutil.process_iter(["cmdline"]) if f"course_daemon_{mark}" in " ".join(p.info["cmdline"] or ())
+    ] == []
 
 
 # ---- limits ------------------------------------------------------------------------------------------------------------
@@ -390,7 +420,7 @@ def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
 
 
 def test_rows_far_apart_fit_under_the_limit_of_memory():
-    limits = dataclasses.replace(Limits(), memory_bytes=200 << 20)
+    limits = dataclasses.replace(ResourceLimits(), memory_bytes=200 << 20)
     verdict = check(catalog.get("06b"), paths.SOLUTIONS / "ex06b_layer_norm_resident.py", limits=limits)
     assert verdict.passed and all(case.status == "pass" for case in verdict.cases), verdict.message
 
@@ -398,7 +428,7 @@ def test_rows_far_apart_fit_under_the_limit_of_memory():
 # ---- the server --------------------------------------------------------------------------------------------------------
 
 
-def serving() -> servers.Server:
+def serving() -> servers.WarmServer:
     (server,) = [server for server in servers._idle if server.key[0] == "torch"]
     return server
 
@@ -411,9 +441,9 @@ def test_one_server_serves_many_checks():
 
 def test_a_dead_server_costs_time_only():
     assert check(EX, SOLUTION).passed
-    dead = serving()
-    dead.process.kill()
-    assert check(EX, SOLUTION).passed and serving().process.pid != dead.process.pid
+    dead = serving().process
+    dead.kill()
+    assert check(EX, SOLUTION).passed and serving().process.pid != dead.pid
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
@@ -431,7 +461,93 @@ def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeyp
     verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
     killer.join()
     assert (verdict.status, verdict.cause) == ("fail", "time_limit")
-    assert below and not [process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert below and not [
+        process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    ]
+
+
+def processes_of(pid: int) -> list[psutil.Process]:
+    return [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+
+
+def wait_until_gone(processes: list[psutil.Process]) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=15)
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+MOMENTS = [random.Random(seed).uniform(0.0, 1.0) for seed in range(4)]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(hostile("while True: pass"))
+    code = f"""
+        import sys
+        from pathlib import Path
+        from course_lib import catalog
+        from course_lib.grading.check import check
+        from course_lib.grading.sandbox import servers
+        from course_lib.grading.submission import extract_functions
+        from course_lib.grading.submission.extract_kernels import Kernels
+        exercise = catalog.get("01a")
+        extract_functions.extract = lambda text, *rest: Kernels(text, exercise.entry_points)
+        servers.warm("torch")
+        print("warm", flush=True)
+        check(exercise, Path({str(file)!r}))
+    """
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(paths.ROOT),
+        "TMPDIR": str(tmp_path),
+        "COURSE_STATE": str(tmp_path / "state"),
+    }
+    checker = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, env=environment)
+    assert checker.stdout.readline() == b"warm\n"
+    time.sleep(moment)
+    _, *below = processes_of(checker.pid)
+    assert below
+    checker.kill()
+    checker.communicate()
+    wait_until_gone(below)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("below", [0, 1, 2, 3])
+def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(moment, below, monkeypatch, tmp_path):
+    """Server, keeper, init or runner (two of them where there are no namespaces): the check ends with a verdict all the same."""
+    servers.warm("torch")
+    server = serving().pid
+    chain: list[psutil.Process] = []
+
+    def kill() -> None:
+        time.sleep(moment)
+        with contextlib.suppress(psutil.NoSuchProcess):  # the job has not begun, or is over: then nobody is killed
+            chain.extend(processes_of(server))
+            chain[min(below, len(chain) - 1)].kill()
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killer = threading.Thread(target=kill)
+    killer.start()
+    verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
+    killer.join()
+    assert verdict.status in ("fail", "grader fault") and chain
+    wait_until_gone([process for process in chain[1:] if process.is_running()])
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("course-check-")] == []
+    assert check(EX, SOLUTION).passed
+
+
+@pytest.mark.parametrize(("begun", "ended"), [(True, "died"), (False, "not started")])
+def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, monkeypatch):
+    def die(mode, job, seconds):
+        if begun:
+            Path(job["folder"], "00.begin").touch()
+        raise WorkerDied(-signal.SIGKILL, "its last words")
+
+    monkeypatch.setattr(servers, "ask", die)
+    concrete = plans(EX, 0, None)
+    run = runner.run(Kernels(SOLUTION.read_text(), EX.entry_points), concrete, "torch")
+    assert (run.ended, run.case, run.printed) == (ended, 0 if begun else None, "its last words") and not run.data
 
 
 def test_a_change_of_the_course_replaces_the_server(monkeypatch):
@@ -488,7 +604,9 @@ def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        past_the_list(monkeypatch, hostile("while True: pass"), tmp_path, dataclasses.replace(SHORT, case=20.0, total=20.0))
+        past_the_list(
+            monkeypatch, hostile("while True: pass"), tmp_path, dataclasses.replace(SHORT, case=20.0, total=20.0)
+        )
     with contextlib.suppress(psutil.NoSuchProcess):
         assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     assert check(EX, SOLUTION).passed

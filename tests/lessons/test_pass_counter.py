@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import random
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 import torch
 
 import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.worker import Launch, WorkerTimeout
 from course_lib.lessons import pass_counter
-from course_lib.lessons.pass_counter.widget import ALGORITHMS, COLUMNS, _elsewhere, count, describe, draw, model, run, title
+from course_lib.lessons.pass_counter import widget
+from course_lib.lessons.pass_counter.widget import (
+    ALGORITHMS,
+    COLUMNS,
+    _count_elsewhere,
+    count,
+    describe,
+    draw,
+    model,
+    run,
+    title,
+)
 
-interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts")
-PASSES = {"copy": (1, 1), "naive": (5, 3), "one_pass": (2, 1), "two_pass": (3, 1), "welford": (2, 1), "resident": (1, 1)}
+interpreted = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts"
+)
+PASSES = {
+    "copy": (1, 1),
+    "naive": (5, 3),
+    "one_pass": (2, 1),
+    "two_pass": (3, 1),
+    "welford": (2, 1),
+    "resident": (1, 1),
+}
 
 
 @pytest.mark.parametrize("shape", [(3, 1), (2, 129)])
@@ -68,37 +93,71 @@ from course_lib.base import runtime
 runtime._chosen = dataclasses.replace(runtime.current(), mode="gpu")
 from course_lib.lessons import style
 module = sys.modules["course_lib.lessons.pass_counter.widget"]
-module._traced = None  # there is no interpreter in such a process
+module._trace = None  # there is no interpreter in such a process
 first = module.count("two_pass", 100)
-module._elsewhere = None
+module._count_elsewhere = None
 print(repr([first, *(module.count("naive", N) for N in {COLUMNS})]))
 """
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.strip() == repr([count("two_pass", 100), *(count("naive", N) for N in COLUMNS)])
 
 
 def test_a_second_process_that_fails_says_so(monkeypatch):
-    failed = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback\nImportError: no triton here")
-    monkeypatch.setattr(subprocess, "run", lambda *args, **kwargs: failed)
+    failing = [sys.executable, "-c", "import sys; sys.exit('Traceback\\nImportError: no triton here')"]
+    monkeypatch.setattr(widget, "_launch", lambda: Launch(failing, os.environ))
     with pytest.raises(CourseError, match=r"failed \(ImportError: no triton here\)"):
-        _elsewhere({100}, 64)
+        _count_elsewhere({100}, 64)
 
 
 def test_a_second_process_that_hangs_says_so(monkeypatch):
     def hang(*args, **kwargs):
-        raise subprocess.TimeoutExpired("python", 120)
+        raise WorkerTimeout("gave no answer", "")
 
-    monkeypatch.setattr(subprocess, "run", hang)
+    monkeypatch.setattr(widget.Worker, "ask", hang)
     with pytest.raises(CourseError, match="took longer than 120 s"):
-        _elsewhere({100}, 64)
+        _count_elsewhere({100}, 64)
+
+
+@interpreted
+@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 3.0) for seed in range(3)])
+def test_a_killed_owner_leaves_no_counter(moment, tmp_path):
+    program = """
+import course_lib
+from course_lib.lessons.pass_counter import widget
+print("now", flush=True)
+widget._count_elsewhere({100, 8192, 65536}, 64)
+"""
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
+    owner = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, cwd=tmp_path)
+    assert owner.stdout is not None and owner.stdout.readline() == b"now\n"
+    time.sleep(moment)
+    owner.kill()
+    owner.communicate()
+    deadline = time.monotonic() + 10
+    while _processes_in(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _processes_in(folder) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def test_the_words_and_the_bytes():
     state = model("two_pass", 4096, 8192, "fp16")
     assert title(state) == "two-pass, blocked: 4 passes, 2 times a copy"
-    assert "3 passes of reading, 1 of writing" in describe(state, 2800) and "268 MB, a copy for 134 MB" in describe(state, 2800)
+    assert "3 passes of reading, 1 of writing" in describe(state, 2800) and "268 MB, a copy for 134 MB" in describe(
+        state, 2800
+    )
     assert "95.9 µs" in describe(state, 2800)
     assert title(model("resident", 1, 100, "fp32")) == "two-pass, resident: 2 passes, as many as a copy"
     assert "nothing that reads x and writes y can do with less" in title(model("copy", 1, 100, "fp32"))

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+
 import numpy as np
+import psutil
 import pytest
 import torch
 import triton
@@ -14,7 +23,7 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.compiler import KernelSource
-from course_lib.lessons import interleaved, schedule_explorer
+from course_lib.lessons import interleaved, schedule_explorer, second_process
 from course_lib.lessons.schedule.model import MARKS, caption, find_telling_frame, frames, mark, shared_tensors, title
 from course_lib.lessons.schedule.run import Interleaving
 from course_lib.lessons.schedule.widget import ScheduleLaunch, draw, learners_file
@@ -60,7 +69,9 @@ def arguments(M: int = 4, N: int = 3, GROUP: int = 2, dtype: torch.dtype = torch
 
 
 def runs(kind: str, seeds=range(6), *, M: int = 4, GROUP: int = 2, **options) -> list[Interleaving]:
-    return interleaved(kernel, (M,), *arguments(M, GROUP=GROUP), GROUP=GROUP, KIND=kind, BLOCK=4, seeds=seeds, **options)
+    return interleaved(
+        kernel, (M,), *arguments(M, GROUP=GROUP), GROUP=GROUP, KIND=kind, BLOCK=4, seeds=seeds, **options
+    )
 
 
 def replayed(run: Interleaving, name: str) -> np.ndarray:
@@ -104,7 +115,9 @@ def test_findings_point_at_their_operations():
         for race in run.races:
             one, other = run.operations[race.first], run.operations[race.second]
             assert race.first < race.second and one.program != other.program and "store" in (one.kind, other.kind)
-            assert {one.tensor, other.tensor} == {"buffer"} == {race.where.split("[")[0]} and set(one.elements) & set(other.elements)
+            assert {one.tensor, other.tensor} == {"buffer"} == {race.where.split("[")[0]} and set(one.elements) & set(
+                other.elements
+            )
     for run in runs("never"):
         assert run.deadlock and not run.races and not run.complete
         assert {program for program, _, _ in run.waits} | set(run.finished) == {0, 1, 2, 3}
@@ -117,7 +130,9 @@ def test_a_second_process_says_the_same():
     here, there = runs("early", range(3)), runs("early", range(3), apart=True)
     assert there[0].apart and not here[0].apart
     for one, other in zip(here, there, strict=True):
-        assert [_plain(operation) for operation in one.operations] == [_plain(operation) for operation in other.operations]
+        assert [_plain(operation) for operation in one.operations] == [
+            _plain(operation) for operation in other.operations
+        ]
         assert one.races == other.races and np.array_equal(one.result("buffer"), other.result("buffer"))
 
 
@@ -143,7 +158,10 @@ def test_an_unsolved_or_solved_file_is_run_apart():
     launch = (dy, x, *stats, *buffers, torch.zeros(2 * G, dtype=torch.int32), N, 1, N, N)
     for run in interleaved(source, (M,), *launch, GROUP=G, BLOCK=8, seeds=range(3)):
         assert run.apart and not run.findings
-        assert np.array_equal(run.result("dw_buffer"), [x[0] + x[2], x[1]]) and run.result("db_buffer").tolist() == [[2.0] * N, [1.0] * N]
+        assert np.array_equal(run.result("dw_buffer"), [x[0] + x[2], x[1]]) and run.result("db_buffer").tolist() == [
+            [2.0] * N,
+            [1.0] * N,
+        ]
     assert learners_file("09a")().name == "add_to_buffers_kernel"
 
 
@@ -159,6 +177,52 @@ def test_the_second_process_survives_a_file_that_ends_it():
         with pytest.raises(CourseError, match=words):
             interleaved(source, (1,), torch.zeros(1), 1, seeds=[0])
     assert runs("right", [0], apart=True)[0].complete
+
+
+@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 1.0) for seed in range(4)])
+def test_a_second_process_killed_at_work_is_named_and_replaced(moment):
+    text = "import triton\nimport time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\ntime.sleep(60)\n"
+    source = KernelSource(text, "kernel", "x.py")
+    runs("right", [0], apart=True)  # now it is there
+    process = psutil.Process(second_process._second.pid)
+    killer = threading.Timer(moment, process.kill)
+    killer.start()
+    with pytest.raises(CourseError, match="ended with code -9"):
+        interleaved(source, (1,), torch.zeros(1), 1, seeds=[0])
+    killer.join()
+    assert not process.is_running() and runs("right", [0], apart=True)[0].complete
+
+
+@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 6.0) for seed in range(3)])
+def test_a_killed_owner_leaves_no_second_process(moment, tmp_path):
+    text = "import triton\nimport os, subprocess, time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\n"
+    text += "subprocess.run(['sleep', '60'])\n"
+    program = f"""
+import course_lib, torch
+from course_lib.compiler import KernelSource
+from course_lib.lessons.schedule.run import interleaved
+print("now", flush=True)
+interleaved(KernelSource({text!r}, "kernel", "x.py"), (1,), torch.zeros(1), 1, seeds=[0])
+"""
+    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu", "TMPDIR": str(tmp_path)}
+    owner = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, cwd=tmp_path)
+    assert owner.stdout is not None and owner.stdout.readline() == b"now\n"
+    time.sleep(moment)
+    owner.kill()
+    owner.communicate()
+    deadline = time.monotonic() + 10
+    while _processes_in(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _processes_in(folder) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def test_what_cannot_be_run_is_said_in_words():
@@ -178,7 +242,12 @@ def test_what_cannot_be_run_is_said_in_words():
 
 
 @settings(max_examples=12, deadline=None)
-@given(seed=st.integers(0, 10**6), kind=st.sampled_from(["right", "early", "never", "none"]), M=st.integers(1, 5), GROUP=st.integers(1, 3))
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["right", "early", "never", "none"]),
+    M=st.integers(1, 5),
+    GROUP=st.integers(1, 3),
+)
 def test_frames_hold_together(seed, kind, M, GROUP):
     (run,) = runs(kind, [seed], M=M, GROUP=GROUP)
     all_frames = frames(run)
@@ -205,7 +274,12 @@ def test_who_waits_for_whom():
     stated = {(lane.program, lane.waits_on, lane.waits_for) for lane in last.lanes if lane.status == "waits"}
     assert stated == {tuple(wait) for wait in run.waits}
     words = caption(last)
-    assert "waits for lock[" in words and "changed last by program" in words and "Deadlock" in words and title(last).startswith("Deadlock")
+    assert (
+        "waits for lock[" in words
+        and "changed last by program" in words
+        and "Deadlock" in words
+        and title(last).startswith("Deadlock")
+    )
 
 
 def test_a_race_is_marked_from_its_second_operation_on():
@@ -238,7 +312,11 @@ def test_every_frame_can_be_drawn_and_says_what_it_shows():
         all_frames = frames(runs(kind, [2])[0])
         for index in range(0, len(all_frames), 7):
             shown = draw(all_frames, index)
-            assert shown.png.startswith(b"\x89PNG") and shown.caption in shown.alt and title(all_frames[index]) in shown.alt
+            assert (
+                shown.png.startswith(b"\x89PNG")
+                and shown.caption in shown.alt
+                and title(all_frames[index]) in shown.alt
+            )
 
 
 def test_the_widget_steps_reseeds_and_survives_a_bad_file():

@@ -30,14 +30,19 @@ class Autograd:
 
     def run(self, function, case: dict, data: bytes) -> bytes:
         written = sys.modules[function.__module__]
-        Norm = type("Norm", (torch.autograd.Function,), {name: staticmethod(getattr(written, name)) for name in ("forward", "backward")})
+        Norm = type(
+            "Norm",
+            (torch.autograd.Function,),
+            {name: staticmethod(getattr(written, name)) for name in ("forward", "backward")},
+        )
         memory, flags = bytearray(data), case["constexprs"]
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
         leaves = {name: views[name] for name in BITS if name in views}
         for name, leaf in leaves.items():
             leaf.requires_grad_(bool(flags["needs"] & BITS[name]))
         eps = next(value for kind, value in case["arguments"] if kind == "float")
-        x = leaves["x"] if not flags["change"] else leaves["x"] * 1  # a leaf that requires gradients refuses the change itself
+        # a leaf that requires gradients refuses the change itself
+        x = leaves["x"] if not flags["change"] else leaves["x"] * 1
         y = Norm.apply(x, leaves.get("w"), leaves.get("b"), eps)
         wanted = {t["name"]: t for t in case["tensors"] if t["output"]}
         if not isinstance(y, torch.Tensor):
@@ -52,8 +57,11 @@ class Autograd:
             x.mul_(2)
             views["raised"].fill_(self._refuses(z, [leaves[name] for name in asked], views["dy"]))
             return bytes(memory)
+        gradients: tuple[torch.Tensor | None, ...] = ()
         for last in (False, True)[not flags["twice"] :]:
-            gradients = torch.autograd.grad(z, [leaves[name] for name in asked], views["dy"], retain_graph=not last, allow_unused=True)
+            gradients = torch.autograd.grad(
+                z, [leaves[name] for name in asked], views["dy"], retain_graph=not last, allow_unused=True
+            )
         for name, gradient in zip(asked, gradients, strict=True):
             if gradient is not None:
                 self.take(views[f"d{name}"], gradient, wanted[f"d{name}"])

@@ -7,6 +7,7 @@ them back. What happened on the way goes to ``NN.error``. The parent takes only 
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import importlib
 import importlib.util
@@ -16,6 +17,7 @@ import sys
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
 
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
@@ -57,6 +59,7 @@ def work(job: dict, folder: Path, runs) -> None:
 
 def _imported(file: Path):
     described = importlib.util.spec_from_file_location("kernels", file)
+    assert described is not None and described.loader is not None  # a file that ends in .py has both
     module = importlib.util.module_from_spec(described)
     sys.modules["kernels"] = module  # Triton looks a kernel's module up by its name
     described.loader.exec_module(module)
@@ -97,13 +100,16 @@ class _Interpreter:
         from course_lib.interpreter import bounds, hooks, launch, schedule
 
         # NumPy's warnings of a NaN or an overflow in the interpreter's own lines: nobody printed them, and the values are judged
-        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter")
+        warnings.filterwarnings(
+            "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter"
+        )
         self.launch, self.bounds, self.schedule, self.hooks = launch, bounds, schedule, hooks
         self.excess: Excess | None = None  # of the last case
         try:
             hooks.patch()
             self.checked, self.observing = bounds.checked, hooks.observing
-        except AttributeError:  # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
+        except AttributeError:
+            # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
             self.checked = self.observing = contextlib.nullcontext
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
@@ -114,7 +120,9 @@ class _Interpreter:
         for t in case["tensors"]:
             here = slice(t["offset"], t["offset"] + t["nbytes"])
             if t["output"] and not case["any_order"] and any(other[here] != runs[0][here] for other in runs):
-                raise Interleaved("order", f"{t['name']} has other bits when the programs run in another order", t["name"], None)
+                raise Interleaved(
+                    "order", f"{t['name']} has other bits when the programs run in another order", t["name"], None
+                )
         return runs[0]
 
     def once(self, kernel, case: dict, data: bytes, seed: int | None = None) -> bytes:
@@ -130,7 +138,9 @@ class _Interpreter:
                 far.append(apart)
                 start = apart.address
             addresses[tensor["name"]] = self.launch.pointer(start, tensor["dtype"])
-            regions.append(self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"]))
+            regions.append(
+                self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"])
+            )
         make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
         arguments = [make[kind](value) for kind, value in case["arguments"]]
         reads = _Reads(case, regions, self.hooks.line_of_kernel)
@@ -145,7 +155,9 @@ class _Interpreter:
         return memory.tobytes()
 
     def interleaved(self, kernel, case: dict, arguments: list, seed: int) -> None:
-        outcome = self.schedule.run(kernel, tuple(case["grid"]), *arguments, seed=seed, max_steps=_MAX_STEPS, **case["constexprs"])
+        outcome = self.schedule.run(
+            kernel, tuple(case["grid"]), *arguments, seed=seed, max_steps=_MAX_STEPS, **case["constexprs"]
+        )
         if outcome.races:
             race = outcome.races[0]
             raise Interleaved("race", race.message, race.where.split("[")[0], race.second.line)
@@ -155,7 +167,9 @@ class _Interpreter:
             raise Interleaved("livelock", outcome.limit, "", None)
         if outcome.no_barrier:
             found = outcome.no_barrier[0]
-            raise Interleaved("no barrier", found.message, found.where.split("[")[0], (found.release or found.first).line)
+            raise Interleaved(
+                "no barrier", found.message, found.where.split("[")[0], (found.release or found.first).line
+            )
 
     def lost(self, error: BaseException) -> bool:
         return not isinstance(error, Exception)
@@ -207,7 +221,11 @@ class _Reads:
             asked = {0: "it need not be read at all", 1: "the exercise asks for once"}.get(
                 allowed, f"the exercise asks for {allowed} times"
             )
-            return Excess(f"{region.name} is read {total / region.elements:.1f} times{where}; {asked}", region.name, at[-1] if at else None)
+            return Excess(
+                f"{region.name} is read {total / region.elements:.1f} times{where}; {asked}",
+                region.name,
+                at[-1] if at else None,
+            )
         return None
 
 
@@ -282,14 +300,16 @@ class _Gpu:
 
     def lost(self, error: BaseException) -> bool:
         """A CUDA error that is not a compiler's or an allocator's message leaves no context to go on with."""
-        return not isinstance(error, Exception) or "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
+        return (
+            not isinstance(error, Exception) or "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
+        )
 
 
 class WrongReturn(Exception):
     """A function returned something else than it was asked for: ``str()`` says what, in words."""
 
 
-class _Functions:
+class _Functions(abc.ABC):
     """Cases that call a plain function: tensors in, one tensor or a tuple of them out."""
 
     def run(self, function, case: dict, data: bytes) -> bytes:
@@ -306,6 +326,17 @@ class _Functions:
         for t, value in zip(wanted, values, strict=True):
             self.take(views[t["name"]], value, t)
         return bytes(memory)
+
+    @abc.abstractmethod
+    def view(self, memory: bytearray, t: dict) -> Any:
+        """The tensor or array that lies over ``memory`` where the description ``t`` says."""
+
+    @abc.abstractmethod
+    def take(self, view: Any, value: Any, t: dict) -> None:
+        """Copy a returned value into its view.
+
+        Raises: WrongReturn if it has another type, shape or dtype than asked for.
+        """
 
     def lost(self, error: BaseException) -> bool:
         return not isinstance(error, Exception)
@@ -331,9 +362,14 @@ class _NumPy(_Functions):
 
     def view(self, memory: bytearray, t: dict):
         flat = self.np.frombuffer(
-            memory, dtype=self.dtypes[t["dtype"]], offset=t["start"], count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"]
+            memory,
+            dtype=self.dtypes[t["dtype"]],
+            offset=t["start"],
+            count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
         )
-        array = self.np.lib.stride_tricks.as_strided(flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]])
+        array = self.np.lib.stride_tricks.as_strided(
+            flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]]
+        )
         return array if t["shape"] or t["output"] else array[()]  # a number, not an array of no dimensions
 
     def take(self, view, value, t: dict) -> None:
@@ -352,13 +388,18 @@ class _Torch(_Functions):
 
         self.torch = torch
         torch.set_num_threads(1)
-        torch.ones(4, dtype=torch.float16).float().mean()  # what PyTorch puts off until its first sum is done once, before the forks
+        torch.ones(
+            4, dtype=torch.float16
+        ).float().mean()  # what PyTorch puts off until its first sum is done once, before the forks
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 
     def view(self, memory: bytearray, t: dict):
         flat = self.torch.frombuffer(
-            memory, dtype=self.dtypes[t["dtype"]], offset=t["start"], count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"]
+            memory,
+            dtype=self.dtypes[t["dtype"]],
+            offset=t["start"],
+            count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
         )
         return flat.as_strided(t["shape"], t["strides"])
 
@@ -368,13 +409,17 @@ class _Torch(_Functions):
         if not isinstance(value, self.torch.Tensor):
             self.refuse(t, f"`{type(value).__name__}`")
         if list(value.shape) != t["shape"] or value.dtype != view.dtype:
-            self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}")
+            self.refuse(
+                t,
+                f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}",
+            )
         view.copy_(value)
 
 
 def _autograd():
     _choose("cpu")
-    importlib.import_module("course_lib.norms.launchers")  # the learner's file imports it, when the course can no longer be read
+    # the learner's file imports it, when the course can no longer be read
+    importlib.import_module("course_lib.norms.launchers")
     return importlib.import_module("course_lib.grading.sandbox.autograd_child").Autograd(_Torch(), WrongReturn)
 
 

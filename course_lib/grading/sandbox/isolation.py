@@ -22,6 +22,7 @@ import struct
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 from course_lib.base import paths
 from course_lib.grading.sandbox import syscalls
@@ -81,7 +82,9 @@ def confine_files(folder: Path, gpu: bool) -> None:
     try:
         with _ruleset(landlockpy) as ruleset:
             if gpu and rights.REFER not in ruleset.handled_fs:
-                raise OSError("Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does on a GPU")
+                raise OSError(
+                    "Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does on a GPU"
+                )
             # the kernel takes no rule for a file that names a right which only folders have
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
             writable = [str(folder), "/dev/null", *(_device_files() if gpu else ())]
@@ -90,8 +93,11 @@ def confine_files(folder: Path, gpu: bool) -> None:
                     ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
             ruleset.restrict()
     except landlockpy.LandlockError as refused:
-        said = {errno.ENOSYS: "this kernel has no Landlock, or a container hides it", errno.EOPNOTSUPP: "Landlock is switched off"}
-        raise OSError(said.get(refused.errno, f"Landlock: {refused.strerror}")) from None
+        said = {
+            errno.ENOSYS: "this kernel has no Landlock, or a container hides it",
+            errno.EOPNOTSUPP: "Landlock is switched off",
+        }
+        raise OSError(said.get(refused.errno or 0, f"Landlock: {refused.strerror}")) from None
 
 
 def _ruleset(landlockpy):
@@ -100,7 +106,9 @@ def _ruleset(landlockpy):
     while True:
         try:
             return landlockpy.Ruleset(
-                handled_fs=landlockpy.fs_for_abi(abi), handled_net=landlockpy.net_for_abi(abi), scoped=landlockpy.scope_for_abi(abi)
+                handled_fs=landlockpy.fs_for_abi(abi),
+                handled_net=landlockpy.net_for_abi(abi),
+                scoped=landlockpy.scope_for_abi(abi),
             )
         except landlockpy.LandlockError as refused:
             if abi <= 1 or refused.errno not in (errno.EINVAL, errno.E2BIG):
@@ -114,10 +122,25 @@ def _readable(gpu: bool) -> list[str]:
     wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
     wanted |= {*sysconfig.get_paths().values(), *site.getsitepackages()}
     wanted |= {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/dev/urandom", "/dev/random", "/dev/zero"}
-    wanted |= {"/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"}  # NumPy and PyTorch choose their code by these
+    wanted |= {
+        "/proc/cpuinfo",
+        "/proc/meminfo",
+        "/sys/devices/system/cpu",
+    }  # NumPy and PyTorch choose their code by these
     if gpu:  # the driver and the C compiler read these
-        wanted |= {"/usr", "/bin", "/opt", "/etc", "/proc", "/sys", "/dev", *(str(Path(prefix, "bin")) for prefix in prefixes)}
-    return sorted(path for path in wanted if os.path.exists(path) and not paths.ROOT.is_relative_to(Path(path).resolve()))
+        wanted |= {
+            "/usr",
+            "/bin",
+            "/opt",
+            "/etc",
+            "/proc",
+            "/sys",
+            "/dev",
+            *(str(Path(prefix, "bin")) for prefix in prefixes),
+        }
+    return sorted(
+        path for path in wanted if os.path.exists(path) and not paths.ROOT.is_relative_to(Path(path).resolve())
+    )
 
 
 def _device_files() -> list[str]:
@@ -130,7 +153,7 @@ def drop_privileges() -> None:
     _call("capset", header, ctypes.create_string_buffer(24))
 
 
-def limit(limits: dict) -> None:
+def limit(limits: dict[str, Any]) -> None:
     """Resource limits; a value of 0 leaves that one out."""
     seconds = int(limits["total"]) + 5
     for which, value in (
@@ -150,10 +173,11 @@ def limit(limits: dict) -> None:
 
 def limit_processes(extra: int) -> None:
     """At most ``extra`` processes and threads more than the user has now. Root's are not counted by the kernel."""
-    resource.setrlimit(resource.RLIMIT_NPROC, (_tasks_of_user() + extra,) * 2)
+    most = _count_tasks_of_user() + extra
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
-def _tasks_of_user() -> int:
+def _count_tasks_of_user() -> int:
     tasks = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -172,7 +196,7 @@ def _data_bytes() -> int:
     return 0
 
 
-def enter(tier: str, folder: Path, limits: dict, gpu: bool) -> None:
+def enter(tier: str, folder: Path, limits: dict[str, Any], gpu: bool) -> None:
     """Everything of ``tier`` that is done in the process itself; :func:`enter_namespaces` comes before the fork.
 
     Raises: OSError if this machine does not permit it.

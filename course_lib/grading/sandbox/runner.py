@@ -14,11 +14,14 @@ import subprocess
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.worker import WorkerFailure
 from course_lib.grading.cases.buffers import DTYPES, Tensor
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.sandbox import isolation, servers
+from course_lib.grading.sandbox.stage import Stage
 from course_lib.grading.submission.extract_kernels import Kernels
 
 BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
@@ -28,8 +31,8 @@ _SIGXCPU = 24
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Seconds and bytes; 0 leaves a limit of bytes out.
+class ResourceLimits:
+    """What one check may take: seconds and bytes; 0 leaves a limit of bytes out.
 
     ``start``: seconds until the child is ready to run; ``case``: seconds a case may take, ``total``: all of them together.
     ``memory_bytes``: beyond what the libraries take; ``resident_bytes``: with them; ``files`` and ``disk_bytes``: in its folder.
@@ -49,7 +52,7 @@ class Limits:
     processes: int = 8
 
     @classmethod
-    def for_mode(cls, mode: str) -> Limits:
+    def for_mode(cls, mode: str) -> ResourceLimits:
         if mode in ("torch", "autograd"):
             return cls(start=120.0)  # importing PyTorch takes seconds, on a busy machine many
         if mode != "gpu":
@@ -67,8 +70,8 @@ class Run:
     finished case read more than its plan allows.
 
     ``ended`` is "finished", "crashed" (then ``signal`` may say how), "timed out", "flooded" (it printed too much), "too much
-    memory", "too many files" or "too many processes" (then ``case`` is the one it happened in), or "not started" (then
-    ``printed`` says why: that is ours, not the learner's). ``tier`` is the isolation it ran under, ``left_out`` the cases that
+    memory", "too many files", "too many processes" or "died" (the server that watched it, twice; then ``case`` is the one it
+    happened in), or "not started" (then ``printed`` says why: that is ours, not the learner's). ``tier`` is the isolation it ran under, ``left_out`` the cases that
     this machine has no room for.
     """
 
@@ -84,32 +87,28 @@ class Run:
     left_out: frozenset[int] = frozenset()
 
 
-def run(kernels: Kernels, plans: list[Plan], mode: str, limits: Limits | None = None) -> Run:
+def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits | None = None) -> Run:
     """Run every plan in one child process.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
     does not answer, or if what the process needs cannot be imported.
     """
-    limits = limits or Limits.for_mode(mode)
+    limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
-        _gpu.be_well()
+        _gpu.check_health()
     folder = Path(tempfile.mkdtemp(prefix="course-check-"))
     try:
         job = _write_job(folder, kernels, plans, limits)
         try:
             answer = servers.ask(mode, job, limits.start + limits.total)
-        except servers.Died as died:
+        except WorkerFailure as died:
             # not the first server that this job ended: the second one had been started for it
+            stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING
             answer = {
-                "tier": "none",
-                "ended": "finished",
-                "begun": _begun(folder, len(plans)),
-                "exit": None,
-                "printed": str(died),
-                "left_out": [],
-            }
+                "tier": "none", "ended": "died", "stage": stage, "exit": None, "printed": died.printed, "left_out": [],
+            }  # fmt: skip
         result = _collect(folder, plans, answer)
-        _gpu.in_doubt = mode == "gpu" and (result.ended != "finished")
+        _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
     finally:
         _remove(folder)
@@ -120,26 +119,30 @@ class _GpuHealth:
 
     in_doubt = False
 
-    def be_well(self) -> None:
-        """Raises: EnvironmentFault if the GPU was in doubt and does not answer."""
+    def check_health(self) -> None:
+        """Have the GPU compute something, if it is in doubt.
+
+        Raises: EnvironmentFault if it does not answer.
+        """
         if not self.in_doubt:
             return
         folder = Path(tempfile.mkdtemp(prefix="course-probe-"))
         try:
             (folder / "kernels.py").write_text("")
-            limits = Limits.for_mode("gpu")
+            limits = ResourceLimits.for_mode("gpu")
             job = {"folder": str(folder), "cases": [], "limits": asdict(limits), "tier": BEST_TIER}
-            answer = servers.ask("gpu", job, limits.start)  # a machine is made, which computes on the GPU; no kernel is run
-        except servers.Died as died:
-            raise self.silent(str(died)) from None
+            # a machine is made, which computes on the GPU; no kernel is run
+            answer = servers.ask("gpu", job, limits.start)
+        except WorkerFailure as died:
+            raise self._describe_silence(died.printed) from None
         finally:
             _remove(folder)
-        if answer["begun"] < -1:
-            raise self.silent(answer["printed"])
+        if answer["stage"] == Stage.STARTING:
+            raise self._describe_silence(answer["printed"])
         self.in_doubt = False
 
     @staticmethod
-    def silent(said: str) -> EnvironmentFault:
+    def _describe_silence(said: str) -> EnvironmentFault:
         last = (said.strip().splitlines() or ["it said nothing"])[-1]
         return EnvironmentFault(
             f"the GPU does not answer since a kernel crashed on it ({last[-300:]}). `nvidia-smi` shows whether it is there; "
@@ -150,7 +153,7 @@ class _GpuHealth:
 _gpu = _GpuHealth()
 
 
-def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], limits: Limits) -> dict:
+def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], limits: ResourceLimits) -> dict:
     (folder / "kernels.py").write_text(kernels.source, encoding="utf-8")
     described = []
     for number, plan in enumerate(plans):
@@ -184,21 +187,18 @@ def _described(tensor: Tensor, offset: int) -> dict:
     }  # fmt: skip
 
 
-def _begun(folder: Path, count: int) -> int:
-    """The last case begun, by the marks in the folder: only for want of a server to ask."""
-    return max((number for number in range(count) if (folder / f"{number:02}.begin").exists()), default=-2)
-
-
 def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
     exit_code = answer["exit"]
     result = Run(
         "finished", printed=_without(folder, answer["printed"])[-_PRINTED_CHARACTERS:], tier=answer["tier"], left_out=frozenset(answer["left_out"]),
         signal=-exit_code if exit_code is not None and exit_code < 0 else None,
     )  # fmt: skip
-    if answer["begun"] == -2:
+    if answer["stage"] == Stage.STARTING:
         result.ended = "not started"
         return result
-    stopped = "timed out" if result.signal == _SIGXCPU else answer["ended"] if answer["ended"] != "finished" else "crashed"
+    stopped = (
+        "timed out" if result.signal == _SIGXCPU else answer["ended"] if answer["ended"] != "finished" else "crashed"
+    )
     result.import_error = _raised(folder / "import.error")
     if result.import_error is not None:
         return result
@@ -215,10 +215,11 @@ def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
             result.errors[number] = raised
         else:
             result.case, result.ended = number, stopped
-            if raised is not None:  # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
+            # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
+            if raised is not None:
                 result.ended, result.reported = "crashed", (raised["text"].splitlines() or [raised["type"]])[0]
             return result
-    if stopped not in ("crashed", "timed out"):  # every result is there, and it was stopped all the same
+    if stopped not in ("crashed", "died", "timed out"):  # every result is there, and it was stopped all the same
         result.case, result.ended = len(plans) - 1, stopped
     return result
 
@@ -238,20 +239,29 @@ def _read(file: Path, most: int) -> bytes | None:
         return opened.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
-_COUNT = (int, type(None))
-_RAISED = {"type": str, "text": str, "line": _COUNT, "lost": bool, "fault": (dict, type(None)), "column": _COUNT, "end_column": _COUNT}
-_FAULT = {"kind": str, "tensor": str, "row": _COUNT, "line": _COUNT}
+_NUMBER = (int, type(None))
+_RAISED = {
+    "type": str,
+    "text": str,
+    "line": _NUMBER,
+    "lost": bool,
+    "fault": (dict, type(None)),
+    "column": _NUMBER,
+    "end_column": _NUMBER,
+}
+_FAULT = {"kind": str, "tensor": str, "row": _NUMBER, "line": _NUMBER}
 
 
 def _raised(file: Path) -> dict | None:
     """What a case says it raised, if it is put as the child puts it."""
     data = _read(file, _ERROR_BYTES)
     try:
-        raised = json.loads(data) if data is not None else None
+        read = json.loads(data) if data is not None else None
     except (ValueError, RecursionError):
         return None
-    if isinstance(raised, dict):
-        raised = {"column": None, "end_column": None} | raised  # not every error knows its columns
+    if not isinstance(read, dict):
+        return None
+    raised: dict[str, Any] = {"column": None, "end_column": None} | read  # not every error knows its columns
     if not _fits(raised, _RAISED) or (raised["fault"] is not None and not _fits(raised["fault"], _FAULT)):
         return None
     return raised | {"text": _without(file.parent, raised["text"])}
@@ -259,11 +269,19 @@ def _raised(file: Path) -> dict | None:
 
 def _without(folder: Path, text: str) -> str:
     """The text without the folder of this one job: two checks of one file are to say the same."""
-    return text.replace(f"{folder}/kernels.py", "your file").replace(f"{folder}/", "").replace(str(folder), "the check's folder")
+    return (
+        text.replace(f"{folder}/kernels.py", "your file")
+        .replace(f"{folder}/", "")
+        .replace(str(folder), "the check's folder")
+    )
 
 
 def _fits(value: object, shape: dict) -> bool:
-    return isinstance(value, dict) and value.keys() == shape.keys() and all(isinstance(value[name], kind) for name, kind in shape.items())
+    return (
+        isinstance(value, dict)
+        and value.keys() == shape.keys()
+        and all(isinstance(value[name], kind) for name, kind in shape.items())
+    )
 
 
 def _remove(folder: Path) -> None:
@@ -271,5 +289,7 @@ def _remove(folder: Path) -> None:
     try:
         shutil.rmtree(folder)
     except (OSError, RecursionError):
-        subprocess.run(["chmod", "-R", "u+rwx", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        subprocess.run(
+            ["chmod", "-R", "u+rwx", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
         subprocess.run(["rm", "-rf", "--", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False)

@@ -26,6 +26,16 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # a script, whose first argument says where the course is
+    sys.path.insert(0, sys.argv[1])
+    os.environ["COURSE_DEFER_CHOICE"] = "1"
+
+from course_lib.base.errors import environment_fault
+from course_lib.base.worker import take_stdout
+from course_lib.grading.sandbox import child, isolation
+from course_lib.grading.sandbox.stage import Stage
 
 _IDLE_SECONDS = 900.0
 _POLL_SECONDS = 0.01
@@ -36,18 +46,12 @@ _CONFINED, _READY = b"c", b"r"  # what a runner says before it sees the learner'
 
 
 def main(root: str, mode: str) -> None:
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
-    sys.path.insert(0, root)
-    os.environ["COURSE_DEFER_CHOICE"] = "1"
-    from course_lib.base.errors import environment_fault
-    from course_lib.grading.sandbox import child, isolation
-
+    answers = take_stdout()
     isolation.adopt_orphans()
-    server = Server(mode, child, isolation, os.getppid())
+    server = JobServer(root, mode)
     if mode == "probe":
-        why = server.probe()
-        answers.write(json.dumps({"tier": server.tier, "why": why}).encode() + b"\n")
+        why = server.try_tiers()
+        print(json.dumps({"tier": server.tier, "why": why}), file=answers)
         return
     try:
         server.load()
@@ -55,23 +59,28 @@ def main(root: str, mode: str) -> None:
         fault = environment_fault(error)
         if fault is None:
             raise
-        answers.write(json.dumps({"broken": str(fault)}).encode() + b"\n")
+        print(json.dumps({"broken": str(fault)}), file=answers)
         return
-    answers.write(b'{"ready": true}\n')
-    while (line := server.next_line()) is not None:
-        answers.write(json.dumps(server.run(json.loads(line))).encode() + b"\n")
+    print('{"ready": true}', file=answers)
+    while (line := server.read_job()) is not None:
+        print(json.dumps(server.run(json.loads(line))), file=answers)
 
 
 @dataclass
 class Outcome:
-    """What the server saw of one job. ``ended`` is "finished", "timed out", "flooded", "too much memory", "too many files"
-    or "too many processes"; ``begun`` is the number of the last case begun, -1 before the first, -2 before the machine was ready."""
+    """What the server saw of one job. ``ended`` is "finished", "timed out", "flooded", "too much memory", "too many files",
+    "too many processes" or "abandoned"; ``case`` is the number of the last case begun, None before the first."""
 
     ended: str = "finished"
-    begun: int = -2
+    stage: Stage = Stage.STARTING
+    case: int | None = None
     status: bytes = b""
     log: bytearray = field(default_factory=bytearray)
     logged: int = 0
+
+    @property
+    def next_case(self) -> int:
+        return 0 if self.case is None else self.case + 1
 
     @property
     def confined(self) -> bool:
@@ -83,13 +92,18 @@ class Outcome:
         return int(text) if text else None
 
 
-class Server:
-    def __init__(self, mode: str, child, isolation, parent: int):
-        self.mode, self.child, self.isolation, self.parent = mode, child, isolation, parent
-        self.gpu = mode == "gpu"
+class JobServer:
+    """Runs one job at a time, each in a chain of processes of its own.
+
+    ``tier`` is the best isolation that has worked here; ``machine`` what runs cases, made before the forks (not on a GPU).
+    """
+
+    def __init__(self, root: str, mode: str):
+        self.root, self.mode, self.gpu = root, mode, mode == "gpu"
+        self.owner = os.getppid()
         self.tier = isolation.TIERS[0]
         self.machine = None
-        self.waiting = bytearray()
+        self.received = bytearray()
 
     def load(self) -> None:
         """Import, without touching a GPU: CUDA does not survive a fork."""
@@ -99,22 +113,24 @@ class Server:
             for name in ("torch", "triton.language"):
                 importlib.import_module(name)
         else:
-            self.machine = self.child.machine(self.mode)
+            self.machine = child.machine(self.mode)
         with contextlib.suppress(ImportError, OSError):
-            importlib.import_module("landlockpy").supported()  # the fork then has it, with the C library that it looks for
+            # the fork then has it, with the C library that it looks for
+            importlib.import_module("landlockpy").supported()
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None) or ""
-            if file.startswith(sys.argv[1]) and file.endswith(".py"):
-                linecache.getlines(file)  # Triton reads a kernel's source at its first launch, when the course can no longer be read
+            if file.startswith(self.root) and file.endswith(".py"):
+                # Triton reads a kernel's source at its first launch, when the course can no longer be read
+                linecache.getlines(file)
         gc.collect()
         gc.freeze()  # a collection in a fork would copy every page
 
-    def probe(self) -> dict[str, str]:
+    def try_tiers(self) -> dict[str, str]:
         """Try the tiers from the best one; ``tier`` becomes the first that works. Returns why the others do not."""
         why = {}
         folder = Path("/dev/null")  # any path will do
         limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0) | {"total": 60}
-        for tier in self.isolation.TIERS:
+        for tier in isolation.TIERS:
             chain = self.start({"limits": limits, "cases": None}, folder, tier)
             outcome = self.watch(chain, folder, 0, {"start": 20, "case": 20, "total": 20})
             if outcome.confined and outcome.exit_code == 0:
@@ -124,56 +140,46 @@ class Server:
             why[tier] = said[-1].removeprefix("OSError: ")
         return why
 
-    def next_line(self) -> bytes | None:
+    def read_job(self) -> bytes | None:
         """The next job, or None when nobody is there to ask for one."""
         end = time.monotonic() + _IDLE_SECONDS
-        while b"\n" not in self.waiting:
-            if os.getppid() != self.parent or time.monotonic() > end:
+        while b"\n" not in self.received:
+            if os.getppid() != self.owner or time.monotonic() > end:
                 return None
             if select.select([0], [], [], 1.0)[0]:
                 data = os.read(0, 1 << 20)
                 if not data:
                     return None
-                self.waiting += data
-        line, _, rest = bytes(self.waiting).partition(b"\n")
-        self.waiting = bytearray(rest)
+                self.received += data
+        line, _, rest = bytes(self.received).partition(b"\n")
+        self.received = bytearray(rest)
         return line
 
-    def run(self, job: dict) -> dict:
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Run the job in the best tier that this machine permits. Returns what happened, for ``runner.py``."""
         folder, limits = Path(job["folder"]), job["limits"]
         for case in job["cases"]:
-            case["left_out"] = not self.gpu and not self.has_room(case)
-        tiers = self.isolation.TIERS[max(map(self.isolation.TIERS.index, (self.tier, job["tier"]))) :]
-        for tier in tiers:
+            case["left_out"] = not self.gpu and not _has_room_for(case)
+        tier, outcome = self.tier, Outcome()
+        for tier in isolation.TIERS[max(map(isolation.TIERS.index, (self.tier, job["tier"]))) :]:
             outcome = self.watch(self.start(job, folder, tier), folder, len(job["cases"]), limits)
-            if outcome.begun > -2:
-                if job["tier"] == self.isolation.TIERS[0]:
+            if outcome.stage is not Stage.STARTING:
+                if job["tier"] == isolation.TIERS[0]:
                     self.tier = tier
                 break
             if outcome.ended != "finished":
                 break
             # it did not get as far as the learner's code: this machine may not permit so much
         return {
-            "tier": tier, "ended": outcome.ended, "begun": outcome.begun, "exit": outcome.exit_code,
+            "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "exit": outcome.exit_code,
             "printed": bytes(outcome.log).decode("utf-8", "replace"),
             "left_out": [number for number, case in enumerate(job["cases"]) if case["left_out"]],
         }  # fmt: skip
 
-    def has_room(self, case: dict) -> bool:
-        """False if the machine has no address space for the case's far tensors. Asked here: the runner could lie."""
-        size = self.child.far_bytes(case)
-        if not size:
-            return True
-        try:
-            self.child.reserve(size).close()
-        except OSError:
-            return False
-        return True
-
     # ------------------------------------------------------------------------------------------------------------------
     # the chain
 
-    def start(self, job: dict, folder: Path, tier: str) -> tuple[int, int, int]:
+    def start(self, job: dict[str, Any], folder: Path, tier: str) -> tuple[int, int, int]:
         """Fork the chain. Returns the keeper's pid and the ends to read of the log and of the status."""
         log_read, log = os.pipe()
         status_read, status = os.pipe()
@@ -194,49 +200,51 @@ class Server:
         os.close(status)
         return keeper, log_read, status_read
 
-    def keep(self, job: dict, folder: Path, tier: str, log: int, status: int) -> None:
+    def keep(self, job: dict[str, Any], folder: Path, tier: str, log: int, status: int) -> None:
         """The keeper and its descendants; only keeper and init return."""
-        self.isolation.die_with_parent()
+        isolation.die_with_parent()
         os.setsid()
-        if tier == self.isolation.NAMESPACES:
-            self.isolation.enter_namespaces()
-            self.isolation.die_with_parent()  # a change of credentials forgets it
+        if tier == isolation.NAMESPACES:
+            isolation.enter_namespaces()
+            isolation.die_with_parent()  # a change of credentials forgets it
             init = os.fork()
             if init:
                 os.close(log)
                 os.close(status)
                 os.waitpid(init, 0)
                 return
-            self.isolation.die_with_parent()
+            isolation.die_with_parent()
         runner = os.fork()
         if runner == 0:
-            self.confined(job, folder, tier, log, status)
+            self.run_confined(job, folder, tier, log, status)
         os.close(log)
         _, ended = os.waitpid(runner, 0)
         os.write(status, str(os.waitstatus_to_exitcode(ended)).encode())
 
-    def confined(self, job: dict, folder: Path, tier: str, log: int, status: int) -> None:
+    def run_confined(self, job: dict[str, Any], folder: Path, tier: str, log: int, status: int) -> None:
         """The runner: confined first, then the work. Does not return."""
         code = 70
         try:
-            self.isolation.die_with_parent()
+            isolation.die_with_parent()
             nothing = os.open("/dev/null", os.O_RDONLY)
             for descriptor, standard in ((nothing, 0), (log, 1), (log, 2)):
                 os.dup2(descriptor, standard)
             if folder.is_dir():
                 os.chdir(folder)
-                os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder)) | {"TRITON_CACHE_DIR": str(folder / "cache")}
-            self.isolation.enter(tier, folder, job["limits"], self.gpu)
+                os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder))
+                os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
+            isolation.enter(tier, folder, job["limits"], self.gpu)
             os.write(status, _CONFINED)
             if job["cases"] is not None:
-                os.closerange(3, status)  # before a machine is made: a GPU's driver has files of its own open from then on
+                # before a machine is made: a GPU's driver has files of its own open from then on
+                os.closerange(3, status)
                 os.closerange(status + 1, 1 << 20)
-                machine = self.machine or self.child.machine(self.mode)
+                machine = self.machine or child.machine(self.mode)
                 os.write(status, _READY)
                 os.close(status)
-                sys.path[:] = [entry for entry in sys.path if entry != sys.argv[1]]
+                sys.path[:] = [entry for entry in sys.path if entry != self.root]
                 sys.argv[:] = [""]
-                self.child.work(job, folder, machine)
+                child.work(job, folder, machine)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -249,7 +257,7 @@ class Server:
     # ------------------------------------------------------------------------------------------------------------------
     # the watch
 
-    def watch(self, started: tuple[int, int, int], folder: Path, count: int, limits: dict) -> Outcome:
+    def watch(self, started: tuple[int, int, int], folder: Path, count: int, limits: dict[str, Any]) -> Outcome:
         """Until the chain has ended or has to be: then nothing of it is left."""
         keeper, log, status = started
         outcome = Outcome()
@@ -272,12 +280,15 @@ class Server:
                     outcome.ended = "abandoned"
                     break
                 now = time.monotonic()
-                if outcome.begun == -2 and _READY in outcome.status:
-                    outcome.begun, begin, since = -1, now, now
-                while -2 < outcome.begun < count - 1 and (folder / f"{outcome.begun + 1:02}.begin").exists():
-                    outcome.begun, since = outcome.begun + 1, now
-                if now - since > (limits["start"] if outcome.begun == -2 else limits["case"]) or (
-                    outcome.begun > -2 and now - begin > limits["total"]
+                if outcome.stage is Stage.STARTING and _READY in outcome.status:
+                    outcome.stage, begin, since = Stage.IMPORTING, now, now
+                starting = outcome.stage is Stage.STARTING
+                while (
+                    not starting and outcome.next_case < count and (folder / f"{outcome.next_case:02}.begin").exists()
+                ):
+                    outcome.stage, outcome.case, since = Stage.RUNNING, outcome.next_case, now
+                if now - since > limits["start" if starting else "case"] or (
+                    not starting and now - begin > limits["total"]
                 ):
                     outcome.ended = "timed out"
                     break
@@ -286,17 +297,17 @@ class Server:
                     break
                 if now - looked > _LOOK_SECONDS and count:
                     looked = now
-                    if over := self.over(keeper, folder, limits):
-                        outcome.ended = over
+                    if passed := _find_passed_limit(keeper, folder, limits):
+                        outcome.ended = passed
                         break
         finally:
-            self.end(keeper)
+            _end_chain(keeper)
             while self.take_log(log, outcome):
                 pass
             os.close(log)
             os.close(status)
-        if outcome.begun == -2 and _READY in outcome.status:
-            outcome.begun = -1  # it ended before the next look
+        if outcome.stage is Stage.STARTING and _READY in outcome.status:
+            outcome.stage = Stage.IMPORTING  # it ended before the next look
         if outcome.logged > limits.get("log_bytes", 1 << 62):
             outcome.ended = "flooded"
         return outcome
@@ -311,51 +322,65 @@ class Server:
     def more_input(self) -> bool:
         """False if whoever asked has gone: then the job is nobody's."""
         data = os.read(0, 1 << 20)
-        self.waiting += data
+        self.received += data
         return bool(data)
 
-    def over(self, keeper: int, folder: Path, limits: dict) -> str:
-        """Which limit that no resource limit knows is passed, if one is."""
-        family = [keeper]
-        for process in family:
-            family += _children(process)
-            if len(family) > limits["processes"] + 2:
-                return "too many processes"
-        if sum(_resident_bytes(process) for process in family[1:]) > limits["resident_bytes"]:
-            return "too much memory"
-        size = files = 0
-        for place, folders, names in os.walk(folder):
-            files += len(folders) + len(names)
-            for name in names:
-                with contextlib.suppress(OSError):
-                    size += os.lstat(os.path.join(place, name)).st_blocks * 512
-            if size > limits["disk_bytes"] or files > limits["files"]:
-                return "too many files"
-        return ""
 
-    def end(self, keeper: int) -> None:
-        """Kill the chain, and wait until nothing of it is left.
-
-        Raises: TimeoutError if something stays.
-        """
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(keeper, signal.SIGKILL)
-        deadline = time.monotonic() + _END_SECONDS
-        while True:
-            try:
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            except ChildProcessError:
-                return
-            for process in _children(os.getpid()):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGKILL)
-            if time.monotonic() > deadline:
-                raise TimeoutError("a process of a job cannot be ended")
-            time.sleep(0.001)
+def _has_room_for(case: dict[str, Any]) -> bool:
+    """False if the machine has no address space for the case's far tensors. Asked here: the runner could lie."""
+    size = child.far_bytes(case)
+    if not size:
+        return True
+    try:
+        child.reserve(size).close()
+    except OSError:
+        return False
+    return True
 
 
-def _children(process: int) -> list[int]:
+def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str:
+    """The limit that is passed, of those that the kernel enforces by no resource limit; "" if none is."""
+    family = [keeper]
+    for process in family:
+        family += _find_children(process)
+        if len(family) > limits["processes"] + 2:
+            return "too many processes"
+    if sum(_resident_bytes(process) for process in family[1:]) > limits["resident_bytes"]:
+        return "too much memory"
+    size = files = 0
+    for place, folders, names in os.walk(folder):
+        files += len(folders) + len(names)
+        for name in names:
+            with contextlib.suppress(OSError):
+                size += os.lstat(os.path.join(place, name)).st_blocks * 512
+        if size > limits["disk_bytes"] or files > limits["files"]:
+            return "too many files"
+    return ""
+
+
+def _end_chain(keeper: int) -> None:
+    """Kill the chain, and wait until nothing of it is left.
+
+    Raises: TimeoutError if something stays.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(keeper, signal.SIGKILL)
+    deadline = time.monotonic() + _END_SECONDS
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        for process in _find_children(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise TimeoutError("a process of a job cannot be ended")
+        time.sleep(0.001)
+
+
+def _find_children(process: int) -> list[int]:
     try:
         tasks = os.listdir(f"/proc/{process}/task")
     except OSError:

@@ -41,7 +41,14 @@ _WITHOUT_COMPILER = {  # a GPU's check starts ptxas and a C compiler, which make
     "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
-_CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = (56, 220), (435, 435), (62, 129), (234, 131), (157, 167), (302, 261)
+_CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = (
+    (56, 220),
+    (435, 435),
+    (62, 129),
+    (234, 131),
+    (157, 167),
+    (302, 261),
+)
 _SOCKET, _OPEN, _OPENAT, _OPENAT2, _FCNTL = (41, 198), (2, None), (257, 56), (437, 437), (72, 25)
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
@@ -97,7 +104,7 @@ def _program(which: int, arch: int, compiler: bool) -> bytes:
             + tests + step(_RETURN, _REFUSE) + step(_RETURN, _ALLOW)
         )  # fmt: skip
 
-    own = os.getpid()
+    own, open_call = os.getpid(), _OPEN[which]
     parts = [step(_LOAD, _ARCH), step(_EQUAL, arch, 1, 0), step(_RETURN, _KILL_PROCESS), step(_LOAD, _NUMBER)]
     if which == 0:
         parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]  # the same calls under other numbers
@@ -106,7 +113,7 @@ def _program(which: int, arch: int, compiler: bool) -> bytes:
         when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not compiler else b"",
         unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG,)),  # it is to die with its keeper
         when(_PRLIMIT64[which], 0, _EQUAL, 0, _ALLOW, _REFUSE),
-        unless(_OPEN[which], 1, _OPENING_REFUSED, _OPENING_BITS) if _OPEN[which] is not None else b"",
+        unless(open_call, 1, _OPENING_REFUSED, _OPENING_BITS) if open_call is not None else b"",
         unless(_OPENAT[which], 2, _OPENING_REFUSED, _OPENING_BITS),
         # its flags lie in memory, where a filter cannot look
         step(_EQUAL, _OPENAT2[which], 0, 1) + step(_RETURN, _NO_SUCH_CALL),

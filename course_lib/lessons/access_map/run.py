@@ -64,10 +64,10 @@ def record(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str,
     Raises: CourseError if the launch does not fit the kernel, is too large, or the second process fails; TypeError for
         what is no kernel.
     """
-    why = second_process.reason(kernel, apart)
-    job = second_process.job_of(kernel, grid, arguments, named)
+    why = second_process.find_reason(kernel, apart)
+    job = second_process.make_job(kernel, grid, arguments, named)
     accesses, fault = _run_apart(kernel, job) if why else run(kernel, job)
-    return Recording(job.kernel, job.grid, tuple(job.tensors), tuple(accesses), second_process.source_lines(kernel), fault, why)
+    return Recording(job.kernel, job.grid, tuple(job.tensors), tuple(accesses), second_process.read_source_lines(kernel), fault, why)
 
 
 def run(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
@@ -76,7 +76,7 @@ def run(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
     from course_lib.interpreter.bounds import OutOfBounds, checked
     from course_lib.interpreter.trace import tracing
 
-    copies = second_process.copied(job)
+    copies = second_process.copy_buffers(job)
     fault = ""
     with tracing(copies.regions) as trace:
         try:
@@ -85,7 +85,7 @@ def run(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
         except OutOfBounds as outside:
             fault = f"It was stopped there: {outside}."
         except Exception as raised:
-            fault = f"It was stopped there: {second_process.words(raised)}."
+            fault = f"It was stopped there: {second_process.describe_exception(raised)}."
     sizes = (*job.grid, 1, 1)
     accesses = [
         RecordedAccess(
@@ -107,7 +107,7 @@ def run_to_plain(kernel: Any, job: Job) -> dict[str, Any]:
 
 
 def _run_apart(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
-    answer = second_process.interpreted_apart(run_to_plain, kernel, job, SECONDS)
+    answer = second_process.interpret_apart(run_to_plain, kernel, job, SECONDS)
     offsets = np.frombuffer(answer["offsets"], np.int64)
     accesses, at = [], 0
     for program, kind, tensor, lanes, masked, itemsize, line in answer["accesses"]:

@@ -161,7 +161,7 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
     plan = Plan(case, entry_point, (M,), tensors, arguments, {"BLOCK": block}, {})
     try:
         mode = course_runtime.current().mode
-        limits = grading.Limits.for_mode(mode)
+        limits = grading.ResourceLimits.for_mode(mode)
         run = grading.run(kernels, [plan], mode, replace(limits, case=max(limits.case, _OWN_SECONDS)))
     except OSError as refused:
         return Own(note=f"{file} could not be run: {refused}.")

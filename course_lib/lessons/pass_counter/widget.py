@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,6 +24,7 @@ from torch import Tensor
 
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerTimeout, take_stdout
 from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import Trace, tracing
 from course_lib.lessons import style
@@ -207,16 +207,21 @@ def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
 
     Raises: CourseError for an unknown algorithm, or a row that cannot stay resident.
     """
-    return _launches(algorithm, x, BLOCK)[1]()
+    return _prepare(algorithm, x, BLOCK)[1]()
 
 
-def _launches(algorithm: str, x: Tensor, block: int) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
-    """The matrices of an algorithm by name, and the function that launches its kernels."""
+def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
+    """The matrices of an algorithm by name, and the function that launches its kernels.
+
+    ``block`` is an int, which the types of Triton do not know for a tl.constexpr.
+    """
     if algorithm not in ALGORITHMS:
         raise CourseError(f"the pass counter knows {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
     M, N = x.shape
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
+        raise CourseError(
+            f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit."
+        )
     y = torch.full_like(x, float("nan"))
     grid, matrices = (M,), {"x": x, "y": y}
     whole = {"copy": copy_kernel, "one_pass": one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
@@ -253,35 +258,38 @@ def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
             f"you asked for {algorithm!r}, N={N}, BLOCK={BLOCK}."
         )
     if algorithm == "resident" and N > RESIDENT_LIMIT:
-        raise CourseError(f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit.")
-    return _counted(N, BLOCK)[algorithm]
+        raise CourseError(
+            f"a row of {N} columns does not stay in the registers of one program; {RESIDENT_LIMIT} is the limit."
+        )
+    return _count_all(N, BLOCK)[algorithm]
 
 
-def _fitting(N: int) -> list[str]:
+def _list_fitting(N: int) -> list[str]:
     return [name for name in ALGORITHMS if name != "resident" or N <= RESIDENT_LIMIT]
 
 
 @functools.lru_cache(maxsize=256)
-def _counted(N: int, block: int) -> dict[str, Count]:
+def _count_all(N: int, block: int) -> dict[str, Count]:
     """Every algorithm that takes rows of N columns."""
     if runtime.current().interpreted:
-        return {name: _traced(name, N, block) for name in _fitting(N)}
+        return {name: _trace(name, N, block) for name in _list_fitting(N)}
     if (N, block) not in _from_elsewhere:
-        _from_elsewhere.update(_elsewhere({N, *COLUMNS}, block))  # a process takes seconds, a size hundredths of one
+        # a process takes seconds, a size hundredths of one
+        _from_elsewhere.update(_count_elsewhere({N, *COLUMNS}, block))
     return _from_elsewhere[N, block]
 
 
 _from_elsewhere: dict[tuple[int, int], dict[str, Count]] = {}
 
 
-def _traced(algorithm: str, N: int, block: int) -> Count:
-    matrices, launch = _launches(algorithm, torch.randn(_TRACED_ROWS, N), block)
+def _trace(algorithm: str, N: int, block: int) -> Count:
+    matrices, launch = _prepare(algorithm, torch.randn(_TRACED_ROWS, N), block)
     with tracing([Region.of(name, tensor) for name, tensor in matrices.items()]) as trace:
         launch()
-    return _summed(algorithm, N, trace)
+    return _sum_up(algorithm, N, trace)
 
 
-def _summed(algorithm: str, N: int, trace: Trace) -> Count:
+def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
     """One Pass for each line of a kernel that loads or stores a matrix, in the order of program 0."""
     size = {region.name: region.nbytes for region in trace.regions}
     sweeps: dict[tuple[int, str, str, int | None], int] = {}
@@ -295,33 +303,49 @@ def _summed(algorithm: str, N: int, trace: Trace) -> Count:
             continue
         key = (launch, event.tensor, event.kind, event.line)
         sweeps[key] = sweeps.get(key, 0) + event.bytes
-    passes = tuple(Pass(launch, tensor, kind, moved / size[tensor]) for (launch, tensor, kind, _), moved in sweeps.items())
+    passes = tuple(
+        Pass(launch, tensor, kind, moved / size[tensor]) for (launch, tensor, kind, _), moved in sweeps.items()
+    )
     return Count(algorithm, N, launch + 1, passes, numbers // _TRACED_ROWS)
 
 
-def _elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int], dict[str, Count]]:
+def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int], dict[str, Count]]:
     """The counts for rows of each size, made by a process whose Triton interprets."""
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    environment |= {"COURSE_DEVICE": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))}
-    command = [sys.executable, "-c", f"from course_lib.lessons.pass_counter.widget import main; main({sorted(sizes)}, {block})"]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        raise CourseError(f"the process that traces kernels took longer than {_SECONDS:g} s. Run the cell again.") from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise CourseError(f"the process that traces kernels failed ({last}). `course doctor` tries the interpreter.")
-    answer = json.loads(done.stdout.splitlines()[-1])
-    return {(int(N), block): {fields["algorithm"]: _read(fields) for fields in made} for N, made in answer.items()}
+        with Worker(_launch) as counter:
+            answer = json.loads(counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS))
+    except WorkerTimeout:
+        raise CourseError(
+            f"the process that traces kernels took longer than {_SECONDS:g} s. Run the cell again."
+        ) from None
+    except WorkerDied as died:
+        said = died.last_line or "it printed nothing"
+        raise CourseError(
+            f"the process that traces kernels failed ({said}). `course doctor` tries the interpreter."
+        ) from None
+    return {
+        (int(N), block): {fields["algorithm"]: _read_count(fields) for fields in made} for N, made in answer.items()
+    }
 
 
-def _read(fields: dict[str, Any]) -> Count:
-    return Count(**fields | {"sweeps": tuple(Pass(**sweep) for sweep in fields["sweeps"])})
+def _launch() -> Launch:
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
+    code = "from course_lib.lessons.pass_counter.widget import main; main()"
+    return Launch([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None)
 
 
-def main(sizes: Sequence[int], block: int) -> None:
-    """Print every count as one line of JSON, for the process that cannot trace."""
-    print(json.dumps({N: [asdict(made) for made in _counted(N, block).values()] for N in sizes}))
+def _read_count(fields: Mapping[str, Any]) -> Count:
+    sweeps = tuple(Pass(**sweep) for sweep in fields["sweeps"])
+    return Count(fields["algorithm"], fields["N"], fields["launches"], sweeps, fields["a_row"])
+
+
+def main() -> None:
+    """Answer the one question of the process that cannot trace: every count for each size."""
+    answers = take_stdout()
+    asked = json.loads(sys.stdin.readline())
+    counts = {N: [asdict(made) for made in _count_all(N, asked["block"]).values()] for N in asked["sizes"]}
+    print(json.dumps(counts), file=answers)
 
 
 # ---- the picture
@@ -355,9 +379,11 @@ def model(algorithm: str, M: int, N: int, dtype: str) -> Shown:
     Raises: CourseError if an argument is not one that :func:`count` takes, or M or the dtype is not one of the widget's.
     """
     if M < 1 or dtype not in ITEMSIZE:
-        raise CourseError(f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}.")
+        raise CourseError(
+            f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}."
+        )
     count(algorithm, N)
-    return Shown(algorithm, M, N, dtype, tuple(_counted(N, BLOCK)[name] for name in _fitting(N)))
+    return Shown(algorithm, M, N, dtype, tuple(_count_all(N, BLOCK)[name] for name in _list_fitting(N)))
 
 
 def title(state: Shown) -> str:
@@ -378,8 +404,8 @@ def describe(state: Shown, bandwidth: float) -> str:
     launches = "1 launch" if made.launches == 1 else f"{made.launches} launches"
     return (
         f"M = {state.M}, N = {state.N}, {state.dtype}, {launches}: {loads:g} {'pass' if loads == 1 else 'passes'} of reading, "
-        f"{stores:g} of writing. That asks for {_bytes(state.bytes(made))}, a copy for {_bytes(state.bytes(state.copy))}; "
-        f"at {bandwidth:g} GB/s {_time(us)}. Counted from a trace of {_TRACED_ROWS} rows in the interpreter, w and b left out. "
+        f"{stores:g} of writing. That asks for {_format_bytes(state.bytes(made))}, a copy for {_format_bytes(state.bytes(state.copy))}; "
+        f"at {bandwidth:g} GB/s {_format_time(us)}. Counted from a trace of {_TRACED_ROWS} rows in the interpreter, w and b left out. "
         "A GPU moves less where a cache answers."
     )
 
@@ -403,9 +429,24 @@ def draw(state: Shown, bandwidth: float) -> Picture:
         for sweep in made.sweeps:
             _segment(axes, x, y, sweep.amount * unit, bar, sweep, chosen)
             x += sweep.amount * unit
-        style.write(axes, x + 0.08, y + bar / 2, _bytes(state.bytes(made)), bold=chosen, colour=None if chosen else style.QUIET)
+        style.write(
+            axes,
+            x + 0.08,
+            y + bar / 2,
+            _format_bytes(state.bytes(made)),
+            bold=chosen,
+            colour=None if chosen else style.QUIET,
+        )
     limit, bottom = left + state.copy.passes() * unit, top + len(state.counts) * line
-    axes.plot([limit, limit], [top - 0.12, bottom - 0.05], color=style.COLOURS["floor"], linestyle="--", linewidth=1.4, marker="", zorder=5)
+    axes.plot(
+        [limit, limit],
+        [top - 0.12, bottom - 0.05],
+        color=style.COLOURS["floor"],
+        linestyle="--",
+        linewidth=1.4,
+        marker="",
+        zorder=5,
+    )
     style.write(axes, limit, top - 0.24, "a copy", ha="center")
     words = f"passes over M x N elements; hatched: writes; {state.M} x {state.N}, {state.dtype}"
     style.write(axes, left, bottom + 0.16, words, colour=style.QUIET)
@@ -417,8 +458,8 @@ def draw(state: Shown, bandwidth: float) -> Picture:
 
 def _segment(axes: Axes, x: float, y: float, width: float, height: float, sweep: Pass, chosen: bool) -> None:
     colour = style.COLOURS[_PASS_COLOUR.get(sweep.tensor, sweep.tensor)]
-    hatch = {"hatch": "//", "hatchcolor": style.PANEL} if sweep.kind == "store" else {}
-    edge = {"linewidth": 2.0, "zorder": 3} if chosen else {"linewidth": 0.8, "zorder": 2}
+    hatch: dict[str, Any] = {"hatch": "//", "hatchcolor": style.PANEL} if sweep.kind == "store" else {}
+    edge: dict[str, Any] = {"linewidth": 2.0, "zorder": 3} if chosen else {"linewidth": 0.8, "zorder": 2}
     axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, **edge, **hatch))
     verb = "write" if sweep.kind == "store" else "read"
     style.write(axes, x + width / 2, y + height / 2, f"{verb} {sweep.tensor}", on=colour, ha="center", halo=bool(hatch))
@@ -437,13 +478,13 @@ def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtyp
     columns: Sequence[int] = sorted({*COLUMNS, N})
     controls: Mapping[str, Any] = {
         "algorithm": ipywidgets.Dropdown(
-            options=[(label, key) for key, label in ALGORITHMS.items() if key in _fitting(max(columns))],
-            value=algorithm, description="algorithm", layout=_wide(250),
+            options=[(label, key) for key, label in ALGORITHMS.items() if key in _list_fitting(max(columns))],
+            value=algorithm, description="algorithm", layout=_make_layout(250),
         ),
-        "M": ipywidgets.SelectionSlider(options=sorted({*ROWS, M}), value=M, description="M rows", layout=_wide(260)),
-        "N": ipywidgets.SelectionSlider(options=columns, value=N, description="N columns", layout=_wide(270)),
-        "dtype": ipywidgets.Dropdown(options=list(ITEMSIZE), value=dtype, description="dtype", layout=_wide(130)),
-        "bandwidth": ipywidgets.IntSlider(2800, 100, 8000, 100, description="GB/s", layout=_wide(280)),
+        "M": ipywidgets.SelectionSlider(options=sorted({*ROWS, M}), value=M, description="M rows", layout=_make_layout(260)),
+        "N": ipywidgets.SelectionSlider(options=columns, value=N, description="N columns", layout=_make_layout(270)),
+        "dtype": ipywidgets.Dropdown(options=list(ITEMSIZE), value=dtype, description="dtype", layout=_make_layout(130)),
+        "bandwidth": ipywidgets.IntSlider(2800, 100, 8000, 100, description="GB/s", layout=_make_layout(280)),
     }  # fmt: skip
 
     def redraw(algorithm: str, M: int, N: int, dtype: str, bandwidth: int) -> Picture:
@@ -452,14 +493,16 @@ def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtyp
     return LiveFigure(redraw, controls)
 
 
-def _bytes(size: float) -> str:
-    scale, name = next((scale, name) for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")) if size >= scale)
+def _format_bytes(size: float) -> str:
+    scale, name = next(
+        (scale, name) for scale, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "bytes")) if size >= scale
+    )
     return f"{size / scale:.3g} {name}" if size / scale < 100 else f"{size / scale:.0f} {name}"
 
 
-def _time(us: float) -> str:
+def _format_time(us: float) -> str:
     return f"{us / 1000:.3g} ms" if us >= 1000 else f"{us:.3g} µs"
 
 
-def _wide(pixels: int) -> ipywidgets.Layout:
+def _make_layout(pixels: int) -> ipywidgets.Layout:
     return ipywidgets.Layout(width=f"{pixels}px")

@@ -120,11 +120,11 @@ def interleaved(
     Raises: CourseError if the launch does not fit the kernel, is too large, stops with an error, or the second process
         fails; TypeError for what is no kernel.
     """
-    why = second_process.reason(kernel, apart)
-    job = second_process.job_of(kernel, grid, arguments, named)
+    why = second_process.find_reason(kernel, apart)
+    job = second_process.make_job(kernel, grid, arguments, named)
     of_all = {"seeds": [int(seed) for seed in seeds], "resident": resident}
-    answers = second_process.interpreted_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
-    source = second_process.source_lines(kernel)
+    answers = second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
+    source = second_process.read_source_lines(kernel)
     before = tuple(job.buffers)
     return [
         Interleaving(
@@ -151,7 +151,7 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
     from course_lib.interpreter.bounds import checked
     from course_lib.interpreter.lock import LOCK
 
-    copies = second_process.copied(job)
+    copies = second_process.copy_buffers(job)
     before = [array.copy() for array in copies.memory]
     seen: dict[tuple[int, int, int], list[hooks.MemoryAccess]] = {}
 
@@ -165,7 +165,7 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
     except CourseError:
         raise
     except Exception as raised:
-        raise CourseError(f"`{job.kernel}` was stopped: {second_process.words(raised)}.") from raised
+        raise CourseError(f"`{job.kernel}` was stopped: {second_process.describe_exception(raised)}.") from raised
     replay = _Replay(job, before, copies.places)
     queues = {number: iter(seen.get(index, ())) for number, index in enumerate(outcome.programs)}
     operations = [replay.apply(step, next(queues[step.program])) for step in outcome.steps]

@@ -1,0 +1,123 @@
+"""Compiles one job's kernel, and measures what came out. Only in the helper process.
+
+The private interfaces of Triton used here are the launcher's own ``create_function_from_signature`` and
+``JITFunction._pack_args``, the same in 3.6 and 3.7.1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import triton
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, make_backend
+from triton.runtime.jit import JITFunction, create_function_from_signature
+
+from course_lib.compiler.assembly import at_call_sites, ptx_lines, sass_lines, widths
+from course_lib.compiler.units import Units
+
+_WARP_SIZE = 32
+
+
+class NoTool(Exception):
+    """A program that comes with Triton is not there, or does not run. Not the kernel's fault."""
+
+
+class BadArguments(Exception):
+    """The kernel's parameters do not fit the arguments."""
+
+
+def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any]:
+    """Compile the job's kernel: what CompileReport holds, but for what the asker knows.
+
+    Raises: whatever the kernel's text or Triton raise; NoKernel, NoTool, BadArguments.
+    """
+    _find_tool("ptxas")
+    kernel = units.load()
+    target = GPUTarget("cuda", job["arch"], _WARP_SIZE)
+    options = {name: job[name] for name in ("num_warps", "num_stages", "maxnreg") if job[name] is not None}
+    source = _specialise(kernel, job, units, make_backend(target), options)
+    units.compiling = "compiler"
+    with _change_assembly(lambda ptx: at_call_sites(ptx, units.files[0].name)):
+        compiled = triton.compile(source, target=target, options=options)
+    ptx = compiled.asm["ptx"]
+    cubin = units.files[0].with_suffix(".cubin")
+    cubin.write_bytes(compiled.asm["cubin"])
+    usage = dict(re.findall(r"\b(REG|STACK):(\d+)", _run_tool("cuobjdump", "-res-usage", str(cubin))))
+    report = {
+        "registers": int(usage["REG"]),
+        "spill_bytes": int(usage["STACK"]),
+        "shared_bytes": compiled.metadata.shared,
+        "ttir": compiled.asm["ttir"], "ttgir": compiled.asm["ttgir"], "ptx": ptx,
+        "sass": None, "loads": None, "stores": None,
+    }  # fmt: skip
+    places = {"ptx": ptx_lines(ptx, units.files[0].name), "sass": {}}
+    if job["disassemble"]:
+        sass, places["sass"] = sass_lines(_run_tool("nvdisasm", "-c", "-g", "-ndf", str(cubin)), units.files[0].name)
+        report |= {"sass": sass, "loads": widths(sass, "LDG|LDGSTS"), "stores": widths(sass, "STG")}
+    numbers = sorted(places["ptx"].keys() | places["sass"].keys())
+    report["lines"] = [(number, places["ptx"].get(number, []), places["sass"].get(number, [])) for number in numbers]
+    return report
+
+
+def _specialise(
+    kernel: JITFunction, job: dict[str, Any], units: Units, backend: Any, options: dict[str, Any]
+) -> ASTSource:
+    """The kernel with the signature, constants and attributes that the launcher would give it."""
+    positional = [units.decode(value) for value in job["positional"]]
+    named = {name: units.decode(value) for name, value in job["named"].items()}
+    unknown = [name for name in named if name not in kernel.arg_names]
+    if unknown:
+        raise BadArguments(f"it has no parameter `{unknown[0]}`")
+    binder = create_function_from_signature(kernel.signature, kernel.params, backend)
+    named |= options
+    try:
+        bound, specialization, rest = binder(*positional, **named)
+    except TypeError as refused:
+        if not str(refused).startswith("dynamic_func()"):
+            raise
+        raise BadArguments(str(refused).removeprefix("dynamic_func() ").replace("'", "`")) from None
+    _, signature, constexprs, attributes = kernel._pack_args(backend, named, bound, specialization, rest)
+    return ASTSource(kernel, signature, constexprs, attributes)
+
+
+def _find_tool(tool: str) -> str:
+    try:
+        return getattr(knobs.nvidia, tool).path
+    except (RuntimeError, OSError) as missing:
+        raise NoTool(
+            f"the {tool} that comes with Triton cannot run on this machine ({missing}), so nothing can be compiled here. "
+            "Install Triton again: `pip install --force-reinstall --no-deps triton` with the version of constraints.txt."
+        ) from None
+
+
+def _run_tool(name: str, *arguments: str) -> str:
+    try:
+        return subprocess.run([_find_tool(name), *arguments], capture_output=True, text=True, check=True).stdout
+    except subprocess.CalledProcessError as failed:
+        words = (failed.stderr or failed.stdout or "").strip().splitlines()[-1:] or [f"exit code {failed.returncode}"]
+        raise NoTool(f"the {name} that comes with Triton cannot read what its compiler made ({words[0]}).") from None
+
+
+@contextlib.contextmanager
+def _change_assembly(change: Callable[[str], str]) -> Iterator[None]:
+    """Inside the block ptxas gets ``change(ptx)`` in place of the PTX."""
+
+    def inspect_stages(backend: Any = None, stages: Any = None, *rest: Any, **named: Any) -> Any:
+        if stages is None:  # asked what this adds to the key of Triton's cache
+            return "course", "course"
+        assemble = stages["cubin"]
+        stages["cubin"] = lambda ptx, metadata: assemble(change(ptx), metadata)
+
+    before = knobs.runtime.add_stages_inspection_hook
+    # its declared type leaves out the backend, which every caller in Triton passes first
+    knobs.runtime.add_stages_inspection_hook = inspect_stages  # pyright: ignore[reportAttributeAccessIssue]
+    try:
+        yield
+    finally:
+        knobs.runtime.add_stages_inspection_hook = before

@@ -1,0 +1,255 @@
+"""A kernel as text that another process can run: its own, that of the jitted functions it calls, and the globals they name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import types
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A tensor argument without the tensor. ``dtype`` is Triton's name or PyTorch's; ``aligned``: to 16 bytes."""
+
+    dtype: str
+    aligned: bool = True
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """The text of a whole kernels file; ``name`` is the kernel's, ``first_line`` the number of the text's first line in ``file``."""
+
+    text: str
+    name: str
+    file: str | Path
+    first_line: int = 1
+
+
+def source_text(kernel: Any) -> KernelSource:
+    """The text of a kernel as :func:`compile_report` takes it, and where it stands; its line numbers are those of ``lines``.
+
+    Args:
+        kernel: a @triton.jit function, interpreted or compiled, or a KernelSource, which is cut down to the function.
+
+    Raises: CourseError if the source text cannot be found; TypeError for what is no kernel.
+    """
+    if not isinstance(kernel, KernelSource):
+        sources = collect(kernel)
+        unit = sources.units[0]
+        return KernelSource(unit["text"].rstrip("\n"), sources.name, sources.files[0], unit["first_line"])
+    text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # the compiler says what is wrong with it; the text is shown whole
+        return KernelSource(text.rstrip("\n"), kernel.name, kernel.file, kernel.first_line)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
+            lines = text.split("\n")[node.lineno - 1 : node.end_lineno]
+            return KernelSource("\n".join(lines), kernel.name, kernel.file, kernel.first_line + node.lineno - 1)
+    return KernelSource(text.rstrip("\n"), kernel.name, kernel.file, kernel.first_line)
+
+
+def describe_units(kernel: Any) -> list[dict[str, Any]]:
+    """A kernel as the texts that run it in another process: its own first, then those of the jitted functions it calls.
+
+    The descriptions are those that ``units.Units`` loads. Each has one more key here, ``file``, as a person knows it.
+
+    Raises: CourseError if a source text cannot be found; TypeError for what is no kernel.
+    """
+    sources = collect(kernel)
+    return [unit | {"file": file} for unit, file in zip(sources.units, sources.files, strict=True)]
+
+
+@dataclass
+class Sources:
+    """A kernel's source texts for another process (``units``), and how to name their files to a person.
+
+    ``indents``: columns that were taken off each text; ``kernel_line``: the line of the kernel's own ``def``.
+    """
+
+    name: str
+    units: list[dict[str, Any]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    indents: list[int] = field(default_factory=list)
+    kernel_line: int = 1
+
+
+def collect(kernel: Any) -> Sources:
+    """The texts that make up a kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
+
+    Raises: CourseError if a source text cannot be found; TypeError for what is no kernel.
+    """
+    return _from_text(kernel) if isinstance(kernel, KernelSource) else _Collector(kernel).sources
+
+
+def _from_text(kernel: KernelSource) -> Sources:
+    sources = Sources(kernel.name)
+    # the lines that Python counts; the helper pads what stands before the first
+    text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
+    sources.units.append(
+        {"name": kernel.name, "text": text, "first_line": kernel.first_line, "globals": {}, "jit": None}
+    )
+    sources.files.append(str(kernel.file))
+    sources.indents.append(0)
+    sources.kernel_line = kernel.first_line + next(
+        (number for number, line in enumerate(text.split("\n")) if line.startswith(f"def {kernel.name}(")), 0
+    )
+    return sources
+
+
+class _Collector:
+    """A @triton.jit function as source text: its own, that of the jitted functions it calls, and the globals they name."""
+
+    def __init__(self, kernel: Any):
+        from triton.runtime.jit import KernelInterface
+
+        self.jitted = KernelInterface
+        if not isinstance(kernel, KernelInterface):
+            raise TypeError(f"{kernel!r} is no kernel; pass a @triton.jit function or a KernelSource")
+        self.numbers: dict[int, int] = {}
+        self.sources = Sources(_innermost(kernel)[0].__name__)
+        self.add(kernel)
+        self.sources.kernel_line = self.sources.units[0]["first_line"]
+
+    def add(self, kernel: Any) -> int:
+        """The number of the function's unit, which is added the first time it is met."""
+        function, wrapper = _innermost(kernel)
+        if id(function) in self.numbers:
+            return self.numbers[id(function)]
+        text, first_line, indent = _definition(function, wrapper)
+        number = self.numbers[id(function)] = len(self.sources.units)
+        unit = {
+            "name": function.__name__,
+            "text": text,
+            "first_line": first_line,
+            "globals": {},
+            "jit": _jit_options(wrapper),
+        }
+        self.sources.units.append(unit)
+        self.sources.files.append(_shown(function.__code__.co_filename))
+        self.sources.indents.append(indent)
+        known = dict(function.__globals__)
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        known |= {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+        tree = ast.parse(text)
+        used = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & known.keys())
+        unit["globals"] = {name: self.describe(known[name], name, tree) for name in used}
+        return number
+
+    def describe(self, value, name: str, tree: ast.AST) -> dict:
+        """A global for the helper. Of a module that is not Triton's go only the attributes that the kernel names."""
+        if isinstance(value, types.ModuleType):
+            if value.__name__.split(".")[0] in ("triton", "math", "numpy"):
+                return {"module": value.__name__}
+            names = {
+                node.attr
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == name
+                and hasattr(value, node.attr)
+            }
+            inner = {attribute: self.describe(getattr(value, attribute), "", tree) for attribute in sorted(names)}
+            return {"namespace": {"name": value.__name__, "names": inner}}
+        function = _innermost(value)[0] if isinstance(value, self.jitted) else value
+        module = getattr(function, "__module__", None) or ""
+        if isinstance(module, str) and module.split(".")[0] == "triton" and hasattr(function, "__qualname__"):
+            return {"triton": [module, function.__qualname__]}
+        if isinstance(value, self.jitted):
+            return {"jit": self.add(value)}
+        return describe_constant(value, strict=False)
+
+
+def _innermost(kernel) -> tuple[types.FunctionType, object]:
+    """The Python function under ``@triton.jit`` and whatever stands above it (autotune, heuristics), and its jit wrapper."""
+    wrapper = kernel
+    while not isinstance(wrapper.fn, types.FunctionType):
+        wrapper = wrapper.fn
+    return wrapper.fn, wrapper
+
+
+def _definition(function: types.FunctionType, wrapper) -> tuple[str, int, int]:
+    """The text of a function from its ``def`` on, the number of that line, and by how much it was indented."""
+    try:
+        raw, first_line = inspect.getsourcelines(function)
+    except OSError:
+        raise CourseError(
+            f"the source text of `{function.__name__}` cannot be found, and the compiler works on text. Define the kernel in a file or in a notebook cell."
+        ) from None
+    raw = getattr(wrapper, "raw_src", raw)  # as it was when decorated; a file may have changed since
+    text = textwrap.dedent("".join(raw))
+    below_decorators = ast.parse(text).body[0].lineno - 1
+    indent = len(raw[0]) - len(raw[0].lstrip())
+    return "\n".join(text.split("\n")[below_decorators:]), first_line + below_decorators, indent
+
+
+def _jit_options(wrapper) -> dict:
+    """What ``@triton.jit(...)`` was given that changes the code; interpreted functions keep it in ``kwargs``."""
+    given = getattr(wrapper, "kwargs", None) or vars(wrapper)
+    names = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")
+    return {name: list(value) if isinstance(value, tuple) else value for name in names if (value := given.get(name))}
+
+
+def _is_filled(cell) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _shown(filename: str) -> str:
+    if "ipykernel_" in filename or filename.startswith("<"):
+        return "this cell"
+    return paths.shown(Path(filename))
+
+
+def describe_argument(value: Any) -> dict[str, Any]:
+    """An argument of a launch (a tensor, a Pointer, a constant) as ``units.Units.decode`` takes it.
+
+    Raises: TypeError for a value of another kind.
+    """
+    if isinstance(value, Pointer):
+        return {"pointer": {"dtype": _TORCH_NAMES.get(value.dtype, value.dtype), "address": 0 if value.aligned else 2}}
+    if hasattr(value, "data_ptr") and hasattr(value, "dtype"):
+        return {"pointer": {"dtype": str(value.dtype).split(".")[-1], "address": value.data_ptr() % 16}}
+    return describe_constant(value)
+
+
+# names of Triton that PyTorch spells in another way; the launcher looks at PyTorch's
+_TORCH_NAMES = {
+    "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "i1": "bool",
+    **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}, **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+
+
+def describe_constant(value: Any, strict: bool = True) -> dict[str, Any]:
+    """A constant of a kernel (a number, a bool, None, text, a tl.dtype) as ``units.Units.decode`` takes it.
+
+    Args:
+        strict: False describes a value of another kind by its type's name, for the compiler to refuse.
+
+    Raises: TypeError if strict, and the value is of another kind.
+    """
+    if type(value) in (bool, int, float, str) or value is None:
+        return {"value": value}
+    kind = f"{type(value).__module__}.{type(value).__name__}"
+    if kind == "triton.language.core.constexpr":
+        return {"constexpr": describe_constant(value.value, strict)}
+    if kind == "triton.language.core.dtype":
+        return {"dtype": value.name}
+    if kind.startswith("numpy.") and hasattr(value, "item") and getattr(value, "shape", None) == ():
+        if strict:
+            return describe_constant(value.item())
+        return {"opaque": type(value).__name__}
+    if strict:
+        raise TypeError(
+            f"{value!r} is no argument of a kernel that can be described: pass a tensor, a Pointer, a number, a bool or None"
+        )
+    return {"opaque": type(value).__name__}

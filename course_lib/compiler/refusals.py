@@ -1,0 +1,261 @@
+"""Why the compiler refuses a kernel: the cause, one sentence, and the place, from the exception that Triton raised."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import re
+import textwrap
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from triton.runtime.jit import JITFunction
+
+from course_lib.compiler.compilation import BadArguments, NoTool
+from course_lib.compiler.units import NoKernel, Units
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A node of a kernel, with its place in the text it came from."""
+
+    unit: int
+    line: int
+    column: int
+    node: ast.AST | None = None
+    function: ast.FunctionDef | None = None
+    shift: int = 0  # what a line of ``function`` needs added
+
+    def at(self, node: ast.stmt | ast.expr) -> _Place:
+        return _Place(self.unit, node.lineno + self.shift, node.col_offset, node, self.function, self.shift)
+
+
+def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
+    """The cause, a sentence, and the place (unit, line from 1, column from 0) of what ended a compilation.
+
+    Args: the exception, the units it was raised over, and what the compiler has printed meanwhile.
+    """
+    chain = [error]
+    while chain[-1].__cause__ is not None and len(chain) < 50:
+        chain.append(chain[-1].__cause__)
+    place = _find_place(chain, units)
+    text = _read_words(chain[-1])
+    if isinstance(chain[-1], NoKernel):
+        return _describe(
+            "no_kernel",
+            f"there is no @triton.jit function named `{units.name}`",
+            _Place(0, units.units[0]["first_line"], 0),
+        )
+    if isinstance(chain[-1], NoTool):
+        return _describe("no_tool", str(chain[-1]), place)
+    if isinstance(chain[-1], BadArguments):
+        return _describe("arguments", f"the arguments do not fit `{units.name}`: {text}", place)
+    if isinstance(chain[-1], SyntaxError):
+        bad = chain[-1]
+        return _describe(
+            "syntax_error",
+            f"this is not valid Python ({bad.msg})",
+            _Place(0, bad.lineno or 1, max((bad.offset or 1) - 1, 0)),
+        )
+    if units.compiling == "compiler" and (mlir := re.search(r"(\S+):(\d+):(\d+): error: (.*)", printed)):
+        for number, file in enumerate(units.files):
+            if os.path.basename(mlir[1].strip("\"'")) == file.name:
+                place = _Place(number, int(mlir[2]), int(mlir[3]) - 1)
+        text = mlir[4]
+    for cause, pattern, say in _KNOWN:
+        if (match := re.search(pattern, text, re.DOTALL)) and (found := say(match, place)):
+            return _describe(cause, *found)
+    return _describe("other", f"{text or type(chain[-1]).__name__}", place)
+
+
+def _describe(cause: str, sentence: str, place: _Place) -> dict[str, Any]:
+    return {"cause": cause, "sentence": sentence, "unit": place.unit, "line": place.line, "column": place.column}
+
+
+def _read_words(error: BaseException) -> str:
+    """The error's own text without the excerpt of source around it, on one line."""
+    text = getattr(error, "error_message", None) or ("" if hasattr(error, "node") else str(error))
+    # Triton passes some exceptions on as their repr
+    if quoted := re.fullmatch(r"(\w+)\((.*?),?\)", text, re.DOTALL):
+        with contextlib.suppress(ValueError, SyntaxError):
+            text = str(ast.literal_eval(quoted[2]))
+    if isinstance(error, AssertionError) and not text:
+        text = "an assertion of the compiler failed"
+    text = re.sub(r"\s+", " ", text).strip().rstrip(".")
+    if len(text) > 400:
+        text = text[:400].rsplit(" ", 1)[0] + " ..."
+    return text.encode("utf-8", "replace").decode()
+
+
+def _find_place(chain: list[BaseException], units: Units) -> _Place:
+    """The innermost place in the units' own text that an error went through; the kernel's first line if it names none."""
+    functions = units.functions()
+    for link in reversed(chain):
+        node, source = getattr(link, "node", None), getattr(link, "src", None)
+        if isinstance(node, (ast.stmt, ast.expr)):
+            for unit, function in functions:
+                if function.src == source:
+                    return _in_function(unit, function, node)
+    # errors from before code generation have no node; the visitor that met it still has one
+    for link in reversed(chain):
+        for frame, _ in reversed(list(traceback.walk_tb(link.__traceback__))):
+            node, visitor = frame.f_locals.get("node"), frame.f_locals.get("self")
+            if isinstance(node, (ast.stmt, ast.expr)) and visitor is not None and hasattr(visitor, "globals"):
+                for unit, function in functions:
+                    if function.__globals__ is visitor.globals and visitor.name.endswith(f".{function.__name__}"):
+                        return _in_function(unit, function, node)
+        for frame, line in reversed(list(traceback.walk_tb(link.__traceback__))):
+            for number, file in enumerate(units.files):
+                if frame.f_code.co_filename == str(file):
+                    return _Place(number, line, 0)
+    for unit, function in functions:
+        if unit == 0 and function.__name__ == units.name:
+            return _in_function(unit, function, function.parse().body[0])
+    return _Place(0, units.units[0]["first_line"], 0)
+
+
+def _in_function(unit: int, function: JITFunction, node: ast.stmt | ast.expr) -> _Place:
+    raw = textwrap.dedent("".join(function.raw_src))
+    definition = re.search(r"^def\s+\w+\s*\(", raw, re.MULTILINE)
+    parsed = function.parse().body[0]
+    assert definition is not None and isinstance(parsed, ast.FunctionDef)
+    shift = function.starting_line_number + raw[: definition.start()].count("\n") - 1
+    return _Place(unit, node.lineno + shift, node.col_offset, node, parsed, shift)
+
+
+def _loop_carried(match: re.Match, place: _Place) -> tuple[str, _Place]:
+    name, before, after = match[1], _describe_type(match[2]), _describe_type(match[3])
+    if place.node is not None:  # the compiler points at the loop; the assignment is what has to change
+        inside = [
+            node
+            for node in ast.walk(place.node)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
+        ]
+        if inside:
+            place = place.at(max(inside, key=lambda node: node.lineno))
+    return (
+        f"loop-carried variable `{name}` changes its type from {before} to {after} in the loop; give it one type before the loop",
+        place,
+    )
+
+
+def _describe_type(text: str) -> str:
+    """``<['8'], fp16>`` and ``<[8], fp16>`` in words."""
+    block = re.match(r"<\[(.*)\], (.*)>$", text.strip())
+    return f"a block of {block[1].replace(chr(39), '').replace(', ', ' x ')} {block[2]}" if block else text.strip()
+
+
+def _not_defined(match: re.Match, place: _Place) -> tuple[str, _Place]:
+    name = match[1]
+    for node in ast.walk(place.function) if place.function else []:
+        if isinstance(node, (ast.If, ast.For, ast.While)):
+            inner = [
+                part
+                for part in ast.walk(node)
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store) and part.id == name
+            ]
+            if inner:
+                where = "one branch of the `if`" if isinstance(node, ast.If) else "the loop"
+                line = place.at(node).line
+                return (
+                    f"`{name}` is defined only inside {where} in line {line}, which may not run; give it a value before that",
+                    place,
+                )
+    return f"`{name}` is not defined", place
+
+
+def _ambiguous(match: re.Match, place: _Place) -> tuple[str, _Place]:
+    test = getattr(place.node, "test", None)
+    what = f"`{ast.unparse(test)}`" if test is not None else "this"
+    return f"`if` needs a single value, and {what} is a block; use `tl.where`, or the mask of a load or store", place
+
+
+def _index(match: re.Match, place: _Place) -> tuple[str, _Place]:
+    what = (
+        f"`{ast.unparse(place.node)}` indexes a block"
+        if isinstance(place.node, ast.Subscript)
+        else "a block is indexed"
+    )
+    return (
+        f"{what}, which has no single elements in a kernel; reduce it (`tl.sum`, `tl.max`) or load the element from memory",
+        place,
+    )
+
+
+def _unsupported_node(match: re.Match, place: _Place) -> tuple[str, _Place]:
+    if match[1] in ("Break", "Continue"):
+        return (
+            f"the compiler does not support `{match[1].lower()}`; put the condition into the loop's bounds, or into a mask",
+            place,
+        )
+    words = ast.unparse(place.node).splitlines()[0] if place.node is not None else match[1]
+    return f"the compiler does not support `{words}` in a kernel ({match[1]})", place
+
+
+def _fixed(sentence: str):
+    return lambda match, place: (match.expand(sentence), place)
+
+
+# cause, what Triton's text matches, what is said instead, and where
+_KNOWN = [
+    (
+        "plain_global",
+        r"Cannot access global variable (\w+)",
+        _fixed(
+            r"`\1` is a plain Python global, which the compiler refuses; write `\1 = tl.constexpr(...)` or pass it as an argument"
+        ),
+    ),
+    (
+        "loop_carried_type",
+        r"Loop-carried variable (\w+) has initial type (.+?) but is re-assigned to (.+?) in loop",
+        _loop_carried,
+    ),
+    ("unsupported_statement", r"unsupported AST node type: (\w+)", _unsupported_node),
+    ("block_condition", r"Boolean value of Tensor with more than one value is ambiguous", _ambiguous),
+    (
+        "arange_runtime",
+        r"arange's arguments must be of type tl.constexpr",
+        _fixed(
+            "`tl.arange` needs constants, and a bound here is known only at run time; use a tl.constexpr BLOCK and a mask"
+        ),
+    ),
+    ("block_index", r"unsupported tensor index", _index),
+    (
+        "list_method",
+        r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",  # 3.7, 3.6
+        _fixed(
+            r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names"
+        ),
+    ),
+    ("undefined_name", r"^(?:name )?'?(\w+)'? is not defined$", _not_defined),
+    (
+        "branch_type",
+        r"Mismatched type for (\w+) between then block \((.+?)\) and else block \((.+?)\)",
+        lambda match, place: (
+            f"`{match[1]}` is {_describe_type(match[2])} after one branch and {_describe_type(match[3])} after the other; make them one type",
+            place,
+        ),
+    ),
+    (
+        "chained_assignment",
+        r"Simultaneous multiple assignment is not supported",
+        _fixed("the compiler does not support two assignments in one statement; write them on two lines"),
+    ),
+    (
+        "power",
+        r"'tensor' object has no attribute '__pow__'",
+        _fixed("the compiler has no `**` for blocks; multiply instead (`x * x`)"),
+    ),
+    (
+        "block_through_scalar_pointer",
+        r"Value argument cannot be block type if pointer argument is not a block",
+        _fixed("a block is stored through one pointer; add offsets to the pointer, one for each lane"),
+    ),
+    (
+        "foreign_value",
+        r"cannot convert (.+) of type <class 'numpy\.(\w+)'> to tensor",
+        _fixed(r"`numpy.\2` is a value of NumPy's, which the compiler cannot use; write a plain number"),
+    ),
+]

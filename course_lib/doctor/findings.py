@@ -1,0 +1,43 @@
+"""What the doctor says: one finding for each thing it looked at, and the findings as text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+OK, NOTE, PROBLEM = "ok", "note", "problem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at. ``remedy`` is empty where there is nothing to do."""
+
+    name: str
+    level: str  # OK, NOTE: the course runs all the same, PROBLEM: it does not
+    what: str
+    remedy: str = ""
+
+
+def can_run(findings: Iterable[Finding]) -> bool:
+    """True when nothing found keeps the course from running."""
+    return all(finding.level != PROBLEM for finding in findings)
+
+
+def as_text(findings: Iterable[Finding], width: int = 110) -> str:
+    """The findings as plain text, one paragraph each, the remedy beneath."""
+    marks = {OK: "ok     ", NOTE: "note   ", PROBLEM: "PROBLEM"}
+    lines = []
+    for finding in findings:
+        lines += textwrap.wrap(
+            f"{marks[finding.level]}  {finding.name}: {finding.what}", width, subsequent_indent=" " * 9
+        )
+        if finding.remedy:
+            lines += textwrap.wrap(
+                f"-> {finding.remedy}",
+                width,
+                initial_indent=" " * 9,
+                subsequent_indent=" " * 12,
+                break_on_hyphens=False,
+            )
+    return "\n".join(lines)

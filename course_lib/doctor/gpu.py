@@ -1,0 +1,137 @@
+"""The GPU: what the driver's own tool sees, and what PyTorch can use."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+from course_lib.doctor.packages import find_other_package, install_again
+
+# The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
+OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU as the driver's own tool names it."""
+
+    name: str
+    driver: str
+    capability: str = ""
+
+
+def ask_nvidia_smi() -> list[Card] | str:
+    """The machine's NVIDIA GPUs; empty where the driver's tool is missing or sees none; a sentence where it fails."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return []
+    command = [tool, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "nvidia-smi does not answer within 30 s"
+    except OSError as error:
+        return f"nvidia-smi cannot be started ({error.strerror})"
+    said = (done.stdout + done.stderr).strip()
+    if done.returncode != 0:
+        return next(iter(said.splitlines()), "") or f"nvidia-smi ended with exit code {done.returncode}"
+    rows = [[field.strip() for field in line.split(",")] for line in done.stdout.splitlines() if line.count(",") >= 2]
+    return [Card(*row[:3]) for row in rows]
+
+
+def examine_gpu(probe: dict, cards: list[Card] | str) -> list[Finding]:
+    """What the driver sees against what PyTorch can use. ``probe`` is what the probe process printed about torch."""
+    torch_ok, version = "torch" in probe, probe.get("torch", "")
+    findings = []
+    if "crash" in probe:
+        name = "triton" if torch_ok else "torch"
+        other = find_other_package()
+        remedy = (
+            f"`unset PYTHONPATH`, or move {other} away: it stands before the installed package of that name."
+            if other
+            else install_again()
+        )
+        findings.append(Finding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
+    if isinstance(cards, str):
+        findings.append(
+            Finding(
+                "GPU",
+                NOTE,
+                f"the GPU's driver does not work: {cards}",
+                "Restart the machine; if that does not help, install the driver again. CPU mode works meanwhile.",
+            )
+        )
+        cards = []
+    if not torch_ok:
+        return findings
+    if probe.get("available"):
+        return [*findings, *_describe_usable(probe)]
+    if not cards:
+        if not findings:
+            findings.append(
+                Finding(
+                    "GPU",
+                    OK,
+                    "none here: kernels run in Triton's interpreter, right and slow; every exercise can be done",
+                )
+            )
+        return findings
+    card = cards[0]
+    here = f"{card.name} is here (driver {card.driver})"
+    cuda = probe.get("cuda")
+    if not cuda:
+        remedy = "Unset PIP_EXTRA_INDEX_URL and PIP_INDEX_URL if they name PyTorch's CPU index, then `make clean env`. CPU mode works meanwhile."
+        return [*findings, Finding("GPU", NOTE, f"{here}, but torch {version} is a build without CUDA", remedy)]
+    needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
+    if needed is not None and _read_major(card.driver) < needed:
+        remedy = f"Install driver {needed} or newer. CPU mode works meanwhile."
+        return [
+            *findings,
+            Finding("GPU", NOTE, f"{here}, too old for torch {version}, which is built for CUDA {cuda}", remedy),
+        ]
+    why = probe.get("warning") or "PyTorch gives no reason"
+    remedy = "In a container, start it with the GPU (`docker run --gpus all`). Otherwise restart the machine. CPU mode works meanwhile."
+    return [*findings, Finding("GPU", NOTE, f"{here}, but PyTorch cannot use it: {why}", remedy)]
+
+
+def _describe_usable(probe: dict) -> list[Finding]:
+    name, (major, minor) = probe["name"], probe["capability"]
+    if probe.get("hip"):
+        return [
+            Finding(
+                "GPU",
+                NOTE,
+                f"{name} through ROCm; the course is tested on NVIDIA GPUs only",
+                "`export COURSE_DEVICE=cpu` if kernels fail.",
+            )
+        ]
+    what = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"
+    if (major, minor) < (7, 5):
+        return [
+            Finding(
+                "GPU",
+                NOTE,
+                f"{what}: older than PyTorch's and Triton's builds support (7.5 and 8.0)",
+                "`export COURSE_DEVICE=cpu` if kernels fail.",
+            )
+        ]
+    if major < 8:
+        return [
+            Finding(
+                "GPU",
+                NOTE,
+                f"{what}: Triton supports 8.0 and newer; bf16 has no hardware here",
+                "`export COURSE_DEVICE=cpu` if kernels fail.",
+            )
+        ]
+    return [Finding("GPU", OK, what)]
+
+
+def _read_major(version: str) -> int:
+    match = re.match(r"\d+", version)
+    return int(match.group()) if match else 0

@@ -1,0 +1,48 @@
+"""How well a check can shut in what it runs here."""
+
+from __future__ import annotations
+
+from course_lib.doctor.findings import NOTE, OK, Finding
+
+
+def examine_isolation(facts: dict) -> list[Finding]:
+    """How well a check can confine what it runs here. ``facts``: "tier", and "why" for each better tier the reason against it."""
+    tier, why = facts.get("tier"), facts.get("why", {})
+    if tier is None:
+        said = facts.get("crash", "it said nothing")
+        return [
+            Finding(
+                "isolation",
+                NOTE,
+                f"how checks are confined here could not be found out ({said})",
+                "Report this line to the authors.",
+            )
+        ]
+    named = {
+        reason: better for better, reason in why.items()
+    }  # what stands against both tiers is said once, of the lower
+    reasons = "; ".join(
+        f"no {better[0].lower() + better[1:] if better != 'Landlock' else better}: {reason}"
+        for reason, better in named.items()
+    )
+    if not why:
+        return [Finding("isolation", OK, "checks run in namespaces of their own, under Landlock, with limits")]
+    if tier == "Landlock":
+        return [
+            Finding(
+                "isolation",
+                NOTE,
+                f"checks run under Landlock, with limits ({reasons})",
+                "For your own files this will do. Before you grade other people's: permit user namespaces (Ubuntu 24.04: "
+                "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`; in a container, its host decides).",
+            )
+        ]
+    return [
+        Finding(
+            "isolation",
+            NOTE,
+            f"checks run with limits only, which end a runaway and confine nobody ({reasons})",
+            "For your own files this will do. Before you grade other people's: a kernel with Landlock (5.13 or newer, `landlock` in "
+            "/sys/kernel/security/lsm) and the package landlockpy (`pip install -c constraints.txt landlockpy`).",
+        )
+    ]

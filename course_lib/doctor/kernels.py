@@ -1,0 +1,71 @@
+"""Kernels with checked values: whether they run here at all, and the remedy if not."""
+
+from __future__ import annotations
+
+import sys
+
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+from course_lib.doctor.packages import install_again
+from course_lib.doctor.trials import Trial
+
+_TOO_EARLY = "Something imports Triton before the course: a sitecustomize.py, a .pth file, or IPython's startup folder. Take it out."
+
+
+def examine_kernels(canary: Trial) -> list[Finding]:
+    """Kernels with checked values, launched in a process of their own in the mode that the course chooses."""
+    report = canary.report()
+    if "refused" in report:
+        # said to whoever imports the course, who may be sent here for the remedy: so one of our own
+        what, _, rest = report["refused"].partition(". ")
+        remedy = (
+            "`unset COURSE_DEVICE` lets the course choose."
+            if "COURSE_DEVICE" in what
+            else _TOO_EARLY
+            if "imported" in what
+            else rest
+        )
+        return [Finding("kernels", PROBLEM, what, remedy)]
+    if "crash" in report:
+        return [
+            Finding("kernels", PROBLEM, f"a small kernel does not run: {report['crash']}", find_remedy(canary.errors))
+        ]
+    findings = []
+    mode, triton = report["mode"], report["triton"]
+    if triton != mode:
+        what = f"Triton is set up for the {'interpreter' if triton == 'cpu' else 'GPU'}, and the course chose {mode.upper()} mode"
+        findings.append(Finding("import order", PROBLEM, what, _TOO_EARLY))
+    else:
+        how = "interpreted" if mode == "cpu" else "compiled"
+        findings.append(Finding("import order", OK, f"the choice is made before Triton is imported: kernels are {how}"))
+    for loss in report.get("losses", []):
+        findings.append(Finding("interpreter", NOTE, f"not corrected in this Triton: {loss}", install_again()))
+    if report["wrong"]:
+        findings.append(
+            Finding(
+                "kernels", PROBLEM, "small kernels give wrong results: " + "; ".join(report["wrong"]), install_again()
+            )
+        )
+    else:
+        findings.append(
+            Finding(
+                "kernels",
+                OK,
+                f"a masked copy and a row reduction give the right values in {mode.upper()} mode ({report['seconds']:g} s)",
+            )
+        )
+    return findings
+
+
+def find_remedy(errors: str) -> str:
+    if "Failed to find C compiler" in errors:
+        return "Triton needs a C compiler on a GPU. Debian, Ubuntu: `sudo apt install gcc`; Fedora: `sudo dnf install gcc`."
+    if "Python.h" in errors:
+        major, minor = sys.version_info[:2]
+        return (
+            f"Triton needs Python's C headers on a GPU. Debian, Ubuntu: `sudo apt install python{major}.{minor}-dev`."
+        )
+    if "out of memory" in errors.lower():
+        return "The GPU's memory is taken. `nvidia-smi` says by whom; `export COURSE_DEVICE=cpu` works meanwhile."
+    if "No space left on device" in errors:
+        return "The disk is full: Triton keeps compiled kernels in ~/.triton; TRITON_CACHE_DIR moves that folder."
+    return install_again() + " On a GPU, `export COURSE_DEVICE=cpu` tells whether the GPU is the cause."

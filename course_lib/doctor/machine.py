@@ -1,0 +1,135 @@
+"""The machine: its system, memory and disk, and the learner's files on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+from pathlib import Path
+
+from course_lib.base import paths
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+
+GB = 1000**3
+
+
+def examine_system() -> list[Finding]:
+    name = {"Darwin": "macOS"}.get(platform.system(), platform.system())
+    if name != "Linux":
+        return [
+            Finding(
+                "system",
+                PROBLEM,
+                f"this is {name}, and there is no Triton for it",
+                'README, "Other systems": WSL, dev container, hosted notebook.',
+            )
+        ]
+    what = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
+    if "microsoft" in platform.release().lower():
+        what += ", under WSL"
+    return [Finding("system", OK, what)]
+
+
+def examine_memory(probe: dict) -> list[Finding]:
+    try:
+        import psutil
+    except ImportError:
+        return []  # said by examine_packages()
+    free = psutil.virtual_memory().available
+    limit = _read_container_limit()
+    if limit is not None:
+        free = min(free, limit)
+    findings = []
+    if free < 2 * GB:
+        findings.append(
+            Finding(
+                "memory",
+                NOTE,
+                f"{free / GB:.1f} GB available; grading starts a process of about 1 GB beside the notebook's",
+                "Close other programs or notebooks.",
+            )
+        )
+    else:
+        findings.append(Finding("memory", OK, f"{free / GB:.1f} GB available"))
+    if "gpu_free" in probe:
+        gpu_free, gpu_total = probe["gpu_free"] / GB, probe["gpu_total"] / GB
+        what = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
+        if gpu_free < 2:
+            findings.append(
+                Finding(
+                    "GPU memory",
+                    NOTE,
+                    what,
+                    "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.",
+                )
+            )
+        else:
+            findings.append(Finding("GPU memory", OK, what))
+    return findings
+
+
+def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Bytes that this container may still take (cgroup v2), or None where there is no limit."""
+    try:
+        most, used = (root / "memory.max").read_text().strip(), (root / "memory.current").read_text().strip()
+    except OSError:
+        return None
+    return max(0, int(most) - int(used)) if most.isdigit() and used.isdigit() else None
+
+
+def examine_disk() -> list[Finding]:
+    free = shutil.disk_usage(paths.ROOT).free
+    what = f"{free / GB:.1f} GB free in the course's folder"
+    if free < GB / 10:
+        return [Finding("disk", PROBLEM, what, "Free at least 1 GB: your work cannot be saved on a full disk.")]
+    if free < GB:
+        return [Finding("disk", NOTE, what, "Free at least 1 GB before you go on.")]
+    return [Finding("disk", OK, what)]
+
+
+def examine_files() -> list[Finding]:
+    """Whether the learner's files and progress can be written."""
+    findings = []
+    folder = paths.exercises()
+    if not folder.is_dir():
+        findings.append(
+            Finding(
+                "your exercises",
+                PROBLEM,
+                f"there is no folder {paths.shown(folder)}",
+                "Take a full copy of the course; authors: `make exercises`.",
+            )
+        )
+    else:
+        findings.append(_examine_writable("your exercises", folder))
+    state = paths.state()
+    existing = state
+    while not existing.exists():  # made when the first verdict is kept
+        existing = existing.parent
+    findings.append(_examine_writable("your progress", existing, state))
+    return findings
+
+
+def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> Finding:
+    shown = paths.shown(meant or folder)
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return Finding(name, OK, f"kept in {shown}, which can be written")
+    except OSError as error:
+        remedy = f'Give the folder to yourself: `sudo chown -R "$USER" {folder}`, or copy the course to a folder of your own.'
+        return Finding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)
+
+
+def examine_chromium() -> list[Finding]:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(name):
+            return [Finding("Chromium", OK, "found: the browser test can run (authors only)")]
+    return [
+        Finding(
+            "Chromium",
+            NOTE,
+            "not found: `make test` leaves the browser test out. Learners do not need it",
+            "Authors on Debian: `sudo apt install chromium`.",
+        )
+    ]

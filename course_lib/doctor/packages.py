@@ -1,0 +1,191 @@
+"""Python, the packages that the course imports, and the settings that decide how it runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+from course_lib.base import paths, runtime
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+
+OLDEST_PYTHON = (3, 11)
+# (torch, triton) as major.minor. The first is pinned; the second is tested too.
+TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
+# What the lessons, the grader and the panels import; without one of them something a learner meets does not run.
+NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "psutil", "rich", "typer")
+# What a hosted notebook may lack: the lessons run without it, and this is what does not.
+USEFUL = {
+    "jupyterlab": "`make lab` opens it; another notebook program will do",
+    "landlockpy": "checks then run with resource limits only, which confine nobody",
+}
+
+_TRUE = ("1", "true", "yes", "on", "y")
+
+
+def examine_python() -> list[Finding]:
+    version = f"Python {platform.python_version()}"
+    if sys.version_info < OLDEST_PYTHON:
+        return [
+            Finding(
+                "Python",
+                PROBLEM,
+                f"{version}; the course needs 3.11 or newer",
+                "`make lab PYTHON=python3.12` makes the environment with another.",
+            )
+        ]
+    if sys.version_info >= (3, 13):
+        return [
+            Finding(
+                "Python",
+                NOTE,
+                f"{version}; tested are 3.11 and 3.12",
+                "If something odd happens, `make lab PYTHON=python3.12`.",
+            )
+        ]
+    return [Finding("Python", OK, f"{version} in {sys.prefix}")]
+
+
+def read_tested_versions(text: str | None = None) -> dict[str, str]:
+    """The versions of constraints.txt, by normalised package name; empty where the course is not a checkout."""
+    if text is None:
+        file = paths.ROOT / "constraints.txt"
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+    return {normalise(name): version for name, version in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", text)}
+
+
+def examine_packages() -> list[Finding]:
+    """Each package that the course imports against the tested set; torch and triton have a check of their own."""
+    tested = read_tested_versions()
+    findings, good = [], 0
+    for name in (*NEEDED, *USEFUL):
+        have = find_version(name)
+        if have is None and name in USEFUL:
+            findings.append(Finding(name, NOTE, f"not installed: {USEFUL[name]}", install_again()))
+        elif have is None:
+            findings.append(Finding(name, PROBLEM, "not installed", install_again()))
+        elif name in ("torch", "triton"):
+            continue
+        elif normalise(name) in tested and have.split("+")[0] != tested[normalise(name)]:
+            findings.append(
+                Finding(name, NOTE, f"{have} is installed, {tested[normalise(name)]} was tested", install_again())
+            )
+        else:
+            good += 1
+    if not tested:
+        findings.append(
+            Finding(
+                "packages",
+                NOTE,
+                "there is no constraints.txt here to compare versions with",
+                "Work in a full copy of the course.",
+            )
+        )
+    return [*findings, Finding("packages", OK, f"{good} packages as tested")] if good else findings
+
+
+def examine_pair() -> list[Finding]:
+    """PyTorch and Triton belong together: a CUDA build of torch names the one Triton that it works with."""
+    torch, triton = find_version("torch"), find_version("triton")
+    if torch is None or triton is None:
+        return []  # said by examine_packages()
+    what = f"torch {torch}, triton {triton}"
+    asked = _find_triton_of_torch()
+    if asked is not None and asked != triton:
+        return [Finding("torch and triton", PROBLEM, f"{what}: this torch asks for triton {asked}", install_again())]
+    minors = (_read_minor(torch), _read_minor(triton))
+    if minors not in TESTED_PAIRS:
+        tested = " or ".join(f"torch {a} with triton {b}" for a, b in TESTED_PAIRS)
+        return [Finding("torch and triton", NOTE, f"{what}: not a tested pair (tested: {tested})", install_again())]
+    return [Finding("torch and triton", OK, f"{what}, a tested pair")]
+
+
+def _find_triton_of_torch() -> str | None:
+    for line in importlib.metadata.requires("torch") or []:
+        match = re.match(r"triton\s*==\s*([^\s;]+)", line)
+        if match and "extra" not in line:
+            return match.group(1)
+    return None
+
+
+def find_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _read_minor(version: str) -> str:
+    return ".".join(version.split("+")[0].split(".")[:2])
+
+
+def normalise(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def find_other_package() -> Path | None:
+    """A file or folder on PYTHONPATH that Python would import in place of a package of the course."""
+    folders = [Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
+    found = (folder / name for folder in folders for package in NEEDED for name in (f"{package}.py", package))
+    return next((path for path in found if path.exists()), None)
+
+
+def install_again() -> str:
+    if Path(sys.prefix).resolve() == (paths.ROOT / ".venv").resolve():
+        return "`make clean env` makes the environment afresh; your exercises and progress stay."
+    return "`pip install -c constraints.txt -e .` in the course's folder, or `make lab`, which makes an environment of its own."
+
+
+def examine_settings() -> list[Finding]:
+    """Environment variables that decide how the course runs. Unset is the normal case and needs no line."""
+    findings = []
+    device = os.environ.get("COURSE_DEVICE", "").strip()
+    interpret = os.environ.get("TRITON_INTERPRET", "").strip()
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if device.lower() in ("cpu", "gpu"):
+        findings.append(
+            Finding(
+                "settings",
+                NOTE,
+                f"COURSE_DEVICE={device} forces {device.upper()} mode",
+                "`unset COURSE_DEVICE` lets the course choose.",
+            )
+        )
+    elif device:
+        findings.append(
+            Finding(
+                "settings",
+                PROBLEM,
+                f"COURSE_DEVICE is {device!r}; it can be 'cpu', 'gpu' or unset",
+                "`unset COURSE_DEVICE`",
+            )
+        )
+    if interpret and runtime.interpreter_was_asked_for():
+        effect = (
+            "the course goes by COURSE_DEVICE"
+            if device
+            else "it forces CPU mode"
+            if interpret.lower() in _TRUE
+            else "it has no effect on the course"
+        )
+        findings.append(
+            Finding(
+                "settings",
+                NOTE,
+                f"TRITON_INTERPRET={interpret} is set; {effect}",
+                "`unset TRITON_INTERPRET` lets the course choose.",
+            )
+        )
+    if visible is not None and visible.strip() in ("", "-1"):
+        findings.append(
+            Finding(
+                "settings",
+                NOTE,
+                f"CUDA_VISIBLE_DEVICES={visible!r} hides every GPU",
+                "`unset CUDA_VISIBLE_DEVICES` shows them again.",
+            )
+        )
+    return findings
