@@ -22,7 +22,12 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
 
-_FILES = ("tests/catalog", "tests/grading/test_grading.py", "tests/grading/test_causes.py", "tests/lessons/test_notebooks.py")
+_FILES = (
+    "tests/catalog",
+    "tests/grading/test_grading.py",
+    "tests/grading/test_causes.py",
+    "tests/lessons/test_notebooks.py",
+)
 # by words of a test's name, the first that fits: what is looked at
 _SUBJECTS = {
     "test_causes": "causes",
@@ -78,9 +83,25 @@ def check_exercise(exercise: Exercise) -> list[Finding]:
     with tempfile.TemporaryDirectory(prefix="course-author-") as scratch:
         report = Path(scratch) / "report.xml"
         chosen = f"({exercise.id} or test_causes or counts_every_mutant or {exercise.lesson}_) and {_LEFT_OUT}"
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            "2",
+            "--dist",
+            "worksteal",
+            "-p",
+            "no:cacheprovider",
+            f"--junitxml={report}",
+        ]
         tests = subprocess.Popen(
-            [*command, "-k", chosen, *_FILES], cwd=paths.ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [*command, "-k", chosen, *_FILES],
+            cwd=paths.ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         notebook = findings["notebook"]
         notebook.tests += 1
@@ -94,7 +115,9 @@ def check_exercise(exercise: Exercise) -> list[Finding]:
             finding.missing += [sentence] if sentence else []
     for finding in findings.values():
         if not finding.tests:
-            finding.missing.append(f"no test looks at exercise {exercise.id}: is its solution in solutions/{exercise.file}.py?")
+            finding.missing.append(
+                f"no test looks at exercise {exercise.id}: is its solution in solutions/{exercise.file}.py?"
+            )
     return list(findings.values())
 
 
@@ -121,7 +144,9 @@ def _run_lesson(lesson: str) -> list[str]:
     """Run the lesson's notebook as a newcomer meets it; a sentence if it cannot be run."""
     source = next((source for source in notebooks.list_sources() if source.name.startswith(f"{lesson}_")), None)
     if source is None:
-        return [f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {lesson}: `course author new lesson {lesson}_NAME` lays one out."]
+        return [
+            f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {lesson}: `course author new lesson {lesson}_NAME` lays one out."
+        ]
     try:
         notebooks.run_unsolved(notebooks.read_source(source))
     except (CellExecutionError, CellTimeoutError) as broken:

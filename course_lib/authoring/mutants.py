@@ -33,6 +33,8 @@ def make_text(exercise: Exercise, entry: dict) -> str:
     prose, imports, text = texts.read_solution(exercise).partition("\nimport ")
     for find, replacement in entry["edits"]:
         if (times := text.count(find)) != 1:
-            raise CourseError(f"tests/mutants/ex{exercise.id}.toml, {entry['id']}: {find!r} stands {times} times in the solution's code.")
+            raise CourseError(
+                f"tests/mutants/ex{exercise.id}.toml, {entry['id']}: {find!r} stands {times} times in the solution's code."
+            )
         text = text.replace(find, replacement)
     return prose + imports + text

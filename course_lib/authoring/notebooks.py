@@ -54,7 +54,11 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -
     Raises: nbclient's CellExecutionError or CellTimeoutError at the first cell that fails.
     """
     client = NotebookClient(
-        notebook, timeout=_CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": str(folder)}}, record_timing=False
+        notebook,
+        timeout=_CELL_SECONDS,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+        record_timing=False,
     )
     # what this process chose for itself is not for the lesson, whose first cell chooses anew
     inherited = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
@@ -103,7 +107,10 @@ def _join_streams(cell: nbformat.NotebookNode) -> None:
 def main(wanted: list[str]) -> int:
     chosen = [source for source in list_sources() if not wanted or source.name[:2] in wanted]
     if not chosen:
-        print(f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.", file=sys.stderr)
+        print(
+            f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with {' or '.join(wanted)}.",
+            file=sys.stderr,
+        )
         return 1
     for source in chosen:
         try:

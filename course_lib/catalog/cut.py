@@ -39,7 +39,9 @@ def cut(solution: str, name: str = "solution") -> str:
         mark = line.strip()
         if mark == BEGIN:
             if part is not None:
-                raise CourseError(f"{name}, line {number}: a second {BEGIN!r} before the {END!r} of line {opened}. Close the first one.")
+                raise CourseError(
+                    f"{name}, line {number}: a second {BEGIN!r} before the {END!r} of line {opened}. Close the first one."
+                )
             part, opened = [], number
         elif mark == END:
             if part is None:
@@ -65,7 +67,9 @@ def _write_task(part: list[str], where: str) -> str:
     indent = code[0][: len(code[0]) - len(code[0].lstrip())]
     sentences = " ".join(line.strip().removeprefix("#:").strip() for line in part if line.strip().startswith("#:"))
     if not sentences:
-        raise CourseError(f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark.")
+        raise CourseError(
+            f"{where}: this part does not say what it has to do. Add a line that starts with '#:' under the mark."
+        )
     count = f"about {len(code)} lines" if len(code) > 1 else "1 line"
     task = textwrap.fill(
         f"REPAIR: {sentences}" if given else f"YOUR CODE, {count}: {sentences}",

@@ -51,7 +51,9 @@ def _print_versions(wanted: bool) -> None:
         return
     import course_lib
 
-    print(f"course {course_lib.__version__}, Python {platform.python_version()}, torch {_version('torch')}, triton {_version('triton')}")
+    print(
+        f"course {course_lib.__version__}, Python {platform.python_version()}, torch {_version('torch')}, triton {_version('triton')}"
+    )
     raise typer.Exit
 
 
@@ -63,10 +65,14 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-ExerciseId = Annotated[str, typer.Argument(help="The exercise, such as 06a.", metavar="ID", autocompletion=_complete_exercise)]
+ExerciseId = Annotated[
+    str, typer.Argument(help="The exercise, such as 06a.", metavar="ID", autocompletion=_complete_exercise)
+]
 ExerciseIdOrNext = Annotated[
     str | None,
-    typer.Argument(help="The exercise, such as 06a; without it the next one.", metavar="ID", autocompletion=_complete_exercise),
+    typer.Argument(
+        help="The exercise, such as 06a; without it the next one.", metavar="ID", autocompletion=_complete_exercise
+    ),
 ]
 
 
@@ -79,7 +85,10 @@ def main(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the versions of the course, Python, PyTorch and Triton.", is_eager=True, callback=_print_versions
+            "--version",
+            help="Print the versions of the course, Python, PyTorch and Triton.",
+            is_eager=True,
+            callback=_print_versions,
         ),
     ] = False,
 ) -> int:
@@ -104,7 +113,9 @@ def main(
 )
 def check(
     exercise_id: ExerciseIdOrNext = None,
-    file: Annotated[Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON, for programs.")] = False,
     secret_file: Annotated[
         Path | None,
@@ -116,7 +127,9 @@ def check(
 ) -> int:
     """Grade your file of an exercise; without an ID, of the next one."""
     if exercise_id is None and (file or secret_file):
-        raise typer.BadParameter("name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID")
+        raise typer.BadParameter(
+            "name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID"
+        )
     from course_lib.cli import exercise
 
     return exercise.check(exercise_id, file, secret_file, as_json)
@@ -196,13 +209,21 @@ def bench(
             autocompletion=_complete_kind,
         ),
     ] = "all",
-    stored: Annotated[bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")] = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Show the newest stored measurement; measure nothing.")
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw what came out into this PNG file; of `all`, one file a kind.")
+    ] = None,
     columns: Annotated[str | None, typer.Option(help="Only these row lengths, such as 1024,4095.")] = None,
     dtype: Annotated[str | None, typer.Option(help="fp16 (as without it), bf16 or fp32.")] = None,
     providers: Annotated[str | None, typer.Option(help="Only these, such as ours,torch,compile,liger,quack.")] = None,
-    goals: Annotated[bool, typer.Option("--goals", help="For authors: compare with the goals set for the course's kernels.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")] = False,
+    goals: Annotated[
+        bool, typer.Option("--goals", help="For authors: compare with the goals set for the course's kernels.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything that was measured as JSON, for programs.")
+    ] = False,
 ) -> int:
     """Time the course's kernels against PyTorch and other libraries on this GPU."""
     from course_lib.cli import bench as measuring
@@ -256,9 +277,13 @@ def describe_author() -> None:
 )
 def author_new(
     what: Annotated[str, typer.Argument(help="exercise, lesson, picture or kernel.", metavar="WHAT")],
-    name: Annotated[str, typer.Argument(help="Its name; of an exercise and a lesson with the number in front.", metavar="NAME")],
+    name: Annotated[
+        str, typer.Argument(help="Its name; of an exercise and a lesson with the number in front.", metavar="NAME")
+    ],
     kind: Annotated[str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")] = None,
-    family: Annotated[str | None, typer.Option(help="Of an exercise: the family that gets its cases; a new one if there is none.")] = None,
+    family: Annotated[
+        str | None, typer.Option(help="Of an exercise: the family that gets its cases; a new one if there is none.")
+    ] = None,
 ) -> int:
     """Lay out the files of something new; their tests fail until it is written."""
     from course_lib.cli import author as authoring
@@ -275,7 +300,8 @@ def author_new(
 )
 def author_check(
     exercise_ids: Annotated[
-        list[str] | None, typer.Argument(help="The exercises; without one, all.", metavar="[ID]...", autocompletion=_complete_exercise)
+        list[str] | None,
+        typer.Argument(help="The exercises; without one, all.", metavar="[ID]...", autocompletion=_complete_exercise),
     ] = None,
 ) -> int:
     """Run all checks of an exercise: cut, catalog, mutants, variants, causes, notebook."""
@@ -289,7 +315,9 @@ def run(arguments: list[str]) -> int:
     warnings.showwarning = lambda message, *rest, **more: say(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without "●", or a message with half a character, is no reason to stop
+            stream.reconfigure(
+                errors="replace"
+            )  # a terminal without "●", or a message with half a character, is no reason to stop
     output = Output(sys.stdout)
     sys.stdout = output
     try:
@@ -302,7 +330,9 @@ def run(arguments: list[str]) -> int:
         if isinstance(error, SystemExit):
             raise
         where = f": {error.filename}" if error.filename else ""
-        say(f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at the folders that the course writes.")
+        say(
+            f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at the folders that the course writes."
+        )
         return BAD_REQUEST
     finally:
         sys.stdout = output.stream

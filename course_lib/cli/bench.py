@@ -79,7 +79,9 @@ def run(
         raise CourseError(f"`course bench {kind}` has no goals. These have: {', '.join(_WITH_GOALS)}.")
     if as_json and (plot or goals):
         raise CourseError("--json prints what was measured and nothing else; leave --plot and --goals out.")
-    _ = course_lib.MODE  # chooses GPU or interpreter now: the measuring modules import PyTorch, and that can import Triton
+    _ = (
+        course_lib.MODE
+    )  # chooses GPU or interpreter now: the measuring modules import PyTorch, and that can import Triton
     from course_lib.bench import goals as goals_of_kernels
     from course_lib.bench.summary import summary
 
@@ -130,7 +132,9 @@ def _paragraph(text: str, width: int) -> str:
 
 
 def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleType]) -> None:
-    known = [name for kind, module in modules.items() if "providers" in _SELECTS.get(kind, ()) for name in module.PROVIDERS]
+    known = [
+        name for kind, module in modules.items() if "providers" in _SELECTS.get(kind, ()) for name in module.PROVIDERS
+    ]
     for name in names:
         if name not in known:
             raise CourseError(f"there is no provider {name!r} here. There are: {', '.join(dict.fromkeys(known))}.")
@@ -161,7 +165,9 @@ def _recalled(
     lengths = sorted({row["N"] for row in taken.rows if "N" in row})
     for N in columns or ():
         if alone and N not in lengths:
-            raise CourseError(f"the stored measurement {name!r} has no row length {N}. It has: {', '.join(map(str, lengths))}.")
+            raise CourseError(
+                f"the stored measurement {name!r} has no row length {N}. It has: {', '.join(map(str, lengths))}."
+            )
     return taken.only(columns, providers)
 
 

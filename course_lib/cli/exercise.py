@@ -43,7 +43,9 @@ def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, 
     show(verdict_view(verdict, exercise))
     if own and verdict.passed and not complaint:
         upcoming = status.next_exercise(progress.read())
-        show("That was the last one: you have passed every exercise." if upcoming is None else status.next_line(upcoming))
+        show(
+            "That was the last one: you have passed every exercise." if upcoming is None else status.next_line(upcoming)
+        )
     return verdict.exit_code
 
 
@@ -63,7 +65,10 @@ def next_hint(exercise: Exercise) -> str:
 
 def hints(exercise: Exercise, taken: int) -> str:
     """The hints taken so far, in rich's markup."""
-    shown = [f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}" for n, text in enumerate(exercise.hints[:taken], start=1)]
+    shown = [
+        f"[bold]Hint {n} of {len(exercise.hints)}.[/bold] {escape(text)}"
+        for n, text in enumerate(exercise.hints[:taken], start=1)
+    ]
     return "\n\n".join(shown)
 
 
@@ -108,7 +113,9 @@ def reset(exercise_id: str) -> int:
 
 def _confirm(exercise: Exercise) -> bool:
     if not sys.stdin.isatty():
-        say(f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same.")
+        say(
+            f"course: {exercise.id} is not passed yet. `course solution {exercise.id} --yes` shows the solution all the same."
+        )
         return False
     # not typer.confirm: it writes a space to standard output, which may be the file that the solution goes to
     sys.stderr.write(f"{exercise.id} is not passed yet. Show the solution all the same? [y/N]: ")

@@ -18,7 +18,9 @@ class GroupedCommands(typer.core.TyperGroup):
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
-            assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), f"{name} is a command of typer's"
+            assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), (
+                f"{name} is a command of typer's"
+            )
             groups.setdefault(str(command.rich_help_panel), []).append((name, command.get_short_help_str(200)))
         widest = max(len(name) for rows in groups.values() for name, _ in rows)
         for heading, rows in groups.items():

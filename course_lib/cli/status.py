@@ -43,7 +43,9 @@ def chosen(exercise_id: str | None) -> Exercise:
     """
     exercise = catalog.get(exercise_id) if exercise_id else next_exercise(progress.read())
     if exercise is None:
-        raise CourseError(f"all {len(catalog.exercises())} exercises are passed. Name the one that you mean: `course status` lists them.")
+        raise CourseError(
+            f"all {len(catalog.exercises())} exercises are passed. Name the one that you mean: `course status` lists them."
+        )
     return exercise
 
 
@@ -78,7 +80,11 @@ def overview() -> Group:
     records = progress.read()
     upcoming = next_exercise(records)
     if upcoming is None:
-        ways = [("course status", "lists the exercises"), ("course check ID", "checks one again"), ("course --help", "lists all commands")]
+        ways = [
+            ("course status", "lists the exercises"),
+            ("course check ID", "checks one again"),
+            ("course --help", "lists all commands"),
+        ]
         return Group(progress_bar(records), "", "You have passed every exercise.", "", _commands(ways))
     facts = Table.grid(padding=(0, 2))
     for name, text in _facts(upcoming, records):
@@ -100,11 +106,15 @@ def listing() -> Group:
     upcoming = next_exercise(records)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for column in ("", "", "exercise", "level", "min", "status", "hints"):
-        table.add_column(column, justify="right" if column in ("min", "hints") else "left", no_wrap=column != "exercise")
+        table.add_column(
+            column, justify="right" if column in ("min", "hints") else "left", no_wrap=column != "exercise"
+        )
     for exercise in catalog.exercises().values():
         table.add_row(*row(exercise, records, marked=exercise == upcoming))
     closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)
-    return Group(table, "", progress_bar(records), closing, f"Your files are in {escape(paths.shown(paths.exercises()))}/.")
+    return Group(
+        table, "", progress_bar(records), closing, f"Your files are in {escape(paths.shown(paths.exercises()))}/."
+    )
 
 
 def row(exercise: Exercise, records: dict[str, Record], *, marked: bool) -> tuple[str, ...]:
@@ -132,7 +142,11 @@ def as_json() -> str:
     """What `course status --json` prints: status and hints of each exercise, by id."""
     records = progress.read()
     return json.dumps(
-        {name: {"status": state(records.get(name)), "hints": records.get(name, Record()).hints} for name in catalog.exercises()}, indent=2
+        {
+            name: {"status": state(records.get(name)), "hints": records.get(name, Record()).hints}
+            for name in catalog.exercises()
+        },
+        indent=2,
     )
 
 

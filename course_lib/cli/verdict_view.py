@@ -42,7 +42,11 @@ class VerdictView:
         yield self._quotation(width)
         yield [_prose(told.question)] if told.question else []
         yield [_prose(told.common)] if told.common else []
-        yield [Text(f"{_speaker(self.verdict, self.exercise)} printed:", "dim"), Text(told.printed)] if told.printed else []
+        yield (
+            [Text(f"{_speaker(self.verdict, self.exercise)} printed:", "dim"), Text(told.printed)]
+            if told.printed
+            else []
+        )
         if told.debrief:
             yield [Text("What you avoided. ", "bold") + _prose(told.debrief)]
             yield [Text("Further. ", "bold") + _prose(told.further)]
@@ -72,7 +76,13 @@ def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
 
 
 def _speaker(verdict: Verdict, exercise: Exercise) -> str:
-    return "The grader" if verdict.status == GRADER_FAULT else "The kernel" if exercise.kind == "kernel" else "The function"
+    return (
+        "The grader"
+        if verdict.status == GRADER_FAULT
+        else "The kernel"
+        if exercise.kind == "kernel"
+        else "The function"
+    )
 
 
 def _finding(told: Report, console: Console, width: int) -> list[Text]:

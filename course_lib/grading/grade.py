@@ -46,7 +46,9 @@ def grade(
     except extract_kernels.Unreadable as unreadable:
         where = unreadable.span and places.make_place(paths.shown(path), text, unreadable.span)
         headline = make_sentence(unreadable.what)
-        return Verdict(exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where), []
+        return Verdict(
+            exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where
+        ), []
     concrete = make_plans(exercise, seed, secret)
     compilation = Compilation(kernels, concrete, path.name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
@@ -55,7 +57,9 @@ def grade(
     judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
     # memory for rows 2^30 apart is the GPU's to give; without it the interpreter's answer has to do, never the child's word
     unplaced = [
-        n for n, j in enumerate(judged) if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.layout == "far"
+        n
+        for n, j in enumerate(judged)
+        if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.layout == "far"
     ]
     for n in unplaced:
         judged[n].raised = None
@@ -97,7 +101,9 @@ def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
         error = interpreted.errors.get(number)
         if error is not None and error["fault"] is not None:
             j.fault, j.ran = error["fault"] | {"words": error["text"]}, True
-    unseen = [error for error in interpreted.errors.values() if error["fault"] is None and error["type"] != "Unplaceable"]
+    unseen = [
+        error for error in interpreted.errors.values() if error["fault"] is None and error["type"] != "Unplaceable"
+    ]
     if interpreted.ended == "finished" and not unseen:
         return ""
     why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else f"it {interpreted.ended}"
@@ -143,7 +149,9 @@ class _VerdictWriter:
         if failed:
             return self._write_wrong(failed)
         left_out = sum(not j.ran for j in judged)
-        if left_out > len(run.left_out) + sum(j.plan.case.layout == "far" for j in judged if self.mode == "gpu" and not j.ran):
+        if left_out > len(run.left_out) + sum(
+            j.plan.case.layout == "far" for j in judged if self.mode == "gpu" and not j.ran
+        ):
             raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
         message = f"All {len(judged) - left_out} cases are right."
         if left_out:
@@ -191,21 +199,44 @@ class _VerdictWriter:
         if run.ended.startswith("too "):
             words = f"It took {run.ended} and was stopped."
         else:
-            how = f"with signal {run.signal}" if run.signal else f"with `{run.reported}`" if run.reported else "without a word"
+            how = (
+                f"with signal {run.signal}"
+                if run.signal
+                else f"with `{run.reported}`"
+                if run.reported
+                else "without a word"
+            )
             words = f"It ended {how}. That is what an address far outside a tensor does."
         return self._fail("offset_32_bit" if case.layout == "far" else "crash", Finding(case.describe(), words))
 
-    def _fail(self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = "") -> Verdict:
+    def _fail(
+        self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = ""
+    ) -> Verdict:
         headline, question = CAUSES[cause]
         message = wording.write_message(cause, evidence or _join_case(first))
         return self._make(
-            FAIL, cause, message, headline=make_sentence(headline), first=first, place=where, question=question, common=common
+            FAIL,
+            cause,
+            message,
+            headline=make_sentence(headline),
+            first=first,
+            place=where,
+            question=question,
+            common=common,
         )
 
     def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
         cases = tuple(_make_case_result(j, n, self.run) for n, j in enumerate(self.judged))
         return Verdict(
-            self.exercise.id, status, cause, message, cases, self.mode, self.run.tier, printed=self.run.printed.strip(), **pieces
+            self.exercise.id,
+            status,
+            cause,
+            message,
+            cases,
+            self.mode,
+            self.run.tier,
+            printed=self.run.printed.strip(),
+            **pieces,
         )
 
 
@@ -224,7 +255,9 @@ def _make_case_result(judged: Judged, number: int, run: runner.Run) -> CaseResul
     if judged.passed:
         return CaseResult(case.name, "pass", judged.ratio, case.describe())
     if judged.ran:
-        return CaseResult(case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}")
+        return CaseResult(
+            case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}"
+        )
     if judged.raised:
         return CaseResult(case.name, "fail", None, f"{case.describe()}: {judged.raised['type']}")
     if number == run.case:

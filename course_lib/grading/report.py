@@ -16,7 +16,13 @@ SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAUL
 TAB = 4
 _PRINTED = 1500  # characters
 _NARROWEST = 10  # columns of a quoted line
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format (which turns the direction of writing), half characters, separators
+_UNSEEN = (
+    "Cc",
+    "Cf",
+    "Cs",
+    "Zl",
+    "Zp",
+)  # control, format (which turns the direction of writing), half characters, separators
 
 _WHERE = {
     "gpu": "on the GPU",
@@ -94,14 +100,17 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
 
 def make_visible(text: str) -> str:
     """``text`` with a sign for each character that is not seen but obeyed; line ends and tabs stay."""
-    return "".join(character if character in "\n\t" else _replace_character(character) for character in text.replace("\r\n", "\n"))
+    return "".join(
+        character if character in "\n\t" else _replace_character(character) for character in text.replace("\r\n", "\n")
+    )
 
 
 def quote_line(place: Place, width: int = 0) -> Quoted:
     """The line of a verdict, with tabs made spaces; cut to ``width`` columns where one is given, with the carets in view."""
     gutter = f"{place.line} | "
     source, start, end = (
-        make_visible(part.expandtabs(TAB)) for part in (place.source, place.source[: place.start], place.source[: place.end])
+        make_visible(part.expandtabs(TAB))
+        for part in (place.source, place.source[: place.start], place.source[: place.end])
     )
     start, end = len(start), len(end)
     source = source[:end] + source[end:].rstrip()
@@ -114,7 +123,13 @@ def quote_line(place: Place, width: int = 0) -> Quoted:
 
 def format_multiple(ratio: float) -> str:
     """A multiple to three digits: "41.2 times", "69,500 times"."""
-    return f"{ratio:.1f} times" if ratio < 100 else f"{float(f'{ratio:.3g}'):,.0f} times" if ratio < 1e7 else f"{ratio:.1e} times"
+    return (
+        f"{ratio:.1f} times"
+        if ratio < 100
+        else f"{float(f'{ratio:.3g}'):,.0f} times"
+        if ratio < 1e7
+        else f"{ratio:.1e} times"
+    )
 
 
 def _describe_words(first: Finding) -> str:

@@ -120,7 +120,10 @@ class Verdict:
             "place": self.place and asdict(self.place),
             "question": self.question,
             "common": self.common,
-            "cases": [{"name": c.name, "status": c.status, "error": _round_finite(c.error), "detail": c.detail} for c in self.cases],
+            "cases": [
+                {"name": c.name, "status": c.status, "error": _round_finite(c.error), "detail": c.detail}
+                for c in self.cases
+            ],
             "mode": self.mode,
             "isolation": self.tier,
             "seconds": self.seconds,
@@ -142,7 +145,9 @@ def from_dict(data: dict) -> Verdict:
     cases = tuple(CaseResult(c["name"], c["status"], c["error"], c["detail"]) for c in data["cases"])
     first, place = data.get("first"), data.get("place")
     if first is not None:
-        first = Finding(**first | {name: None if first[name] is None else float(first[name]) for name in ("got", "want")})
+        first = Finding(
+            **first | {name: None if first[name] is None else float(first[name]) for name in ("got", "want")}
+        )
     return Verdict(
         data["exercise"],
         data["status"],

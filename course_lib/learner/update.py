@@ -41,7 +41,9 @@ def update(root: Path = paths.ROOT) -> list[str]:
     known = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
     said = []
     try:
-        if restored := [name for name in changed if name in known]:  # one that was only added to the index is not HEAD's to restore
+        if restored := [
+            name for name in changed if name in known
+        ]:  # one that was only added to the index is not HEAD's to restore
             _git(root, "checkout", "HEAD", "--", *restored)
         _git(root, "pull", "--ff-only")
         moved = set(_names(root, before, "HEAD"))
@@ -74,7 +76,9 @@ def _names(root: Path, *commits: str) -> list[str]:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    done = subprocess.run(
+        ["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
     if done.returncode:
         raise CourseError(
             f"`git {' '.join(arguments[:2])}` failed: {done.stderr.strip() or done.stdout.strip()}. Your files are as they were."

@@ -72,7 +72,9 @@ def draw(judged: Judged) -> Picture:
     panels[-1].set_xlabel("column, or row for a statistic" if len(outputs) > 1 else "element")
     used = sorted({int(value) for grid in shown.values() for value in np.unique(grid)})
     keys = [
-        panels[0].plot([], [], "s", color=_SHADES[value], markeredgecolor=style.INK, markersize=10, label=_WORDS[value])[0]
+        panels[0].plot(
+            [], [], "s", color=_SHADES[value], markeredgecolor=style.INK, markersize=10, label=_WORDS[value]
+        )[0]
         for value in used
     ]
     figure.legend(handles=keys, loc="outside lower left", ncols=len(keys), frameon=False)

@@ -62,7 +62,9 @@ def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
     Raises: CourseError if ``alt`` is empty.
     """
     if not alt.strip():
-        raise CourseError("this figure has no alt text. Say in a sentence what it shows: picture(figure, 'One-pass loses ...').")
+        raise CourseError(
+            "this figure has no alt text. Say in a sentence what it shows: picture(figure, 'One-pass loses ...')."
+        )
     with _DRAWING:
         result = Picture(style.png(figure, alt), alt, caption or alt)
     pyplot = sys.modules.get("matplotlib.pyplot")
@@ -105,7 +107,9 @@ class LiveFigure(ipywidgets.VBox):
 
         self._arrange_controls()
         self.picture = draw(**self.values())
-        self._image = ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="100%", align_self="flex-start"))
+        self._image = ipywidgets.Image(
+            format="png", layout=ipywidgets.Layout(max_width="100%", align_self="flex-start")
+        )
         self._caption = ipywidgets.HTML()
         self._show(self.picture)
         for control in self.controls.values():
@@ -215,7 +219,9 @@ class LiveStepper(LiveFigure):
         self.step.on_click(lambda _: self._move(+1))
         # tied in the browser: through the kernel the two would chase each other while it is busy
         self._tie = ipywidgets.jslink((self.play, "value"), (self.slider, "value"))
-        super().__init__(self._draw_step, controls, arrange=arrange, more=[self.back, self.step, self.play, self.slider])
+        super().__init__(
+            self._draw_step, controls, arrange=arrange, more=[self.back, self.step, self.play, self.slider]
+        )
         self.slider.style.description_width = "auto"
         self.slider.observe(self._frame_changed, names="value")
 
@@ -302,5 +308,7 @@ def alt_text_in_html(notebook: Any, resources: dict[str, Any]) -> tuple[Any, dic
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
             if alt and "image/png" in data:
                 source = "".join(data["image/png"]).replace("\n", "")
-                data["text/html"] = f'<img alt="{html.escape(alt)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
+                data["text/html"] = (
+                    f'<img alt="{html.escape(alt)}" style="max-width: 100%" src="data:image/png;base64,{source}">'
+                )
     return notebook, resources

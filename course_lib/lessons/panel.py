@@ -82,7 +82,8 @@ class ExercisePanel(ipywidgets.VBox):
         self.exercise = exercise
         self.verdict: Verdict | None = None
         self._buttons = {
-            name: ipywidgets.Button(description=name, tooltip=tip, layout=ipywidgets.Layout(width="auto")) for name, tip in _TIPS.items()
+            name: ipywidgets.Button(description=name, tooltip=tip, layout=ipywidgets.Layout(width="auto"))
+            for name, tip in _TIPS.items()
         }
         self._buttons["Check"].button_style = "primary"
         for name, action in {
@@ -199,7 +200,9 @@ class ExercisePanel(ipywidgets.VBox):
         try:
             action()
         except (CourseError, OSError) as problem:
-            self._extra.value = f'<div role="alert" style="{_BOX}">{html.escape(str(problem))} Nothing of yours was changed.</div>'
+            self._extra.value = (
+                f'<div role="alert" style="{_BOX}">{html.escape(str(problem))} Nothing of yours was changed.</div>'
+            )
         except Exception as fault:
             where = traceback.extract_tb(fault.__traceback__)[-1]
             words = f"{type(fault).__name__}: {fault} ({where.name}, line {where.lineno})"
@@ -213,18 +216,16 @@ class ExercisePanel(ipywidgets.VBox):
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
-            self._code.value = f'<div style="{_BOX}">There is no {html.escape(paths.shown(path))}. Reset writes it anew.</div>'
-        except (OSError, UnicodeDecodeError) as unreadable:
             self._code.value = (
-                f'<div style="{_BOX}">{html.escape(paths.shown(path))} cannot be shown: {html.escape(str(unreadable))}.</div>'
+                f'<div style="{_BOX}">There is no {html.escape(paths.shown(path))}. Reset writes it anew.</div>'
             )
+        except (OSError, UnicodeDecodeError) as unreadable:
+            self._code.value = f'<div style="{_BOX}">{html.escape(paths.shown(path))} cannot be shown: {html.escape(str(unreadable))}.</div>'
         else:
             lines = text.splitlines()
             first = _first_line_of_code(text)
             shown = _coloured("\n".join(lines[first - 1 :]), first)
-            self._code.value = (
-                f'<details open style="{_BOX}"><summary>Your code, from line {first} of {html.escape(path.name)}</summary>{shown}</details>'
-            )
+            self._code.value = f'<details open style="{_BOX}"><summary>Your code, from line {first} of {html.escape(path.name)}</summary>{shown}</details>'
 
     def _show_last(self) -> None:
         last = progress.record(self.exercise.id).last
@@ -233,10 +234,12 @@ class ExercisePanel(ipywidgets.VBox):
             return
         try:
             self._result.value = "<small>The last verdict:</small>" + _verdict(from_dict(last), self.exercise)
-        except (KeyError, TypeError, ValueError):  # written by another version of the course; the next check replaces it
-            self._result.value = (
-                f'<div role="status" style="{_BOX}">The last verdict is from another version of the course. Check again.</div>'
-            )
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+        ):  # written by another version of the course; the next check replaces it
+            self._result.value = f'<div role="status" style="{_BOX}">The last verdict is from another version of the course. Check again.</div>'
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
         still = _task(self.exercise) + (
@@ -343,11 +346,20 @@ def _verdict(verdict: Verdict, exercise: Exercise) -> str:
     told = make_report(verdict, exercise)
     edge = _EDGES[verdict.status]
     cause = f"<b>{_inline(told.cause)}</b>" if verdict.headline else _inline(told.cause)
-    parts = [f'<b style="color: {edge}">{html.escape(told.headline)}</b>', f"<p style='{_APART}'>{cause}</p>", _finding(told)]
-    parts += [_quotation(told, edge), *(f"<p style='{_APART}'>{_inline(text)}</p>" for text in (told.question, told.common) if text)]
+    parts = [
+        f'<b style="color: {edge}">{html.escape(told.headline)}</b>',
+        f"<p style='{_APART}'>{cause}</p>",
+        _finding(told),
+    ]
+    parts += [
+        _quotation(told, edge),
+        *(f"<p style='{_APART}'>{_inline(text)}</p>" for text in (told.question, told.common) if text),
+    ]
     if told.printed:
         who = "grader" if verdict.status == GRADER_FAULT else "kernel" if exercise.kind == "kernel" else "function"
-        parts.append(f"<details><summary>What the {who} printed</summary><pre style='{_CODE}'>{html.escape(told.printed)}</pre></details>")
+        parts.append(
+            f"<details><summary>What the {who} printed</summary><pre style='{_CODE}'>{html.escape(told.printed)}</pre></details>"
+        )
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
@@ -362,9 +374,7 @@ def _verdict(verdict: Verdict, exercise: Exercise) -> str:
         parts.append(f"<p style='{_APART}'><b>What you avoided.</b> {_inline(told.debrief)}</p>")
         parts.append(f"<p style='{_APART}'><b>Further.</b> {_inline(told.further)}</p>")
     parts.append(f"<small>{html.escape(told.footer)}</small>")
-    return (
-        f'<div role="status" aria-live="polite" class="course-verdict" style="{_BOX}; border-left: 5px solid {edge}">{"".join(parts)}</div>'
-    )
+    return f'<div role="status" aria-live="polite" class="course-verdict" style="{_BOX}; border-left: 5px solid {edge}">{"".join(parts)}</div>'
 
 
 def _finding(told: Report) -> str:
@@ -388,10 +398,20 @@ def _quotation(told: Report, colour: str) -> str:
     shown, name = quote_line(told.place), f"{told.file}:{told.place.line}"
     relative = _in_server(paths.located(told.place.file))
     link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
-    before, marked, after = shown.source[: shown.start], shown.source[shown.start : shown.end], shown.source[shown.end :]
+    before, marked, after = (
+        shown.source[: shown.start],
+        shown.source[shown.start : shown.end],
+        shown.source[shown.end :],
+    )
     # underlined, too: a browser's wide characters are seldom exactly two columns
-    line = f"{html.escape(before)}<u style='text-decoration-color: {colour}'>{html.escape(marked)}</u>{html.escape(after)}"
-    below = f"\n{shown.below}{shown.carets} <b style='color: {colour}'>{html.escape(shown.label)}</b>" if shown.carets else ""
+    line = (
+        f"{html.escape(before)}<u style='text-decoration-color: {colour}'>{html.escape(marked)}</u>{html.escape(after)}"
+    )
+    below = (
+        f"\n{shown.below}{shown.carets} <b style='color: {colour}'>{html.escape(shown.label)}</b>"
+        if shown.carets
+        else ""
+    )
     return f"<div style='{_APART}'>{link}<pre style='{_CODE}'>{shown.gutter}{line}{below}</pre></div>"
 
 

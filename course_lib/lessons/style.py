@@ -125,7 +125,9 @@ RC: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": cycler(
-        color=list(GROUPS["providers"].values())[:8], linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"], marker=list("osD^vPX*")
+        color=list(GROUPS["providers"].values())[:8],
+        linestyle=["-", "--", "-.", ":", "-", "--", "-.", ":"],
+        marker=list("osD^vPX*"),
     ),
     "grid.color": GRID,
     "grid.linewidth": 0.8,
@@ -285,5 +287,7 @@ def png(figure: Figure, alt: str) -> bytes:
     """The figure as PNG bytes with ``alt`` in its Description field, the same bytes for the same figure."""
     FigureCanvasAgg(figure)
     out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Description": alt, "Software": None})
+    figure.savefig(
+        out, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Description": alt, "Software": None}
+    )
     return out.getvalue()

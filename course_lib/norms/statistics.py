@@ -20,6 +20,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 ORDERS = ("sequential", "pairwise", "tree")
 ALGORITHMS = ("naive", "one_pass", "shifted", "two_pass", "welford", "chan")
@@ -77,7 +78,7 @@ def depth(n: int, order: str = "sequential") -> int:
 # ---- the algorithms
 
 
-def naive(x, dtype=np.float32, order: str = "pairwise") -> Statistics:
+def naive(x, dtype: DTypeLike = np.float32, order: str = "pairwise") -> Statistics:
     """Op by op, as one types it with tensors: mean, subtract, square, mean, each **result** stored in ``dtype``.
 
     The two means accumulate in fp32 if dtype is narrower, as PyTorch's do, and round once at the end. Four reads of a row
@@ -92,7 +93,7 @@ def naive(x, dtype=np.float32, order: str = "pairwise") -> Statistics:
     return Statistics(mean, (total(squares.astype(wide), order) / n).astype(dtype))
 
 
-def one_pass(x, dtype=np.float32, order: str = "sequential") -> Statistics:
+def one_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Statistics:
     """``E[x^2] - E[x]^2``. One read. Not clamped: where the digits are gone, it returns a negative variance."""
     x = _rounded(x, dtype)
     n = _number(x.shape[-1], x)
@@ -100,7 +101,7 @@ def one_pass(x, dtype=np.float32, order: str = "sequential") -> Statistics:
     return Statistics(mean, total(x * x, order) / n - mean * mean)
 
 
-def shifted_one_pass(x, dtype=np.float32, order: str = "sequential", shift=None) -> Statistics:
+def shifted_one_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential", shift=None) -> Statistics:
     """One pass over ``x - shift``; the variance does not change, the condition number does. One read.
 
     ``shift`` is one number a row, shape (...); None takes the first element of the row.
@@ -111,7 +112,7 @@ def shifted_one_pass(x, dtype=np.float32, order: str = "sequential", shift=None)
     return Statistics(shifted.mean + shift, shifted.var)
 
 
-def two_pass(x, dtype=np.float32, order: str = "sequential") -> Statistics:
+def two_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Statistics:
     """The mean, then the mean of ``(x - mean)^2``. Two reads."""
     x = _rounded(x, dtype)
     n = _number(x.shape[-1], x)
@@ -120,7 +121,7 @@ def two_pass(x, dtype=np.float32, order: str = "sequential") -> Statistics:
     return Statistics(mean, total(deviation * deviation, order) / n)
 
 
-def welford(x, dtype=np.float32) -> Statistics:
+def welford(x, dtype: DTypeLike = np.float32) -> Statistics:
     """One element after the other, mean and M2 corrected by each. One read.
 
     Source: Welford 1962, "Note on a Method for Calculating Corrected Sums of Squares and Products".
@@ -132,7 +133,7 @@ def welford(x, dtype=np.float32) -> Statistics:
     return finished(state)
 
 
-def welford_blocked(x, dtype=np.float32, block: int = 1) -> Statistics:
+def welford_blocked(x, dtype: DTypeLike = np.float32, block: int = 1) -> Statistics:
     """Welford within blocks of ``block`` neighbours, all blocks at a time; then the blocks are merged pairwise. One read.
 
     ``block=1`` is Chan's pairwise algorithm: every element is a partial of its own.
@@ -143,7 +144,7 @@ def welford_blocked(x, dtype=np.float32, block: int = 1) -> Statistics:
 # ---- their parts
 
 
-def empty(shape: tuple[int, ...], dtype=np.float32) -> Partial:
+def empty(shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> Partial:
     """Partials of no numbers."""
     return Partial(np.zeros(shape, np.int64), np.zeros(shape, dtype), np.zeros(shape, dtype))
 
@@ -174,7 +175,7 @@ def merge(a: Partial, b: Partial) -> Partial:
     return Partial(count, a.mean + difference * share, a.M2 + b.M2 + between)
 
 
-def partials(x, dtype=np.float32, block: int = 1) -> Partial:
+def partials(x, dtype: DTypeLike = np.float32, block: int = 1) -> Partial:
     """One partial for each block of ``block`` neighbours, by Welford; arrays of shape (..., blocks). The last may be short.
 
     Raises: ValueError if block is below 1.
@@ -209,7 +210,7 @@ def finished(state: Partial) -> Statistics:
     return Statistics(state.mean, state.M2 / _number(state.count, state.M2))
 
 
-def compute(algorithm: str, x, dtype=np.float32, order: str = "pairwise") -> Statistics:
+def compute(algorithm: str, x, dtype: DTypeLike = np.float32, order: str = "pairwise") -> Statistics:
     """One of ALGORITHMS by name. "welford" goes element by element and "chan" merges pairwise, whatever the order.
 
     Raises: ValueError if the name is unknown.

@@ -396,7 +396,9 @@ fresh = texts.make_unsolved_text(task)
 
 
 def filled(*lines: str) -> str:
-    return fresh + "".join(f"\n    {line}" for line in ("offsets = program * BLOCK + tl.arange(0, BLOCK)", *lines)) + "\n"
+    return (
+        fresh + "".join(f"\n    {line}" for line in ("offsets = program * BLOCK + tl.arange(0, BLOCK)", *lines)) + "\n"
+    )
 
 
 masked_load = "x = tl.load(x_ptr + offsets, mask=offsets < n)"

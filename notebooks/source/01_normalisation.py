@@ -318,7 +318,9 @@ assert spread[0.1] > 0.999 and np.isclose(spread[eps**0.5], 0.5**0.5) and round(
 first, second = (row.reshape(2, 4) ** 2).sum(axis=1)
 mean_square = (first + second) / N
 root = np.sqrt(mean_square)
-print(f"blocks {first} + {second} = {first + second}, mean square {mean_square:.3f}, rms {root:.3f}, 1 / rms {1 / root:.3f}")
+print(
+    f"blocks {first} + {second} = {first + second}, mean square {mean_square:.3f}, rms {root:.3f}, 1 / rms {1 / root:.3f}"
+)
 print("y =", (row / root).round(2))
 assert (first, second, first + second) == (14.25, 7.50, 21.75)
 assert (round(mean_square, 3), round(root, 3), round(1 / root, 3)) == (2.719, 1.649, 0.606)

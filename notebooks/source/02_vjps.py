@@ -215,7 +215,9 @@ assert x[0, abs(moved).argmax()] == -2 and x[0, abs(moved).argmin()] == 0.5 and 
 four = x[0, :4]
 rstd_4 = 1 / sigma(four)
 xhat_4 = (four - four.mean()) * rstd_4
-direct, through_mean, through_sigma = (rstd_4 * part for part in (np.eye(4), -np.ones((4, 4)) / 4, -np.outer(xhat_4, xhat_4) / 4))
+direct, through_mean, through_sigma = (
+    rstd_4 * part for part in (np.eye(4), -np.ones((4, 4)) / 4, -np.outer(xhat_4, xhat_4) / 4)
+)
 picture(
     lesson02.three_paths(direct, through_mean, through_sigma),
     alt="Four matrices of 4 x 4 numbers. The first has the same number on its diagonal and 0 elsewhere, the second the same negative number "
@@ -309,7 +311,9 @@ def prove(N, kind="layer_norm", with_c2=True):
     left = {
         "d sigma / d x": [sympy.diff(sigma, x[i]) - xhat[i] / N for i in range(N)],
         "d xhat / d x": [
-            sympy.diff(xhat[a], x[i]) - (delta(a, i) - one - xhat[a] * xhat[i] / N) / sigma for a in range(N) for i in range(N)
+            sympy.diff(xhat[a], x[i]) - (delta(a, i) - one - xhat[a] * xhat[i] / N) / sigma
+            for a in range(N)
+            for i in range(N)
         ],
         "dx": [sympy.diff(loss, x[i]) - (wdy[i] - xhat[i] * c1 - c2) / sigma for i in range(N)],
     }
@@ -392,7 +396,9 @@ ours = reference.rms_norm_vjp(dy, x, w, eps)
 dx_torch, dw_torch = autograd(dy, x, w, torch.nn.functional.rms_norm)
 with_c2 = ours.dx - (w * dy).mean(axis=1, keepdims=True) / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps)
 print("sympy: proved for N = 3 and 4")
-print(f"dx against autograd: off by {abs(ours.dx - dx_torch).max():.0e}; with a c2: {abs(with_c2 - dx_torch).max():.2f}")
+print(
+    f"dx against autograd: off by {abs(ours.dx - dx_torch).max():.0e}; with a c2: {abs(with_c2 - dx_torch).max():.2f}"
+)
 assert np.allclose(ours.dx, dx_torch, atol=1e-12) and np.allclose(ours.dw, dw_torch, atol=1e-12)
 assert abs(with_c2 - dx_torch).max() > 0.1
 
@@ -571,7 +577,9 @@ def function_with(dw_of):
 
 generator = torch.Generator().manual_seed(0)
 x_t = (3 + torch.randn(4, 6, generator=generator, dtype=torch.float64)).to(DEVICE).requires_grad_()
-w_t, b_t = (torch.rand(6, generator=generator, dtype=torch.float64).add(0.5).to(DEVICE).requires_grad_() for _ in range(2))
+w_t, b_t = (
+    torch.rand(6, generator=generator, dtype=torch.float64).add(0.5).to(DEVICE).requires_grad_() for _ in range(2)
+)
 
 ours = function_with(lambda dy, x, xhat: (dy * xhat).sum(dim=0))
 assert torch.autograd.gradcheck(ours, (x_t, w_t, b_t))
@@ -604,7 +612,9 @@ for name, dw_of in readings.items():
         zeros[name] = [table.count("0.0000") for table in str(found).split("analytical:")]
     print(f"{name}\n    {verdicts[name]}")
 assert list(verdicts.values())[2] == "passes"
-assert all("Jacobian mismatch for output 0 with respect to input 1" in verdict for verdict in list(verdicts.values())[:2])
+assert all(
+    "Jacobian mismatch for output 0 with respect to input 1" in verdict for verdict in list(verdicts.values())[:2]
+)
 print("zeros among the 6 x 24 derivatives, measured and returned:", list(zeros.values()))
 assert list(zeros.values()) == [[120, 0], [120, 120]]
 

@@ -80,7 +80,9 @@ assert published(row) == 8
 # %%
 x = np.random.default_rng(2755).normal(1, 1, 1024)
 exact = [Fraction(v) for v in x]  # every float64 is a fraction
-print(f"variance {x.var():.2f}, the published line {published(x):.0f}, the same line in exact fractions {float(published(exact)):.0f}")
+print(
+    f"variance {x.var():.2f}, the published line {published(x):.0f}, the same line in exact fractions {float(published(exact)):.0f}"
+)
 assert round(x.var(), 2) == 1.06 and round(published(x)) == round(float(published(exact))) == 2099
 assert abs(x.mean()) < 1.1 * x.std()  # the mean is no larger than the spread: nothing there to cancel
 one_pass_exact = sum(v * v for v in exact) / 1024 - (sum(exact) / 1024) ** 2
@@ -115,7 +117,9 @@ for mean in (10, 1000, 10000):
     x = (noise + mean).astype(np.float32)
     var = statistics.one_pass(x, np.float32, "pairwise").var
     worst[mean], negative[mean] = relative_error(var, x).max(), (var < 0).sum()
-    print(f"mean/std {mean:5}: relative error up to {worst[mean]:.0e}, {negative[mean]} of 64 variances negative, the first: {var[0]:.4f}")
+    print(
+        f"mean/std {mean:5}: relative error up to {worst[mean]:.0e}, {negative[mean]} of 64 variances negative, the first: {var[0]:.4f}"
+    )
 assert 1e-5 < worst[10] < 1e-4
 assert 0.05 < worst[1000] < 0.5 and negative[1000] == 0
 assert worst[10000] > 1 and negative[10000] > 0
@@ -179,7 +183,9 @@ assert (round(u**-0.25), round(u**-0.5)) == (64, 4096)
 x = noise[0] + 1000
 kappa = float(statistics.condition_number(x))
 moved = abs((x * (1 + u * np.sign(x - x.mean()))).var() / x.var() - 1)
-print(f"u = {u:.1e}, 2 u kappa = {2 * u * kappa:.1e}, u kappa^2 = {u * kappa**2:.1e}; the variance moves by {moved:.1e}")
+print(
+    f"u = {u:.1e}, 2 u kappa = {2 * u * kappa:.1e}, u kappa^2 = {u * kappa**2:.1e}; the variance moves by {moved:.1e}"
+)
 assert u * kappa < moved < 2 * u * kappa < 1e-2 * u * kappa**2
 
 # %% [markdown]
@@ -197,7 +203,10 @@ assert u * kappa < moved < 2 * u * kappa < 1e-2 * u * kappa**2
 
 # %%
 x = (noise + 10000).astype(np.float32)
-error = {name: relative_error(statistics.compute(name, x).var, x).max() for name in ("naive", "one_pass", "shifted", "two_pass")}
+error = {
+    name: relative_error(statistics.compute(name, x).var, x).max()
+    for name in ("naive", "one_pass", "shifted", "two_pass")
+}
 for name, value in error.items():
     print(f"{name:9} relative error up to {value:.0e}")
 assert error["one_pass"] > 1 and max(error["naive"], error["shifted"], error["two_pass"]) < 2e-6
@@ -316,13 +325,17 @@ for mean in (10, 300, 1000, 10000):
     off = np.abs(y - reference.layer_norm(x).y).max(axis=1)
     median = np.sort(np.nan_to_num(off, nan=np.inf))[32]
     seen[mean] = (median, int(np.isnan(y).any(axis=1).sum()))
-    print(f"mean/std {mean:5}: half of the rows have y off by more than {median:.0e}, {seen[mean][1]} of 64 rows are NaN")
+    print(
+        f"mean/std {mean:5}: half of the rows have y off by more than {median:.0e}, {seen[mean][1]} of 64 rows are NaN"
+    )
 assert seen[10][0] < 1e-4 and 1e-3 < seen[300][0] < 3e-2 and 0.03 < seen[1000][0] < 0.3
 assert [seen[mean][1] for mean in (10, 300, 1000)] == [0, 0, 0] and seen[10000][1] > 0
 
 x = (noise + 1000).astype(np.float32)
 y = layer_norm(x, statistics.compute("one_pass", x))
-print(f"at 1000: y lies in {y.min():.1f} .. {y.max():.1f}, the means of its rows within {abs(y.mean(axis=1)).max():.0e} of 0")
+print(
+    f"at 1000: y lies in {y.min():.1f} .. {y.max():.1f}, the means of its rows within {abs(y.mean(axis=1)).max():.0e} of 0"
+)
 assert np.isfinite(y).all() and abs(y).max() < 6 and abs(y.mean(axis=1)).max() < 1e-3
 
 by_torch = torch.nn.functional.layer_norm(torch.from_numpy(x).to(DEVICE), (N,))
@@ -347,7 +360,9 @@ from course_lib.lessons.cancellation.model import model
 lost = model("one_pass", 10000, 8192, "fp32").row
 clamped = model("one_pass", 10000, 8192, "fp32", clamp=True).row
 half = model("two_pass", 10, 4096, "bf16", "sequential").row
-print(f"one-pass at 10000: var {lost.computed:g}, y NaN; clamped: var {clamped.computed:g}, y {clamped.scale:.0f} times too large")
+print(
+    f"one-pass at 10000: var {lost.computed:g}, y NaN; clamped: var {clamped.computed:g}, y {clamped.scale:.0f} times too large"
+)
 print(f"two-pass in bf16, sums sequential: var {half.computed:.1f}, it should be {half.true:.1f}")
 assert lost.computed < 0 and np.isnan(lost.y).all() and clamped.computed == 0 and 310 < clamped.scale < 320
 assert model("one_pass", 1000, 4096, "fp32").row.error > 1e4 * model("two_pass", 1000, 4096, "fp32").row.error
@@ -400,7 +415,9 @@ with np.errstate(over="ignore", invalid="ignore"):
     narrow = statistics.two_pass(x, np.float16, "tree").var
     typed = statistics.naive(x, np.float16).var
 wide = statistics.two_pass(x, np.float32, "tree").var
-print(f"variance {true[0]:.0f}; two-pass in fp16 {narrow[0]}, op by op with fp16 results {typed[0]}, two-pass in fp32 {wide[0]:.0f}")
+print(
+    f"variance {true[0]:.0f}; two-pass in fp16 {narrow[0]}, op by op with fp16 results {typed[0]}, two-pass in fp32 {wide[0]:.0f}"
+)
 assert np.isinf(narrow).all() and np.isinf(typed).all() and np.allclose(wide, true, rtol=1e-6)
 half = torch.from_numpy(x)
 deviation = half - half.mean(dim=1, keepdim=True)
@@ -545,7 +562,9 @@ off = {}
 for block in (8192, 512, 32, 4, 1):
     off[block] = relative_error(statistics.welford_blocked(x, np.float32, block).var, x).max()
     kappa = statistics.condition_number(x).max()
-    print(f"blocks of {block:4}: error up to {off[block]:.0e}, bound {statistics.bound('chan', N, kappa, u, block=block):.0e}")
+    print(
+        f"blocks of {block:4}: error up to {off[block]:.0e}, bound {statistics.bound('chan', N, kappa, u, block=block):.0e}"
+    )
     assert off[block] < statistics.bound("chan", N, kappa, u, block=block)
 assert off[8192] == relative_error(statistics.welford(x).var, x).max() > 5 * off[32]
 assert max(off.values()) < 1e-4 and off[1] < 1e-5

@@ -176,7 +176,10 @@ law = x.var(axis=1) + offset**2 + pad / 1000 * x[:, 0] ** 2 - (offset - pad / 10
 for MASK in (False, True):
     mean, var = run(shifted_kernel, x, BLOCK=64, MASK=MASK)
     print(f"padded lanes cleared {MASK!s:5}: mean {mean.round(2)}, var {var.round(2)}")
-    assert np.allclose(var, x.var(axis=1) if MASK else law, rtol=1e-4) and np.allclose(mean, x.mean(axis=1), rtol=1e-5) == MASK
+    assert (
+        np.allclose(var, x.var(axis=1) if MASK else law, rtol=1e-4)
+        and np.allclose(mean, x.mean(axis=1), rtol=1e-5) == MASK
+    )
 assert pad == 24 and (law > 2 * x.var(axis=1)).all()
 
 # %% [markdown]
@@ -209,7 +212,9 @@ loud = x_at[1].copy()
 loud[:, 0] += 1000
 kappa = statistics.condition_number(loud, loud[:, 0]).max()
 error = off(run(shifted_kernel, loud, BLOCK=256, MASK=True)[1], loud)
-print(f"first element far out: kappa {kappa:.0f}, shifted off by {error:.0e}; its limit {kappa**2 * 2**-24:.0e} times a few")
+print(
+    f"first element far out: kappa {kappa:.0f}, shifted off by {error:.0e}; its limit {kappa**2 * 2**-24:.0e} times a few"
+)
 assert kappa <= 1.01 * N**0.5 and 20 * max(shifted.values()) < error < 100 * kappa**2 * 2**-24
 
 # %% [markdown]
@@ -375,7 +380,9 @@ assert means[16, False] == means[16, True] == 7.5
 
 # %%
 @triton.jit
-def careless_means_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr, CLEAR: tl.constexpr, COUNT_ALL: tl.constexpr):
+def careless_means_kernel(
+    x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr, CLEAR: tl.constexpr, COUNT_ALL: tl.constexpr
+):
     row = tl.program_id(0).to(tl.int64)
     count = tl.zeros([BLOCK], dtype=tl.float32)
     mean = tl.zeros([BLOCK], dtype=tl.float32)
@@ -400,7 +407,9 @@ errors = {}
 for CLEAR, COUNT_ALL in ((False, False), (True, True), (True, False)):
     mean, n = run(careless_means_kernel, x, BLOCK=16, CLEAR=CLEAR, COUNT_ALL=COUNT_ALL)
     errors[CLEAR, COUNT_ALL] = abs(mean[0] - x.mean())
-    print(f"deviation cleared {CLEAR!s:5}, padding counted {COUNT_ALL!s:5}: n = {n[0]:.0f}, mean off by {errors[CLEAR, COUNT_ALL]:.0e}")
+    print(
+        f"deviation cleared {CLEAR!s:5}, padding counted {COUNT_ALL!s:5}: n = {n[0]:.0f}, mean off by {errors[CLEAR, COUNT_ALL]:.0e}"
+    )
 assert errors[True, False] < 1e-6 < 1e-3 < min(errors[False, False], errors[True, True])
 
 # %% [markdown]
@@ -451,12 +460,15 @@ at = {round(ratio): index for index, ratio in enumerate(RATIOS)}
 for ratio in (10, 1000, 10000):
     print(f"mean/std {ratio:5}:", {curve.key: f"{curve.errors[at[ratio]]:.0e}" for curve in state.curves})
 curves = {curve.key: curve.errors for curve in state.curves}
-assert 300 < curves["one_pass"][at[1000]] / curves["one_pass"][at[10]] < 1e6  # two decades of mean/std: four of the error
+assert (
+    300 < curves["one_pass"][at[1000]] / curves["one_pass"][at[10]] < 1e6
+)  # two decades of mean/std: four of the error
 assert 10 < curves["welford"][at[10000]] / curves["welford"][at[10]] < 1e5  # three decades: three
 assert curves["one_pass"][at[10000]] > 1 and 1e-6 < curves["welford"][at[10000]] < 1e-2
 assert max(curves["two_pass"][: at[10000]]) < 1e-6 and curves["two_pass"][at[10000]] < 1e-5
 assert (
-    curves["one_pass"][at[10000]] > 1e4 * curves["welford"][at[10000]] and curves["welford"][at[10000]] > 10 * curves["two_pass"][at[10000]]
+    curves["one_pass"][at[10000]] > 1e4 * curves["welford"][at[10000]]
+    and curves["welford"][at[10000]] > 10 * curves["two_pass"][at[10000]]
 )
 assert all(error <= limit for error, limit in zip(curves["one_pass"], state.bound, strict=True))
 
@@ -473,7 +485,9 @@ assert all(error <= limit for error, limit in zip(curves["one_pass"], state.boun
 y_error = {curve.key: curve.errors for curve in model("y", n=512).curves}
 print({key: f"{errors[at[10000]]:.0e}" for key, errors in y_error.items()})
 two_pass, welford = y_error["two_pass"][at[10000]], y_error["welford"][at[10000]]
-print(f"Welford / two-pass: variance {curves['welford'][at[10000]] / curves['two_pass'][at[10000]]:.0f}, y {welford / two_pass:.1f}")
+print(
+    f"Welford / two-pass: variance {curves['welford'][at[10000]] / curves['two_pass'][at[10000]]:.0f}, y {welford / two_pass:.1f}"
+)
 assert 1 / 10 < welford / two_pass < 10 and two_pass > 10 * curves["two_pass"][at[10000]]
 assert not y_error["one_pass"][at[10000]] < 1  # NaN, or far too large
 
@@ -522,7 +536,8 @@ measured = bench.latest()
 if measured is None:
     print("There is no measurement yet. On a machine with a GPU this cell takes one.")
     shown = picture(
-        lesson05.sweeps(), alt="How often each kernel reads x from memory: two-pass twice if streamed from memory, all others once."
+        lesson05.sweeps(),
+        alt="How often each kernel reads x from memory: two-pass twice if streamed from memory, all others once.",
     )
 else:
     fp32 = [r for r in measured.rows if r["dtype"] == "fp32"]
@@ -539,7 +554,10 @@ if measured is not None:
     times = {(r["dtype"], r["provider"], r["N"]): r for r in measured.rows}
     lengths = sorted({r["N"] for r in measured.rows})
     for dtype in ("fp32", "fp16"):
-        print(f"{measured.label()}, {dtype}: time over one read of x\n{'N':>18}" + "".join(f"{columns:9}" for columns in lengths))
+        print(
+            f"{measured.label()}, {dtype}: time over one read of x\n{'N':>18}"
+            + "".join(f"{columns:9}" for columns in lengths)
+        )
         for name in SHOWN:
             line = [times.get((dtype, name, columns)) for columns in lengths]
             print(f"{name:>18}" + "".join(f"{'-':>9}" if r is None else f"{r['over_floor']:9.2f}" for r in line))
@@ -576,14 +594,19 @@ from course_lib.kernels.row_statistics import resident_kernel, welford_kernel
 
 columns, pointers = 32768, [Pointer("fp32")] * 3
 reports = {
-    "two passes": compile_report(resident_kernel, [*pointers, columns, 1, 1024, columns], {"ROWS": 1, "BLOCK": columns}, num_warps=32),
+    "two passes": compile_report(
+        resident_kernel, [*pointers, columns, 1, 1024, columns], {"ROWS": 1, "BLOCK": columns}, num_warps=32
+    ),
     "Welford": compile_report(welford_kernel, [*pointers, columns, 1, columns], {"BLOCK": columns}, num_warps=32),
     "Welford, streamed": compile_report(welford_kernel, [*pointers, columns, 1, columns], {"BLOCK": 2048}, num_warps=8),
 }
 for name, report in reports.items():
     print(f"{name:>18}: {report.registers} registers a thread, {report.spill_bytes} bytes spilled")
 assert columns // (32 * 32) == 32 and 65536 // (32 * 32) == 64
-assert reports["two passes"].spill_bytes == 0 < reports["Welford"].spill_bytes and reports["Welford, streamed"].spill_bytes == 0
+assert (
+    reports["two passes"].spill_bytes == 0 < reports["Welford"].spill_bytes
+    and reports["Welford, streamed"].spill_bytes == 0
+)
 
 # %% [markdown]
 # Welford spills. Every lane comes to the first merge with a count, a mean and an M2, and not all of them fit. Streamed, the same kernel

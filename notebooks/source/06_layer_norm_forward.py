@@ -841,7 +841,9 @@ shuffles, additions = {}, {}
 for warps, report in reports.items():
     sass = [report.sass.splitlines()[number - 1] for number in report.lines[line].sass]
     shuffles[warps], additions[warps] = (sum(name in text for text in sass) for name in ("SHFL", "FADD"))
-    print(f"{warps:2} warps: {additions[warps]:3} additions, {shuffles[warps]} exchanges, {len(sass)} instructions in all")
+    print(
+        f"{warps:2} warps: {additions[warps]:3} additions, {shuffles[warps]} exchanges, {len(sass)} instructions in all"
+    )
 assert shuffles == {warps: 5 + np.log2(warps) for warps in (1, 4, 16)}
 assert additions[1] > 3 * additions[4] > 6 * additions[16]
 

@@ -176,7 +176,9 @@ def block_squares_kernel(x_ptr, squares_ptr, blocks, N, BLOCK: tl.constexpr):
         tl.store(squares_ptr + row * blocks + start // BLOCK, tl.sum(x * x, axis=0))
 
 
-x = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
+x = np.array(
+    [[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]]
+)
 published = np.array([21.75, 44.25, 50.00])
 x_dev = torch.tensor(x, dtype=torch.float32, device=DEVICE)
 squares = torch.empty(3, 2, device=DEVICE)
@@ -318,8 +320,14 @@ assert apart < 1e-6
 numbers = np.arange(0x7C00, dtype=np.uint16).view(np.float16)  # every finite fp16 number from 0 up
 with np.errstate(over="ignore"):
     finite = numbers[np.isfinite(numbers * numbers)]
-print(f"largest: {finite.max()}, its square {finite.max() ** 2}; the next number is {np.nextafter(finite.max(), np.float16(np.inf))}")
-assert np.finfo(np.float16).max == 65504 and finite.max() == 255.875 and np.nextafter(finite.max(), np.float16(np.inf)) == 256
+print(
+    f"largest: {finite.max()}, its square {finite.max() ** 2}; the next number is {np.nextafter(finite.max(), np.float16(np.inf))}"
+)
+assert (
+    np.finfo(np.float16).max == 65504
+    and finite.max() == 255.875
+    and np.nextafter(finite.max(), np.float16(np.inf)) == 256
+)
 
 # %% [markdown]
 # 255.875. From 256 on the square is infinite. In lesson 06 it took a row with standard deviation 100; one loud element is enough. Take a
@@ -344,8 +352,12 @@ right = reference.rms_norm(loud[None])
 for name, DTYPE in (("fp16", tl.float16), ("fp32", tl.float32)):
     with np.errstate(over="ignore"):
         squares_in_kernel[(1,)](loud, y, rstd, 1000, eps, DTYPE=DTYPE, BLOCK=1024)
-    print(f"squares in {name}: rstd {rstd.item():.5f}, y[7] {y[7].item():.3f}, {torch.count_nonzero(y).item()} of 1000 elements not 0")
-    assert (rstd.item() == 0 and (y == 0).all()) if name == "fp16" else np.isclose(rstd.item(), right.rstd[0], rtol=1e-5)
+    print(
+        f"squares in {name}: rstd {rstd.item():.5f}, y[7] {y[7].item():.3f}, {torch.count_nonzero(y).item()} of 1000 elements not 0"
+    )
+    assert (
+        (rstd.item() == 0 and (y == 0).all()) if name == "fp16" else np.isclose(rstd.item(), right.rstd[0], rtol=1e-5)
+    )
 assert torch.tensor(256.0, dtype=torch.bfloat16) + 1 == 256
 
 # %% [markdown]
@@ -412,7 +424,9 @@ y_exact_sum = rms_norm_forward(exact_sum, w_half, eps)[0].bfloat16()
 fused_total, y_fused, rstd = add_rms_norm_forward(x_half, residual, w_half, eps)  # the course's kernel
 
 differ = (y_exact_sum != y_two_kernels).sum().item()
-print(f"exact sum normalised: {differ} of {y_two_kernels.numel()} elements differ, {100 * differ / y_two_kernels.numel():.0f} %")
+print(
+    f"exact sum normalised: {differ} of {y_two_kernels.numel()} elements differ, {100 * differ / y_two_kernels.numel():.0f} %"
+)
 print(f"rounded sum normalised: {(y_fused != y_two_kernels).sum().item()} differ")
 assert 0.15 < differ / y_two_kernels.numel() < 0.25
 assert torch.equal(fused_total, total) and torch.equal(y_fused, y_two_kernels)
@@ -452,7 +466,9 @@ from course_lib.lessons.bytes_moved.model import model
 
 add = model("add", 4096, 4096, "fp16")
 typed = model("eager", 4096, 4096, "fp16")
-print(f"add, then norm: {add.unfused_bytes / 1e6:.0f} MB; in one kernel {add.fused_bytes / 1e6:.0f} MB, {add.ratio:.2f} of it")
+print(
+    f"add, then norm: {add.unfused_bytes / 1e6:.0f} MB; in one kernel {add.fused_bytes / 1e6:.0f} MB, {add.ratio:.2f} of it"
+)
 print(f"op by op: {len(typed.unfused)} launches, {typed.unfused_bytes / typed.fused_bytes:.1f} times the bytes of one")
 assert (round(add.unfused_bytes / 1e6), round(add.fused_bytes / 1e6), add.ratio) == (168, 134, 0.8)
 assert add.unfused_bytes == 5 * 4096 * 4096 * 2 and add.fused_bytes == 4 * 4096 * 4096 * 2
@@ -488,7 +504,9 @@ for N in lengths:
     print(f"{N:6} {one:15.1f} {two:16.1f} {two / one:11.2f}")
 
 long = [N for N in lengths if N >= 4096]
-assert long and sum(us["add_rms_norm", "resident", N] for N in long) < sum(us["add_rms_norm", "unfused", N] for N in long)
+assert long and sum(us["add_rms_norm", "resident", N] for N in long) < sum(
+    us["add_rms_norm", "unfused", N] for N in long
+)
 
 # %% [markdown]
 # Over the rows of 4096 columns and more, one kernel takes less time than two. How near is the last column to 1.25? Below it, part of

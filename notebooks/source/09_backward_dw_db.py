@@ -180,7 +180,9 @@ def locked_kernel(part_ptr, buffer_ptr, lock_ptr, N, GROUP: tl.constexpr, BARRIE
 
 def scratch(GROUP: int, N: int, dtype=torch.float32, left: float = float("nan")) -> tuple[torch.Tensor, torch.Tensor]:
     """GROUP buffers that hold ``left``, and GROUP locks and flags, all 0."""
-    return torch.full((GROUP, N), left, dtype=dtype, device=DEVICE), torch.zeros(2 * GROUP, dtype=torch.int32, device=DEVICE)
+    return torch.full((GROUP, N), left, dtype=dtype, device=DEVICE), torch.zeros(
+        2 * GROUP, dtype=torch.int32, device=DEVICE
+    )
 
 
 # %% [markdown]
@@ -205,7 +207,9 @@ assert held == {(101, 1010)} and not any(run.findings for run in runs)
 
 # %%
 @triton.jit
-def wrong_release_kernel(part_ptr, buffer_ptr, lock_ptr, N, GROUP: tl.constexpr, EARLY: tl.constexpr, BLOCK: tl.constexpr):
+def wrong_release_kernel(
+    part_ptr, buffer_ptr, lock_ptr, N, GROUP: tl.constexpr, EARLY: tl.constexpr, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -243,7 +247,9 @@ for run in runs:
 runs = interleaved(wrong_release_kernel, *locked, GROUP=2, EARLY=True, BLOCK=4, seeds=range(40))
 right = [np.array_equal(run.result("buffer")[:, 0], (101, 1010)) for run in runs]
 raced = [bool(run.races) for run in runs]
-print(f"right sums {sum(right)} of {len(runs)}; race found in {sum(raced)}; right and a race: {sum(map(np.logical_and, right, raced))}")
+print(
+    f"right sums {sum(right)} of {len(runs)}; race found in {sum(raced)}; right and a race: {sum(map(np.logical_and, right, raced))}"
+)
 print(next(race.message for run in runs for race in run.races))
 assert 0 < sum(right) < len(runs)
 assert sum(raced) > len(runs) - sum(right) and all(found for ok, found in zip(right, raced, strict=True) if not ok)
@@ -260,7 +266,9 @@ assert sum(raced) > len(runs) - sum(right) and all(found for ok, found in zip(ri
 # %%
 runs = interleaved(locked_kernel, *locked, GROUP=2, BARRIER=False, BLOCK=4, seeds=range(40))
 print(sum(len(run.findings) for run in runs), "findings")
-assert not any(run.findings for run in runs) and {tuple(run.result("buffer")[:, 0]) for run in runs} == {(101.0, 1010.0)}
+assert not any(run.findings for run in runs) and {tuple(run.result("buffer")[:, 0]) for run in runs} == {
+    (101.0, 1010.0)
+}
 
 # %% [markdown]
 # Nothing: no order of the programs shows it, and it is better to know that than to trust a run. In a run a program does one operation after
@@ -281,7 +289,9 @@ def ending(BARRIER: bool) -> list[str]:
     constexprs = {"GROUP": 1, "BARRIER": BARRIER, "BLOCK": 1024}
     ptx = compile_report(locked_kernel, arguments, constexprs, num_warps=4, arch="sm_90", disassemble=False).ptx
     steps = re.findall(r"st\.global|bar\.sync|atom\.\S*(?:exch|cas)", ptx)
-    return [re.sub(r"atom\..*\.", "atom ... ", step) for step in steps[len(steps) - 1 - steps[::-1].index("st.global") :]]
+    return [
+        re.sub(r"atom\..*\.", "atom ... ", step) for step in steps[len(steps) - 1 - steps[::-1].index("st.global") :]
+    ]
 
 
 for BARRIER in (True, False):
@@ -344,7 +354,9 @@ def error(M: int, GROUP: int, dtype: type, columns: int = 96) -> float:
 times = {}
 for M_rows, GROUP in ((1151, 96), (4096, 128), (32768, 256)):
     times[M_rows] = error(M_rows, GROUP, np.float16) / error(M_rows, GROUP, np.float32)
-    print(f"{M_rows:6} rows, {M_rows / GROUP:5.0f} a buffer: fp16 buffers {times[M_rows]:.1f} times the error of fp32 buffers")
+    print(
+        f"{M_rows:6} rows, {M_rows / GROUP:5.0f} a buffer: fp16 buffers {times[M_rows]:.1f} times the error of fp32 buffers"
+    )
 assert [round(value) for value in times.values()] == [2, 4, 9]
 
 # %% [markdown]
@@ -378,7 +390,9 @@ parts = torch.randn(6, 16, generator=generator).to(DEVICE)
 by_lock = interleaved(locked_kernel, (6,), parts, *scratch(1, 16), 16, GROUP=1, BARRIER=True, BLOCK=16, seeds=range(20))
 by_atomic = interleaved(atomic_kernel, (6,), parts, torch.zeros(16, device=DEVICE), 16, BLOCK=16, seeds=range(20))
 spread = np.ptp([run.result("buffer") for run in by_lock], axis=0).max()
-print(f"lock: {len(results(by_lock, 'buffer'))} different results of 20, {spread:.0e} apart; atomic_add: {len(results(by_atomic, 'dw'))}")
+print(
+    f"lock: {len(results(by_lock, 'buffer'))} different results of 20, {spread:.0e} apart; atomic_add: {len(results(by_atomic, 'dw'))}"
+)
 assert len(results(by_lock, "buffer")) > 5 and len(results(by_atomic, "dw")) > 5
 assert 0 < spread < 1e-5
 
@@ -402,11 +416,27 @@ from course_lib.lessons.schedule.widget import ScheduleLaunch, learners_file
 buffers, locks = scratch(2, N)
 dy = torch.ones(M, N, device=DEVICE)
 zeros, ones = torch.zeros(M, device=DEVICE), torch.ones(M, device=DEVICE)
-yours = (dy, part, zeros, ones, buffers, torch.full_like(buffers, float("nan")), locks, N, 1, N, N)  # xhat is part, so dw is as above
+yours = (
+    dy,
+    part,
+    zeros,
+    ones,
+    buffers,
+    torch.full_like(buffers, float("nan")),
+    locks,
+    N,
+    1,
+    N,
+    N,
+)  # xhat is part, so dw is as above
 explorer = schedule_explorer(
     {
-        "released early": ScheduleLaunch(wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": True, "BLOCK": 4}),
-        "never released": ScheduleLaunch(wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": False, "BLOCK": 4}),
+        "released early": ScheduleLaunch(
+            wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": True, "BLOCK": 4}
+        ),
+        "never released": ScheduleLaunch(
+            wrong_release_kernel, (M,), locked[1:], {"GROUP": 2, "EARLY": False, "BLOCK": 4}
+        ),
         "right": ScheduleLaunch(locked_kernel, (M,), locked[1:], {"GROUP": 2, "BARRIER": True, "BLOCK": 4}),
         "no lock": ScheduleLaunch(everybody_adds_kernel, (M,), launch[1:], {"BLOCK": 4}),
         "09a, your file": ScheduleLaunch(learners_file("09a"), (M,), yours, {"GROUP": 2, "BLOCK": 4}),
@@ -475,12 +505,16 @@ def two_stage(rows_a_chunk: int, **options) -> list:
     chunks = -(-M // rows_a_chunk)
     partial = torch.full((2, chunks, N), float("nan"), device=DEVICE)
     arguments = (dy_dev, x_dev, mean, rstd, partial[0], partial[1], N, 1, N, 1, M, N, rows_a_chunk)
-    return interleaved(norm_column_partials_kernel, (2, chunks), *arguments, CENTRED=True, BLOCK_M=2, BLOCK_N=32, **options)
+    return interleaved(
+        norm_column_partials_kernel, (2, chunks), *arguments, CENTRED=True, BLOCK_M=2, BLOCK_N=32, **options
+    )
 
 
 of_five, of_four = two_stage(5, seeds=range(20)), two_stage(4, seeds=range(3))
 dw_five, dw_four = (runs[0].result("dw_partial").sum(axis=0) for runs in (of_five, of_four))
-print(f"{len(results(of_five, 'dw_partial', 'db_partial'))} result of 20 orders; other chunks: {abs(dw_five - dw_four).max():.0e} apart")
+print(
+    f"{len(results(of_five, 'dw_partial', 'db_partial'))} result of 20 orders; other chunks: {abs(dw_five - dw_four).max():.0e} apart"
+)
 assert len(results(of_five, "dw_partial", "db_partial")) == len(results(of_four, "dw_partial", "db_partial")) == 1
 assert np.allclose(dw_five, want.dw, atol=1e-5) and 0 < abs(dw_five - dw_four).max() < 1e-5
 
@@ -521,7 +555,9 @@ exercise("09b")
 P, rows_h100, columns_h100 = 132, 4096, 8192
 least, extra = 3 * rows_h100 * columns_h100 * 2, 16 * P * columns_h100
 row_each = 16 * rows_h100 * columns_h100  # a partial row for every row
-print(f"{least / 1e6:.0f} MB and {extra / 1e6:.0f} MB more: {extra / least:.0%}; a partial row for every row: {row_each / least:.0%}")
+print(
+    f"{least / 1e6:.0f} MB and {extra / 1e6:.0f} MB more: {extra / least:.0%}; a partial row for every row: {row_each / least:.0%}"
+)
 assert round(least / 1e6) == 201 and round(100 * extra / least) == 9 and row_each > 2 * least
 
 # %% [markdown]
@@ -537,7 +573,23 @@ from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 
 def persistent(P: int, **options) -> list:
     partial = torch.full((2, P, N), float("nan"), device=DEVICE)
-    arguments = (dy_dev, x_dev, x_dev, mean, rstd, torch.full_like(x_dev, float("nan")), partial[0], partial[1], N, 1, N, 1, N, M, N)
+    arguments = (
+        dy_dev,
+        x_dev,
+        x_dev,
+        mean,
+        rstd,
+        torch.full_like(x_dev, float("nan")),
+        partial[0],
+        partial[1],
+        N,
+        1,
+        N,
+        1,
+        N,
+        M,
+        N,
+    )
     constants = {"CENTRED": True, "HAS_W": False, "FULL": False, "ROWS": 2, "BLOCK": 64, "STAGES": 1}
     return interleaved(norm_backward_persistent_kernel, (P,), *arguments, **constants, **options)
 
@@ -563,10 +615,22 @@ assert 0 < abs(dw_two - dw_three).max() < 1e-5 and np.array_equal(two[0].result(
 for columns in (1024, 4096, 8192):
     settings = tables.persistent(columns)
     pointers = [Pointer("fp16")] * 3 + [Pointer("fp32")] * 2 + [Pointer("fp16")] + [Pointer("fp32")] * 2
-    constants = {"CENTRED": True, "HAS_W": True, "FULL": True, "ROWS": settings.rows, "BLOCK": settings.block, "STAGES": settings.stages}
+    constants = {
+        "CENTRED": True,
+        "HAS_W": True,
+        "FULL": True,
+        "ROWS": settings.rows,
+        "BLOCK": settings.block,
+        "STAGES": settings.stages,
+    }
     arguments = [*pointers, columns, 1, columns, 1, columns, 32768, columns]
     report = compile_report(
-        norm_backward_persistent_kernel, arguments, constants, num_warps=settings.num_warps, arch="sm_90", disassemble=False
+        norm_backward_persistent_kernel,
+        arguments,
+        constants,
+        num_warps=settings.num_warps,
+        arch="sm_90",
+        disassemble=False,
     )
     print(
         f"N = {columns:5}: {settings.rows} row(s), {settings.num_warps:2} warps, {report.registers} registers a thread, "
@@ -598,7 +662,9 @@ print(measured.label(), "\n     N      locked   two-stage  persistent       torc
 for n in lengths:
     print(f"{n:6}" + "".join(f"{over[design, n]:12.2f}" for design in ("locked", "two-stage", "persistent", "torch")))
 if not measured.live:  # a GPU that others use at the same time proves nothing
-    assert all(over["persistent", n] < over["two-stage", n] and over["persistent", n] < over["locked", n] for n in lengths)
+    assert all(
+        over["persistent", n] < over["two-stage", n] and over["persistent", n] < over["locked", n] for n in lengths
+    )
     assert all(over["locked", n] > over["torch", n] for n in lengths if n <= 1024)
 
 # %% [markdown]
@@ -609,7 +675,10 @@ from course_lib.kernels.layer_norm_backward import layer_norm_backward
 
 for algorithm in ("locked", "two-stage", "persistent"):
     gradients = layer_norm_backward(dy_dev, x_dev, None, mean, rstd, algorithm=algorithm)
-    worst = max(np.abs(reference.float64(got) - right).max() for got, right in zip(gradients, (want.dx, want.dw, want.db), strict=True))
+    worst = max(
+        np.abs(reference.float64(got) - right).max()
+        for got, right in zip(gradients, (want.dx, want.dw, want.db), strict=True)
+    )
     print(f"{algorithm:10}: largest error {worst:.0e}")
     assert worst < 2e-5
 

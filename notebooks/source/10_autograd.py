@@ -140,7 +140,14 @@ for _ in range(5):
     loss.backward()
     optimizer.step()
     losses.append(loss.item())
-print("losses:", *(f"{loss:.3f}" for loss in losses), "\nw moved:", not torch.equal(weight, w), " b moved:", not torch.equal(bias, b))
+print(
+    "losses:",
+    *(f"{loss:.3f}" for loss in losses),
+    "\nw moved:",
+    not torch.equal(weight, w),
+    " b moved:",
+    not torch.equal(bias, b),
+)
 assert torch.equal(weight, w) and not torch.equal(bias, b) and losses[-1] < losses[0]
 
 # %% [markdown]
@@ -334,7 +341,9 @@ def off(Function, loss_of, x):
 
 
 x = draw(M, N, mean=1.0)
-errors = {Function: {name: off(Function, loss_of, x) for name, loss_of in behind.items()} for Function in (Bare, Packed)}
+errors = {
+    Function: {name: off(Function, loss_of, x) for name, loss_of in behind.items()} for Function in (Bare, Packed)
+}
 for name in behind:
     print(f"{name:21} Bare off by {errors[Bare][name]:7.1e}   with dy.contiguous() {errors[Packed][name]:7.1e}")
 assert sum(error < 1e-3 for error in errors[Bare].values()) == 2 and max(errors[Packed].values()) < 1e-3
@@ -423,7 +432,9 @@ with torch.autocast(DEVICE, dtype=torch.bfloat16):
     product = (draw(3, N) @ draw(N, N)).dtype
     ours, theirs = functional.layer_norm(x_half, (N,)).dtype, F.layer_norm(x_half, (N,)).dtype
     by_function = Bare.apply(x_half, w, b, eps).dtype
-print(f"matrix product {product}; layer_norm of bf16: PyTorch's and ours agree: {ours == theirs}; Bare gives {by_function}")
+print(
+    f"matrix product {product}; layer_norm of bf16: PyTorch's and ours agree: {ours == theirs}; Bare gives {by_function}"
+)
 assert product == torch.bfloat16 and ours == theirs and by_function == torch.bfloat16
 
 # %% [markdown]
@@ -535,7 +546,9 @@ table = {bug: {name: not test(Function) for name, test in tests.items()} for bug
 picture(
     lesson10.seen(table),
     alt="A grid of six bugs and six tests. "
-    + " ".join(f"{bug}: seen by {', '.join(name for name, sees in row.items() if sees)}." for bug, row in table.items()),
+    + " ".join(
+        f"{bug}: seen by {', '.join(name for name, sees in row.items() if sees)}." for bug, row in table.items()
+    ),
     caption="Each cell was computed just now: the test was run on the Function with the bug.",
 )
 
@@ -600,7 +613,9 @@ assert repr(ours).removeprefix("Norm") == repr(theirs).removeprefix("LayerNorm")
 
 # %%
 @torch.library.custom_op("lesson10::layer_norm", mutates_args=())
-def layer_norm_op(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def layer_norm_op(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return launch_forward(x, w, b, eps)
 
 
@@ -621,7 +636,9 @@ fixed = [t.detach() for t in (w, b)]
 found = {dtype: opcheck(layer_norm_op, x.to(dtype), *fixed, eps) for dtype in (torch.float32, torch.float16)}
 for dtype, says in found.items():
     print(f"{dtype}: {says}")
-assert found[torch.float32] == "passes" and "Dtypes torch.float32 and torch.float16 are not equal" in found[torch.float16]
+assert (
+    found[torch.float32] == "passes" and "Dtypes torch.float32 and torch.float16 are not equal" in found[torch.float16]
+)
 assert opcheck(functional._layer_norm, x.half(), *fixed, eps) == "passes"
 
 # %% [markdown]
@@ -641,14 +658,20 @@ def look(graph, inputs):
     return graph.forward
 
 
-model = torch.compile(lambda x: torch.relu(functional.layer_norm(torch.relu(x), (N,), w, b)), backend=look, fullgraph=True)
+model = torch.compile(
+    lambda x: torch.relu(functional.layer_norm(torch.relu(x), (N,), w, b)), backend=look, fullgraph=True
+)
 leaf = x.detach().clone().requires_grad_()
 model(leaf).sum().backward()
-nodes = [getattr(node.target, "__name__", str(node.target)) for node in graphs[0].graph.nodes if node.op == "call_function"]
+nodes = [
+    getattr(node.target, "__name__", str(node.target)) for node in graphs[0].graph.nodes if node.op == "call_function"
+]
 print(len(graphs), "graph:", *nodes)
 expected = x.detach().clone().requires_grad_()
 torch.relu(F.layer_norm(torch.relu(expected), (N,), w, b)).sum().backward()
-assert len(graphs) == 1 and nodes.count("layer_norm.default") == 1 and torch.allclose(leaf.grad, expected.grad, atol=1e-4)
+assert (
+    len(graphs) == 1 and nodes.count("layer_norm.default") == 1 and torch.allclose(leaf.grad, expected.grad, atol=1e-4)
+)
 
 # %% [markdown]
 # One graph, one node for the norm. The compiler fuses what stands in front of it and behind it, and calls your kernel in between. That is
@@ -746,7 +769,9 @@ runs[broken] = list(transformer.train(models[broken], text, STEPS))
 broken_gaps = np.abs(np.subtract(runs[theirs], runs[broken]))
 end[broken] = transformer.loss_on(models[broken], text)
 first_apart = int(np.argmax(broken_gaps > 1e-3))
-print(f"after training {end[broken]:.4f}, PyTorch's {end[theirs]:.4f}; more than 0.001 apart from step {first_apart} on")
+print(
+    f"after training {end[broken]:.4f}, PyTorch's {end[theirs]:.4f}; more than 0.001 apart from step {first_apart} on"
+)
 assert end[broken] < entropy - 0.05 and abs(end[broken] - end[theirs]) < 0.05
 assert all((norm.weight == 1).all() for norm in models[broken].modules() if isinstance(norm, NeverDw))
 assert 1 <= first_apart < 10 and broken_gaps.max() > 20 * gaps.max() and broken_gaps[0] < 1e-5
@@ -789,7 +814,9 @@ else:
     print(training.table(measured))
 for row in rows:
     base = next(r for r in rows if (r["norm"], r["provider"], r["compiled"]) == (row["norm"], "torch", False))
-    assert abs(np.mean(row["losses"][-10:]) - np.mean(base["losses"][-10:])) < 0.1  # the same training, as far as bf16 goes
+    assert (
+        abs(np.mean(row["losses"][-10:]) - np.mean(base["losses"][-10:])) < 0.1
+    )  # the same training, as far as bf16 goes
 
 # %%
 speed = rows and picture(

@@ -48,7 +48,9 @@ def test_an_old_family_is_left_alone(checkout):
     assert family not in skeletons.new_exercise("98a_another", family="old") and family.read_text() == "PARTS = {}\n"
 
 
-@pytest.mark.parametrize(("what", "name"), [("exercise", "98a_some"), ("lesson", "98_some"), ("picture", "some"), ("kernel", "some")])
+@pytest.mark.parametrize(
+    ("what", "name"), [("exercise", "98a_some"), ("lesson", "98_some"), ("picture", "some"), ("kernel", "some")]
+)
 def test_nothing_is_ever_overwritten_and_nothing_half_written(what, name):
     first, *others = skeletons.NEW[what](name)
     for path in others:
@@ -61,7 +63,9 @@ def test_nothing_is_ever_overwritten_and_nothing_half_written(what, name):
 
 @pytest.mark.parametrize("what", ["lesson", "picture", "kernel"])
 def test_what_is_laid_out_is_python_and_says_what_is_missing(what):
-    texts = [path.read_text(encoding="utf-8") for path in skeletons.NEW[what]("98_some" if what == "lesson" else "some")]
+    texts = [
+        path.read_text(encoding="utf-8") for path in skeletons.NEW[what]("98_some" if what == "lesson" else "some")
+    ]
     assert all(ast.parse(text) for text in texts) and any("SAY:" in text for text in texts)
     assert any("pytest.fail(" in text or "raise NotImplementedError(" in text for text in texts)
 
@@ -116,4 +120,8 @@ def test_each_test_is_counted_under_its_subject(name, subject):
 
 
 def test_a_finding_without_a_test_is_not_right():
-    assert not check.Finding("cut").is_right and check.Finding("cut", 1).is_right and not check.Finding("cut", 1, ["x"]).is_right
+    assert (
+        not check.Finding("cut").is_right
+        and check.Finding("cut", 1).is_right
+        and not check.Finding("cut", 1, ["x"]).is_right
+    )

@@ -23,7 +23,9 @@ def losses(norm, steps, size=SMALL, **options):
     return list(train(build(PROSE, norm, size, device=DEVICE), PROSE, steps, size, **options))
 
 
-@pytest.mark.parametrize(("ours", "theirs"), [(modules.LayerNorm, torch.nn.LayerNorm), (modules.RMSNorm, torch.nn.RMSNorm)])
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(modules.LayerNorm, torch.nn.LayerNorm), (modules.RMSNorm, torch.nn.RMSNorm)]
+)
 def test_both_norms_train_alike(ours, theirs):
     """To 1e-5 nats over ten steps: a rounding of the loss is 2e-7, and training amplifies."""
     got, want = losses(ours, 10), losses(theirs, 10)
@@ -90,7 +92,9 @@ def test_entropy():
 def test_the_courses_text_is_prose_and_no_code(monkeypatch, tmp_path):
     text = course_text()
     assert "LayerNorm" in text and "import course_lib\n" not in text and "assert " not in text.splitlines()[0]
-    (tmp_path / "01_a.py").write_text("# %% [markdown]\n# # Title\n#\n# Words.\n\n# %%\nx = 1  # a comment\n# %% [markdown]\n# More.\n")
+    (tmp_path / "01_a.py").write_text(
+        "# %% [markdown]\n# # Title\n#\n# Words.\n\n# %%\nx = 1  # a comment\n# %% [markdown]\n# More.\n"
+    )
     monkeypatch.setattr(paths, "NOTEBOOK_SOURCES", tmp_path)
     assert course_text() == "# Title\n\nWords.\nMore."
     monkeypatch.setattr(paths, "NOTEBOOK_SOURCES", tmp_path / "none")

@@ -66,7 +66,9 @@ class Course:
         self.page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
         (until or self.panel).wait_for(state="attached", timeout=seconds * 1000)
         self.wait_until_idle(seconds)
-        errors = self.page.locator('[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]')
+        errors = self.page.locator(
+            '[data-mime-type="application/vnd.jupyter.error"], [data-mime-type="application/vnd.jupyter.stderr"]'
+        )
         assert errors.count() == 0, errors.first.inner_text()
 
     def wait_until_idle(self, seconds: int) -> None:
@@ -74,8 +76,12 @@ class Course:
 
     def theme(self, name: str) -> None:
         """Switch to "Dark" or "Light"."""
-        self.page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {name}")
-        self.page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower())
+        self.page.evaluate(
+            "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })", f"JupyterLab {name}"
+        )
+        self.page.wait_for_function(
+            "light => document.body.dataset.jpThemeLight === light", arg=str(name == "Light").lower()
+        )
 
     def shoot(self, name: str, element: Locator | None = None) -> None:
         """A screenshot of the window, or of one element."""
@@ -99,18 +105,26 @@ class Course:
 
 
 def chromium_path() -> str | None:
-    return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+    return next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[Lab]:
     root = tmp_path / "course"
-    shutil.copytree(paths.NOTEBOOKS, root / "notebooks", ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__"))
+    shutil.copytree(
+        paths.NOTEBOOKS,
+        root / "notebooks",
+        ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__"),
+    )
     exercises.write(root / "exercises")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = {name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "COURSE_EXPECT")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "COURSE_EXPECT")
+    }
     environment |= {
         "COURSE_EXERCISES": str(root / "exercises"),
         "COURSE_STATE": str(root / ".course"),
@@ -126,7 +140,9 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     ]  # fmt: skip
     log = tmp_path / "lab.log"
     with log.open("wb") as out:
-        server = subprocess.Popen(command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(
+            command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+        )
     try:
         url = f"http://127.0.0.1:{port}"
         _wait_for(f"{url}/api?token={_TOKEN}", server, log)

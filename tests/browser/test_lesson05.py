@@ -28,7 +28,9 @@ def test_a_reader_moves_the_accuracy_widget(course, page, expect):
     # a kernel of the reader's: unsolved it gives words, solved a curve
     mine = widget.get_by_label("your 05b", exact=True)
     mine.check()
-    expect(caption).to_contain_text("your 05b gave nothing to draw: exercises/ex05b_welford_statistics.py is still as the course wrote it.")
+    expect(caption).to_contain_text(
+        "your 05b gave nothing to draw: exercises/ex05b_welford_statistics.py is still as the course wrote it."
+    )
     course.solve("ex05b_welford_statistics.py")
     mine.uncheck()
     mine.check()

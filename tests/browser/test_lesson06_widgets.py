@@ -70,7 +70,9 @@ def test_both_widgets_follow_the_reader(course, page, expect):
 
     # another dtype is compiled beside the cells, and shown when it is there
     explorer.get_by_label("dtype").select_option("fp32")
-    expect(caption).to_contain_text(re.compile(r"in fp32, 1 row a program, 2 warps, sm_90: \d+ registers"), timeout=60_000)
+    expect(caption).to_contain_text(
+        re.compile(r"in fp32, 1 row a program, 2 warps, sm_90: \d+ registers"), timeout=60_000
+    )
     expect(caption).not_to_contain_text("being compiled", timeout=60_000)
 
     # the listing: a click selects a line, the arrow keys move on from there
@@ -83,7 +85,8 @@ def test_both_widgets_follow_the_reader(course, page, expect):
     text.click()
     expect(region(f"^SASS of line {number}:")).to_contain_text("SHFL")
     line, count = (
-        explorer.locator(".widget-slider", has_text=re.compile(f"^{name}")).locator(".noUi-handle") for name in ("line\\d", "lines")
+        explorer.locator(".widget-slider", has_text=re.compile(f"^{name}")).locator(".noUi-handle")
+        for name in ("line\\d", "lines")
     )
     line.focus()
     line.press("ArrowRight")

@@ -36,7 +36,10 @@ def test_the_schedule_explorer_moves(course, page, expect):
 
     # a deadlock, and the learner's own file, which is run in a second process
     kernel = page.locator(".widget-dropdown select").first
-    for name, words in (("never released", "Deadlock in wrong_release_kernel"), ("09a, your file", "add_to_buffers_kernel")):
+    for name, words in (
+        ("never released", "Deadlock in wrong_release_kernel"),
+        ("09a, your file", "add_to_buffers_kernel"),
+    ):
         now = image.get_attribute("src")
         kernel.select_option(name)
         expect(image).not_to_have_attribute("src", now)

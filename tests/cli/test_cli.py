@@ -111,7 +111,8 @@ def test_an_unknown_exercise_names_those_there_are(command, name):
 def test_help_lists_the_commands_in_groups(command, option):
     code, printed, _ = command(option)
     assert code == 0 and all(
-        f"\n  {name} " in printed for name in ("check", "watch", "hint", "solution", "reset", "status", "bench", "doctor", "update")
+        f"\n  {name} " in printed
+        for name in ("check", "watch", "hint", "solution", "reset", "status", "bench", "doctor", "update")
     )
     assert (
         printed.index("Work through")
@@ -165,14 +166,21 @@ def test_a_secret_file_grades_with_hidden_cases_and_leaves_progress_alone(comman
     assert (code, said, verdict["status"], len(verdict["hidden"])) == (0, "", "pass", 12)
     assert verdict["hidden"] == Secret(b"0123456789abcdef").fingerprint
     assert progress.read() == {}, "also of one's own file"
-    assert verdict == {**json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]), "seconds": verdict["seconds"]}
+    assert verdict == {
+        **json.loads(command("check", "00a", "--secret-file", str(secret), "--json")[1]),
+        "seconds": verdict["seconds"],
+    }
     texts.find_file(EX).write_text(wrong())
     code, printed, _ = command("check", "00a", "--secret-file", str(secret))
-    assert code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
+    assert (
+        code == 1 and "hidden cases" in printed and verdict["hidden"] in printed and "0123456789abcdef" not in printed
+    )
     assert json.loads(command("check", "00a", "--json")[1])["hidden"] == "" and progress.record("00a").checks == 1
 
 
-@pytest.mark.parametrize(("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")])
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "No such file"), ("", "is empty"), ("guess me", "can be guessed")]
+)
 def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, words):
     secret = tmp_path / "secret"
     if content is not None:
@@ -185,7 +193,9 @@ def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, wor
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiled kernel leaves its assertions out")
 def test_a_message_with_half_a_character_is_printed(command, learner):
-    learner.write_text(texts.read_solution(EX).replace("    tl.store(", '    assert n < 0, "half \\ud800"\n    tl.store('))
+    learner.write_text(
+        texts.read_solution(EX).replace("    tl.store(", '    assert n < 0, "half \\ud800"\n    tl.store(')
+    )
     code, printed, _ = command("check", "00a", "--json")
     assert (code, json.loads(printed)["cause"]) == (3, "kernel_raised")
     assert command("check", "00a")[0] == 3
@@ -225,7 +235,8 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["0a", "00A", "ex00a", "ex00a_masked_copy.py", "exercises/ex00a_masked_copy.py", "./exercises/ex00a_masked_copy"]
+    "name",
+    ["0a", "00A", "ex00a", "ex00a_masked_copy.py", "exercises/ex00a_masked_copy.py", "./exercises/ex00a_masked_copy"],
 )
 def test_an_exercise_goes_by_its_id_or_its_file(name):
     assert catalog.get(name) == EX
@@ -266,7 +277,12 @@ def test_a_broken_progress_file_is_one_line(command, tmp_path):
     progress.note_hint("00a", 3)
     progress.file().write_text("{ torn")
     code, printed, said = command("status")
-    assert code == 0 and f"0 of {len(catalog.exercises())}" in printed and "moved to .course/kept/" in said and said.count("\n") == 1
+    assert (
+        code == 0
+        and f"0 of {len(catalog.exercises())}" in printed
+        and "moved to .course/kept/" in said
+        and said.count("\n") == 1
+    )
 
 
 # ---- a folder that cannot be written -----------------------------------------------------------------------------------
@@ -409,7 +425,9 @@ def in_terminal(*arguments: str, columns: int = 80) -> tuple[int, str]:
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "TERM": "xterm-256color"}
     environment.pop("COLUMNS")
-    running = subprocess.Popen([sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    running = subprocess.Popen(
+        [sys.executable, COURSE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment
+    )
     os.close(terminal)
     received = b""
     with contextlib.suppress(OSError):  # EIO: nobody holds the terminal any more
@@ -421,7 +439,8 @@ def in_terminal(*arguments: str, columns: int = 80) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "06a"), ("bench", "--stored")]
+    "arguments",
+    [(), ("--help",), ("check", "--help"), ("bench", "-h"), ("status",), ("hint", "06a"), ("bench", "--stored")],
 )
 def test_what_is_printed_fits_80_columns(arguments):
     code, text = in_terminal(*arguments)
@@ -432,13 +451,19 @@ def test_what_is_printed_fits_80_columns(arguments):
 
 def test_the_version_names_what_matters_and_imports_none_of_it():
     done = process("-X", "importtime", COURSE, "--version")
-    assert done.stdout.startswith(f"course {course_lib.__version__}, Python 3.") and "torch " in done.stdout and "triton " in done.stdout
+    assert (
+        done.stdout.startswith(f"course {course_lib.__version__}, Python 3.")
+        and "torch " in done.stdout
+        and "triton " in done.stdout
+    )
     assert not re.search(r"\| +(torch|triton|numpy|rich)$", done.stderr, re.MULTILINE)
 
 
 def test_help_loads_neither_the_grader_nor_what_draws():
     done = process("-X", "importtime", COURSE, "--help")
-    assert not re.search(r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE)
+    assert not re.search(
+        r"\| +(torch|triton|numpy|rich|course_lib\.grading.*|course_lib\.catalog)$", done.stderr, re.MULTILINE
+    )
 
 
 def test_ids_are_completed():
@@ -481,11 +506,17 @@ def test_a_full_device_is_blamed_and_not_the_work():
     assert progress.record("00a").passed
 
 
-@pytest.mark.parametrize("arguments", ["", "--help", "status", "status --json", "solution 06a --yes", "bench forward --stored"])
+@pytest.mark.parametrize(
+    "arguments", ["", "--help", "status", "status --json", "solution 06a --yes", "bench forward --stored"]
+)
 def test_a_reader_that_leaves_is_no_error(arguments):
     line = f"{sys.executable} {COURSE} {arguments} | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", line], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
+        timeout=60,
     )
     assert done.stdout.strip() in ("0", "141") and not done.stderr
 
@@ -520,7 +551,10 @@ def test_bench_shows_and_draws_what_is_stored(command, tmp_path):
 
 def test_bench_refuses_in_words(command):
     code, _, said = command("bench", "sideways")
-    assert code == cli.BAD_REQUEST and "There are: forward, backward, long_rows, statistics, host, training, counters, all." in said
+    assert (
+        code == cli.BAD_REQUEST
+        and "There are: forward, backward, long_rows, statistics, host, training, counters, all." in said
+    )
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is a GPU to measure on")

@@ -31,7 +31,9 @@ from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not"
+)
 
 HERE = Path(__file__).parent.parent / "attacks"
 LIMIT, GRACE = 1.5, 2.0
@@ -111,7 +113,13 @@ def world(tmp_path, monkeypatch, sockets):
         "ROOT": paths.ROOT, "STATE": paths.state(), "VICTIM": victim, "OTHER": other, "PARENT": os.getpid(), "KEY": KEY,
         "TCP": tcp.getsockname()[1], "UDP": udp.getsockname()[1], "ABSTRACT": f"course-attack-{os.getpid()}",
     }  # fmt: skip
-    precious = [victim, other, progress.file(), *paths.SOLUTIONS.glob("*.py"), *(paths.ROOT / "course_lib").glob("*.py")]
+    precious = [
+        victim,
+        other,
+        progress.file(),
+        *paths.SOLUTIONS.glob("*.py"),
+        *(paths.ROOT / "course_lib").glob("*.py"),
+    ]
     yield World({name: str(value) for name, value in names.items()}, {file: look(file) for file in precious}, sockets)
 
 
@@ -126,10 +134,14 @@ def handed_in(attack: Attack, world: World, tmp_path: Path) -> Path:
 
 def after(world: World, tmp_path: Path) -> list[str]:
     """What an attack left behind, in words."""
-    traces = [f"{file} changed" for file, before in world.untouched.items() if not file.exists() or look(file) != before]
+    traces = [
+        f"{file} changed" for file, before in world.untouched.items() if not file.exists() or look(file) != before
+    ]
     traces += [f"{file} was left" for file in (tmp_path / "tmp").iterdir()]
     traces += [
-        f"{file} is new" for file in tmp_path.iterdir() if file.name not in ("tmp", "state", "others", "victim") and file.suffix != ".py"
+        f"{file} is new"
+        for file in tmp_path.iterdir()
+        if file.name not in ("tmp", "state", "others", "victim") and file.suffix != ".py"
     ]
     helpers = psutil.Process().children()
     traces += [f"{process} still runs" for helper in helpers for process in helper.children(recursive=True)]

@@ -28,7 +28,10 @@ EXERCISE = catalog.get("10a")
 def taken(forward: str, backward: str = "return dy, None, None, None"):
     body = "import torch\n\n\ndef forward(ctx, x, w, b, eps):\n{}\n    return x\n\n\ndef backward(ctx, dy):\n{}\n"
     return extract(
-        body.format(textwrap.indent(forward, "    "), textwrap.indent(backward, "    ")), "ex.py", ("forward", "backward"), "autograd"
+        body.format(textwrap.indent(forward, "    "), textwrap.indent(backward, "    ")),
+        "ex.py",
+        ("forward", "backward"),
+        "autograd",
     )
 
 
@@ -133,5 +136,7 @@ def test_a_learners_function_is_usable_as_it_stands():
     """The class at the end of the file: what the lesson tells people to call."""
     namespace: dict = {}
     exec(compile((paths.SOLUTIONS / "ex10a_wire_it_up.py").read_text(), "ex10a", "exec"), namespace)
-    x, w, b = (torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,)))
+    x, w, b = (
+        torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,))
+    )
     assert torch.autograd.gradcheck(lambda *a: namespace["Norm"].apply(*a, 1e-3), (x, w, b), fast_mode=True)

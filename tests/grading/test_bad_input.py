@@ -57,7 +57,9 @@ def traces(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(servers, "ask", ask)
     progress.note_hint("00a", 3)
     before = progress.file().read_bytes()
-    others = set(psutil.Process().children())  # on a GPU the pictures have a process of their own, which another test may have started
+    others = set(
+        psutil.Process().children()
+    )  # on a GPU the pictures have a process of their own, which another test may have started
     yield jobs
     assert progress.file().read_bytes() == before
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -86,7 +88,11 @@ NOT_RUN = {
     "a syntax error": (edited(STORE, "    tl.store(y_ptr + offsets, x, mask=mask\n"), "syntax_error", "line "),
     "mixed tabs": (edited(STORE, "\ttl.store(y_ptr + offsets, x, mask=mask)\n"), "syntax_error", "tabs"),
     "an unfinished string": (edited(IMPORT, "'''\n" + IMPORT), "syntax_error", "unterminated"),
-    "nested beyond reason": (edited(STORE, "    x = " + "-" * 3000 + "1\n" + STORE), "syntax_error", "nested too deeply"),
+    "nested beyond reason": (
+        edited(STORE, "    x = " + "-" * 3000 + "1\n" + STORE),
+        "syntax_error",
+        "nested too deeply",
+    ),
     "an import that fails": (edited(IMPORT, IMPORT + "import numpyy\n"), "import_fails", "remove the line"),
     "a renamed kernel": (edited("def copy_kernel", "def my_copy"), "no_kernel", "`my_copy`"),
     "no kernel": ("import triton\n", "no_kernel", "`course reset` the file"),
@@ -101,7 +107,11 @@ NOT_RUN = {
     "two megabytes": (RIGHT + "# filler\n" * 250_000, "too_large", "the right file?"),
     "a binary": (bytes(range(1, 256)) * 4, "not_utf8", "encoding UTF-8"),
     "a notebook": ('{"cells": [], "metadata": {"kernelspec": null}}', "no_kernel", "no @triton.jit function"),
-    "conflict marks": (edited(STORE, "<<<<<<< HEAD\n" + STORE + "=======\n" + STORE + ">>>>>>> x\n"), "syntax_error", "line 2"),
+    "conflict marks": (
+        edited(STORE, "<<<<<<< HEAD\n" + STORE + "=======\n" + STORE + ">>>>>>> x\n"),
+        "syntax_error",
+        "line 2",
+    ),
 }
 
 
@@ -155,7 +165,11 @@ def unreadable(file):
 def test_no_file_to_read(file, traces, make, says):
     make(file)
     verdict = check(EX)
-    assert (verdict.status, verdict.cause) == ("error", "no_file") and says in verdict.message and file.name in verdict.message
+    assert (
+        (verdict.status, verdict.cause) == ("error", "no_file")
+        and says in verdict.message
+        and file.name in verdict.message
+    )
     assert not traces
 
 
@@ -201,7 +215,10 @@ def test_an_endless_loop_is_stopped(file):
 @pytest.mark.parametrize("address", ["y_ptr + 10**12", "y_ptr - 10**13 + offsets"])
 def test_a_store_far_away_is_stopped_before_it_happens(file, address):
     verdict = checked(
-        file, edited(STORE, f"    tl.store({address}, 1.0)\n" if "offsets" not in address else f"    tl.store({address}, x)\n")
+        file,
+        edited(
+            STORE, f"    tl.store({address}, 1.0)\n" if "offsets" not in address else f"    tl.store({address}, x)\n"
+        ),
     )
     assert (verdict.status, verdict.cause) == ("fail", "store_outside")
     assert "stores outside y" in verdict.message and "line 25" in verdict.message
@@ -220,7 +237,9 @@ def test_a_crash_ends_the_child_and_not_the_course(file, monkeypatch):
 
 
 def test_a_store_just_outside_is_seen(file):
-    verdict = checked(file, edited("tl.store(y_ptr + offsets, x, mask=mask)", "tl.store(y_ptr + offsets, x, mask=offsets < n + 1)"))
+    verdict = checked(
+        file, edited("tl.store(y_ptr + offsets, x, mask=mask)", "tl.store(y_ptr + offsets, x, mask=offsets < n + 1)")
+    )
     assert (verdict.status, verdict.cause) == ("fail", "store_outside") and "outside y" in verdict.message
 
 
@@ -237,7 +256,11 @@ def test_an_exception_in_the_kernel_has_its_line(file, line, says):
     number = text[: text.index(line)].count("\n") + 1
     verdict = checked(file, text)
     assert (verdict.status, verdict.cause) == ("error", "kernel_raised"), verdict.message
-    assert f"{file.name}, line {number}" in verdict.message and says in verdict.message and verdict.message.rstrip().endswith("?")
+    assert (
+        f"{file.name}, line {number}" in verdict.message
+        and says in verdict.message
+        and verdict.message.rstrip().endswith("?")
+    )
 
 
 @interpreted
@@ -287,7 +310,11 @@ def test_the_learners_file_is_never_written_to(file):
     file.chmod(0o444)
     before = file.stat()
     assert check(EX).status == "pass"
-    assert (file.stat().st_mtime_ns, file.stat().st_mode, file.read_text()) == (before.st_mtime_ns, before.st_mode, RIGHT)
+    assert (file.stat().st_mtime_ns, file.stat().st_mode, file.read_text()) == (
+        before.st_mtime_ns,
+        before.st_mode,
+        RIGHT,
+    )
     assert sorted(p.name for p in file.parent.iterdir()) == [file.name]
 
 
@@ -308,7 +335,9 @@ def test_a_full_disk_is_the_machines_fault(file, monkeypatch):
 def test_a_child_that_does_not_start_is_the_machines_fault(file, monkeypatch, tmp_path):
     (tmp_path / "server.py").write_text("import sys; sys.exit('a page of words\\nno numpy here')")
     monkeypatch.setattr(servers, "SCRIPT", tmp_path / "server.py")
-    with pytest.raises(EnvironmentFault, match=r"did not start \(no numpy here\).*`course doctor`.*in \.course/faults/00a\.txt"):
+    with pytest.raises(
+        EnvironmentFault, match=r"did not start \(no numpy here\).*`course doctor`.*in \.course/faults/00a\.txt"
+    ):
         checked(file, RIGHT)
     assert (paths.state() / "faults" / "00a.txt").read_text().split("\n")[:2] == ["a page of words", "no numpy here"]
 
@@ -316,16 +345,30 @@ def test_a_child_that_does_not_start_is_the_machines_fault(file, monkeypatch, tm
 def test_a_bug_of_the_grader_is_named_kept_in_a_file_and_floods_nothing(file, monkeypatch):
     monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
     verdict = checked(file, RIGHT)
-    assert (verdict.status, verdict.cause, verdict.exit_code, verdict.printed) == ("grader fault", "grader_fault", 4, "")
-    assert "ZeroDivisionError" in verdict.message and "not your kernel" in verdict.message and "\n" not in verdict.message
-    assert ".course/faults/00a.txt" in verdict.message and "Traceback" in (paths.state() / "faults" / "00a.txt").read_text()
+    assert (verdict.status, verdict.cause, verdict.exit_code, verdict.printed) == (
+        "grader fault",
+        "grader_fault",
+        4,
+        "",
+    )
+    assert (
+        "ZeroDivisionError" in verdict.message and "not your kernel" in verdict.message and "\n" not in verdict.message
+    )
+    assert (
+        ".course/faults/00a.txt" in verdict.message
+        and "Traceback" in (paths.state() / "faults" / "00a.txt").read_text()
+    )
 
 
 def test_a_bug_that_cannot_be_kept_shows_its_last_lines(file, monkeypatch):
     monkeypatch.setattr(runner, "run", lambda *rest: 1 / 0)
     (paths.state() / "faults").write_text("a file where the folder belongs")
     verdict = checked(file, RIGHT)
-    assert "the lines below" in verdict.message and 1 < verdict.printed.count("\n") < 12 and verdict.printed.endswith("division by zero")
+    assert (
+        "the lines below" in verdict.message
+        and 1 < verdict.printed.count("\n") < 12
+        and verdict.printed.endswith("division by zero")
+    )
 
 
 def test_the_environment_of_the_course_does_not_reach_the_child(file, monkeypatch):

@@ -16,7 +16,9 @@ from course_lib.grading.check import check
 from course_lib.grading.submission import attempt
 from course_lib.grading.submission.extract_kernels import Unreadable, extract, fingerprint, read_text
 
-HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
+HEAD = (
+    "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n"
+)
 FIRST = HEAD.count("\n") + 1  # the number of the first line of the body
 
 
@@ -153,7 +155,9 @@ def test_an_import_is_named_and_not_its_attribute():
 
 
 def test_a_plain_global_is_told_how_to_become_a_constant():
-    refused = refusal("import triton\nimport triton.language as tl\nEPS = 1e-5\n" + HEAD[HEAD.index("\n\n@") :] + "    x = EPS\n")
+    refused = refusal(
+        "import triton\nimport triton.language as tl\nEPS = 1e-5\n" + HEAD[HEAD.index("\n\n@") :] + "    x = EPS\n"
+    )
     assert refused.cause == "not_allowed" and "`EPS = tl.constexpr(...)`" in str(refused)
 
 
@@ -317,7 +321,12 @@ def test_a_character_that_only_python_strings_take_for_a_line_end_moves_nothing(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.sampled_from(["", "# ü", "A = tl.constexpr(1)", "x = '''a\nb'''", "import os", "\x0c", "def f(): pass"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(["", "# ü", "A = tl.constexpr(1)", "x = '''a\nb'''", "import os", "\x0c", "def f(): pass"]),
+        max_size=12,
+    )
+)
 def test_lines_are_kept_whatever_stands_before(lines):
     text = "\n".join(["import triton", *lines, with_body("x = 1")])
     want = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == "kernel")
@@ -361,15 +370,33 @@ def test_a_kernel_in_the_first_line_is_told_where_to_start():
 
 
 @pytest.mark.parametrize(
-    "line", ["import numpyy", "from numpyy import zeros", "import numpyy.linalg", "from . import helpers", "def f():\n    import numpyy"]
+    "line",
+    [
+        "import numpyy",
+        "from numpyy import zeros",
+        "import numpyy.linalg",
+        "from . import helpers",
+        "def f():\n    import numpyy",
+    ],
 )
 def test_an_import_that_fails_is_named_with_its_line(line):
     refused = refusal(f"{line}\n" + with_body("x = 1"))
-    assert refused.cause == "import_fails" and f"line {line.count(chr(10)) + 1}:" in str(refused) and "remove the line" in str(refused)
+    assert (
+        refused.cause == "import_fails"
+        and f"line {line.count(chr(10)) + 1}:" in str(refused)
+        and "remove the line" in str(refused)
+    )
 
 
 @pytest.mark.parametrize(
-    "line", ["import os, sys", "import numpy as np", "from __future__ import annotations", "import __main__", "import course_lib"]
+    "line",
+    [
+        "import os, sys",
+        "import numpy as np",
+        "from __future__ import annotations",
+        "import __main__",
+        "import course_lib",
+    ],
 )
 def test_an_import_that_works_does_no_harm(line):
     assert line not in taken(f"{line}\n" + with_body("x = 1")).source.splitlines()[0]
@@ -377,7 +404,12 @@ def test_an_import_that_works_does_no_harm(line):
 
 @pytest.mark.parametrize(
     "body",
-    ["x = " + "+".join(["1"] * 2000), "x = " + "-" * 3000 + "1", "x = " + "(" * 250 + "1" + ")" * 250, "x = n" + ".T" * 2500],
+    [
+        "x = " + "+".join(["1"] * 2000),
+        "x = " + "-" * 3000 + "1",
+        "x = " + "(" * 250 + "1" + ")" * 250,
+        "x = n" + ".T" * 2500,
+    ],
     ids=["sum", "signs", "parentheses", "attributes"],
 )
 def test_what_is_nested_too_deeply_is_said_and_never_ours(body):
@@ -399,16 +431,24 @@ def test_comments_docstrings_layout_and_pass_do_not_change_the_shape():
 
 
 @pytest.mark.parametrize(
-    "line", ["x = n + 2", "x = n - 1", "x = y_ptr + 1", "x = n + 1\n    x = n + 1", "'''text'''\n    x = n + 1", "y = n + 1"]
+    "line",
+    ["x = n + 2", "x = n - 1", "x = y_ptr + 1", "x = n + 1\n    x = n + 1", "'''text'''\n    x = n + 1", "y = n + 1"],
 )
 def test_code_changes_the_shape(line):
-    assert fingerprint(with_body(line), "ex.py", ("kernel",)) != fingerprint(with_body("x = n + 1"), "ex.py", ("kernel",))
+    assert fingerprint(with_body(line), "ex.py", ("kernel",)) != fingerprint(
+        with_body("x = n + 1"), "ex.py", ("kernel",)
+    )
 
 
 def test_what_is_no_kernel_does_not_change_the_shape_and_a_helper_is_work_begun():
     bare = fingerprint(with_body("x = 1"), "ex.py", ("kernel",))
-    assert fingerprint(with_body("x = 1") + "\n\nA = tl.constexpr(1)\ndef launch(): pass\n", "ex.py", ("kernel",)) == bare
-    assert fingerprint(with_body("x = 1") + "\n\n@triton.jit\ndef helper(x):\n    return x\n", "ex.py", ("kernel",)) != bare
+    assert (
+        fingerprint(with_body("x = 1") + "\n\nA = tl.constexpr(1)\ndef launch(): pass\n", "ex.py", ("kernel",)) == bare
+    )
+    assert (
+        fingerprint(with_body("x = 1") + "\n\n@triton.jit\ndef helper(x):\n    return x\n", "ex.py", ("kernel",))
+        != bare
+    )
 
 
 # ---- reading -----------------------------------------------------------------------------------------------------------

@@ -71,7 +71,16 @@ def test_what_reaches_out_of_arithmetic_is_refused_with_its_line(line):
 
 
 @pytest.mark.parametrize(
-    "line", ["v = np.var(x)", "v = x.var()", "v = np.std(x)", "v = np.average(x)", "v = np.cov(x)", "v = np.load('f')", "x.tofile('f')"]
+    "line",
+    [
+        "v = np.var(x)",
+        "v = x.var()",
+        "v = np.std(x)",
+        "v = np.average(x)",
+        "v = np.cov(x)",
+        "v = np.load('f')",
+        "x.tofile('f')",
+    ],
 )
 def test_what_numpy_does_for_you_is_refused(line):
     with pytest.raises(Unreadable, match="not on the list"):
@@ -107,7 +116,9 @@ def test_the_reason_for_a_forbidden_word_is_given_and_a_variable_may_have_its_na
         verdict = check(catalog.get("01a"), file)
         assert (verdict.status, verdict.cause) == ("error", "not_allowed")
         assert word in verdict.message and catalog.get("01a").forbidden["layer_norm"] in verdict.message
-    assert extract(text.format("var = x.mean()"), "ex.py", ("layer_norm",), "torch", {"var": "a reason"}).names == ("layer_norm",)
+    assert extract(text.format("var = x.mean()"), "ex.py", ("layer_norm",), "torch", {"var": "a reason"}).names == (
+        "layer_norm",
+    )
     with pytest.raises(Unreadable, match=r"line 5: `.mean` is not on the list for this exercise: a reason\."):
         extract(text.format("var = x.mean()"), "ex.py", ("layer_norm",), "torch", {"mean": "a reason"})
 
@@ -115,7 +126,9 @@ def test_the_reason_for_a_forbidden_word_is_given_and_a_variable_may_have_its_na
 def test_lines_stay_where_they_are_and_the_rest_of_the_file_is_left_behind():
     text = "import torch\nprint('hello')\nEPS = 1e-5\nSECRET = open('/etc/hostname')\n\n\ndef g(x):\n    return x + EPS\n\n\ndef f(x):\n    return g(x)\n"
     source = extract(text, "ex.py", ("f",), "torch").source.splitlines()
-    assert source[2] == "EPS = 1e-05" and source[6:8] == ["def g(x):", "    return x + EPS"] and source[10] == "def f(x):"
+    assert (
+        source[2] == "EPS = 1e-05" and source[6:8] == ["def g(x):", "    return x + EPS"] and source[10] == "def f(x):"
+    )
     assert not any("hello" in line or "SECRET" in line for line in source)
 
 
@@ -139,7 +152,9 @@ def test_a_file_that_cannot_be_graded_says_why(text, cause, words):
 
 def test_the_fingerprint_is_of_the_code():
     text = HEAD["torch"] + "def f(x):\n    # a comment\n    pass\n"
-    assert fingerprint(text, "ex.py", ("f",)) == fingerprint(text.replace("    # a comment\n", '    """Words."""\n'), "ex.py", ("f",))
+    assert fingerprint(text, "ex.py", ("f",)) == fingerprint(
+        text.replace("    # a comment\n", '    """Words."""\n'), "ex.py", ("f",)
+    )
     assert fingerprint(text, "ex.py", ("f",)) != fingerprint(text.replace("pass", "return x"), "ex.py", ("f",))
 
 
@@ -149,7 +164,11 @@ RETURNS = {
     "nothing": ("y = x", "wrong_return", "returned None; asked for: y"),
     "a tuple": ("return x, x", "wrong_return", "returned 2 values; asked for: y"),
     "a number": ("return 3.0", "wrong_return", "y came back as `float`; asked for: shape (3, 8), fp32"),
-    "another shape": ("return x.reshape(-1)", "wrong_return", "y came back as shape (24,), fp32; asked for: shape (3, 8), fp32"),
+    "another shape": (
+        "return x.reshape(-1)",
+        "wrong_return",
+        "y came back as shape (24,), fp32; asked for: shape (3, 8), fp32",
+    ),
     "another dtype": ("return x.double()", "wrong_return", "y came back as shape (3, 8), float64"),
     "x itself": ("return x", "wrong_values", "y[0, 0] is 2"),
     "an error": ("return x @ x", "function_raised", "line 5: RuntimeError"),

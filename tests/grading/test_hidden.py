@@ -122,7 +122,10 @@ def test_a_hidden_battery_can_be_planned_and_costs_about_the_same(exercise):
     for number in range(2):
         new = make_plans(exercise, secret=Secret(f"another {number}"))
         assert [(p.case.name, p.entry_point) for p in new] == [(p.case.name, p.entry_point) for p in visible]
-        assert all(p.constexprs.keys() == q.constexprs.keys() and len(p.grid) == len(q.grid) for p, q in zip(new, visible, strict=True))
+        assert all(
+            p.constexprs.keys() == q.constexprs.keys() and len(p.grid) == len(q.grid)
+            for p, q in zip(new, visible, strict=True)
+        )
         assert sum(t.nbytes for p in new for t in p.tensors) < 2 * sum(t.nbytes for p in visible for t in p.tensors)
         assert sum(prod(p.grid) for p in new) < 1.5 * sum(prod(p.grid) for p in visible) + 3
 
@@ -142,7 +145,9 @@ def test_a_secret_gives_one_battery_and_another_secret_another():
     assert contents("a", "06a") == contents("a", "06a")
     different = [one != other for one, other in zip(shapes("a", "06a"), shapes("b", "06a"), strict=True)]
     assert sum(different) > len(different) / 2
-    assert shapes("a", "06a") == [(p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get("06a"), 5, Secret("a"))]
+    assert shapes("a", "06a") == [
+        (p.case.M, p.case.N, p.case.block) for p in make_plans(catalog.get("06a"), 5, Secret("a"))
+    ]
     assert contents("a", "06a") != contents("a", "06a", seed=5)
     # nor does one exercise tell another's
     assert shapes("a", "01a")[1:8] != shapes("a", "01b")[1:8]
@@ -150,7 +155,14 @@ def test_a_secret_gives_one_battery_and_another_secret_another():
 
 def test_the_battery_is_the_same_on_every_machine():
     assert Secret("correct horse battery").fingerprint == "e8c5b2202092"
-    assert shapes("correct horse battery", "06a")[:6] == [(3, 8, 4), (4, 13, 4), (2, 8, 32), (3, 1, 8), (1, 65, 64), (3, 967, 64)]
+    assert shapes("correct horse battery", "06a")[:6] == [
+        (3, 8, 4),
+        (4, 13, 4),
+        (2, 8, 32),
+        (3, 1, 8),
+        (1, 65, 64),
+        (3, 967, 64),
+    ]
 
 
 def test_values_are_new_where_the_shape_has_to_stay():
@@ -201,7 +213,10 @@ def answers_in_a_table() -> str:
         lines.append("    mean, var = [0.0] * len(x), [0.0] * len(x)")
         for p in make_plans(exercise):
             if p.entry_point == entry_point:
-                answers = (["math.nan" if v != v else repr(float(v)) for v in p.expected[name].values] for name in ("mean", "var"))
+                answers = (
+                    ["math.nan" if v != v else repr(float(v)) for v in p.expected[name].values]
+                    for name in ("mean", "var")
+                )
                 numbers = ", ".join(f"[{', '.join(one)}]" for one in answers)
                 lines.append(f"    if x.shape == {p.tensor('x').shape}:\n        mean, var = {numbers}")
         lines.append("    return np.array(mean, dtype=np.float32), np.array(var, dtype=np.float32)\n")
@@ -220,7 +235,9 @@ def right_for_known_columns() -> str:
     return text.replace(loads[0], f"{loads[0]}\n{indent}b = tl.where({condition}, b, 0.0)")
 
 
-@pytest.mark.parametrize(("exercise_id", "cheat"), [("03a", answers_in_a_table), ("06a", right_for_known_columns)], ids=["03a", "06a"])
+@pytest.mark.parametrize(
+    ("exercise_id", "cheat"), [("03a", answers_in_a_table), ("06a", right_for_known_columns)], ids=["03a", "06a"]
+)
 def test_a_file_made_for_the_visible_cases_passes_them_and_fails_the_hidden_ones(exercise_id, cheat, tmp_path):
     exercise, file = catalog.get(exercise_id), tmp_path / "mine.py"
     file.write_text(cheat(), encoding="utf-8")

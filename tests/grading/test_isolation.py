@@ -26,7 +26,7 @@ from course_lib.base import paths
 from course_lib.base.worker import WorkerDied
 from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
-from course_lib.grading.families.plans import plans
+from course_lib.grading.families.plans import make_plans
 from course_lib.grading.sandbox import isolation, runner, servers, syscalls
 from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission import extract_functions
@@ -545,7 +545,7 @@ def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, m
         raise WorkerDied(-signal.SIGKILL, "its last words")
 
     monkeypatch.setattr(servers, "ask", die)
-    concrete = plans(EX, 0, None)
+    concrete = make_plans(EX, 0, None)
     run = runner.run(Kernels(SOLUTION.read_text(), EX.entry_points), concrete, "torch")
     assert (run.ended, run.case, run.printed) == (ended, 0 if begun else None, "its last words") and not run.data
 

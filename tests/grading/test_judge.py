@@ -17,7 +17,11 @@ from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.judge import Judged, judge
 
 layouts = st.tuples(
-    st.integers(1, 6), st.integers(1, 9), st.integers(0, 5), st.sampled_from([dtype for dtype in DTYPES if dtype != "int32"]), st.booleans()
+    st.integers(1, 6),
+    st.integers(1, 9),
+    st.integers(0, 5),
+    st.sampled_from([dtype for dtype in DTYPES if dtype != "int32"]),
+    st.booleans(),
 )
 
 
@@ -125,7 +129,9 @@ def test_a_battery_is_worth_its_name(exercise):
     battery = [plan.case for plan in make_plans(exercise)]
     assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
     small = any(case.N == 1 for case in battery)
-    assert (small and {case.dtype for case in battery} >= {"fp32", "fp16"}) or any("empty" in case.fill for case in battery)
+    assert (small and {case.dtype for case in battery} >= {"fp32", "fp16"}) or any(
+        "empty" in case.fill for case in battery
+    )
     if exercise.kind == "kernel":
         assert any(case.padded_lanes for case in battery)
         assert all(case.block & (case.block - 1) == 0 and case.rows & (case.rows - 1) == 0 for case in battery)

@@ -23,7 +23,9 @@ HERE = str(Path(__file__).resolve())
 
 
 @triton.jit
-def copy_kernel(x_ptr, y_ptr, n, MASK_LOAD: tl.constexpr, MASK_STORE: tl.constexpr, SLACK: tl.constexpr, BLOCK: tl.constexpr):
+def copy_kernel(
+    x_ptr, y_ptr, n, MASK_LOAD: tl.constexpr, MASK_STORE: tl.constexpr, SLACK: tl.constexpr, BLOCK: tl.constexpr
+):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n + SLACK
     if MASK_LOAD:  # noqa: SIM108 - two lines, told apart by a fault
@@ -132,7 +134,18 @@ def inside(buffer: torch.Tensor, start: int, shape, strides) -> torch.Tensor:
 
 
 def facts(error: OutOfBounds) -> tuple:
-    return error.kind, error.program, error.tensor, error.count, error.lanes, error.lane, error.element, error.row, error.column, error.line
+    return (
+        error.kind,
+        error.program,
+        error.tensor,
+        error.count,
+        error.lanes,
+        error.lane,
+        error.element,
+        error.row,
+        error.column,
+        error.line,
+    )
 
 
 # --- wrong kernels -----------------------------------------------------------------------------------------------------
@@ -140,7 +153,9 @@ def facts(error: OutOfBounds) -> tuple:
 
 def test_an_unmasked_load_past_the_end():
     x, y = torch.ones(64)[:13], torch.zeros(64)[:13]
-    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=False, MASK_STORE=True, SLACK=0, BLOCK=8)
+    error = fault(
+        copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=False, MASK_STORE=True, SLACK=0, BLOCK=8
+    )
     assert facts(error) == ("load", (1, 0, 0), "x", 3, 8, 5, 13, None, 13, line("copy: bare load"))
     assert str(error) == (
         "program 1 loads outside x: 3 of 8 lanes, the first is lane 5: element 13, which is 1 past the end of x "
@@ -151,7 +166,9 @@ def test_an_unmasked_load_past_the_end():
 def test_an_unmasked_store_leaves_the_memory_as_it_was():
     room = torch.full((64,), 7.0)
     x, y = torch.ones(13), inside(room, 16, (13,), (1,))
-    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=False, SLACK=0, BLOCK=8)
+    error = fault(
+        copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=False, SLACK=0, BLOCK=8
+    )
     assert facts(error) == ("store", (1, 0, 0), "y", 3, 8, 5, 13, None, 13, line("copy: bare store"))
     assert y[:8].eq(1).all()  # program 0 was right, and ran
     assert y[8:].eq(7).all()  # not one lane of the faulty store, not even those inside y
@@ -160,7 +177,9 @@ def test_an_unmasked_store_leaves_the_memory_as_it_was():
 
 def test_a_mask_that_is_off_by_one():
     x, y = torch.ones(64), torch.zeros(64)[:13]
-    error = fault(copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=True, SLACK=1, BLOCK=8)
+    error = fault(
+        copy_kernel, (2,), x, y, 13, given_=regions(x=x, y=y), MASK_LOAD=True, MASK_STORE=True, SLACK=1, BLOCK=8
+    )
     assert facts(error) == ("store", (1, 0, 0), "y", 1, 6, 5, 13, None, 13, line("copy: masked store"))
     assert "1 of the 6 unmasked lanes" in str(error)
 
@@ -269,7 +288,9 @@ def test_the_gaps_of_a_column_stride_are_no_elements():
     y = torch.zeros(4, 6)
     error = fault(rows_kernel, (4,), x, y, 12, 6, 6, given_=regions(x=x, y=y), SLACK=0, BLOCK=8)
     assert facts(error) == ("load", (0, 0, 0), "x", 3, 6, 1, 1, 0, 0, line("rows: load"))
-    assert "element 1, which is between columns 0 and 1 of row 0 (x has 4 rows of 6 columns, columns 2 apart)" in str(error)
+    assert "element 1, which is between columns 0 and 1 of row 0 (x has 4 rows of 6 columns, columns 2 apart)" in str(
+        error
+    )
 
 
 def test_a_row_that_runs_on_into_the_next_tensor():
@@ -368,13 +389,17 @@ def test_a_right_copy_never_faults(data):
 
 def every_address(region: Region) -> set[int]:
     index = np.indices(region.shape).reshape(len(region.shape), -1)
-    return {region.address + region.itemsize * int(offset) for offset in np.array(region.strides, dtype=np.int64) @ index}
+    return {
+        region.address + region.itemsize * int(offset) for offset in np.array(region.strides, dtype=np.int64) @ index
+    }
 
 
 @settings(max_examples=150, deadline=None)
 @example([(3, 50), (2, 3), (3, 2)], 4)  # interleaved columns, rows apart
 @example([(2, 5), (2, 3), (2, 2)], 4)
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=3), st.sampled_from([1, 2, 3, 4, 8]))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(-9, 9)), min_size=1, max_size=3), st.sampled_from([1, 2, 3, 4, 8])
+)
 def test_membership_is_that_of_the_list_of_all_elements(dimensions, itemsize):
     shape, strides = zip(*dimensions, strict=True)
     region = Region("t", 10_000, itemsize, shape, strides)
@@ -387,7 +412,13 @@ def test_membership_is_that_of_the_list_of_all_elements(dimensions, itemsize):
         assert find_region([region], alone, itemsize + 1) is None
 
 
-@given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5), st.permutations([0, 1, 2]), st.lists(st.booleans(), min_size=3, max_size=3))
+@given(
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.integers(1, 5),
+    st.permutations([0, 1, 2]),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
 def test_an_elements_index_is_found(a, b, c, order, flipped):
     packed = np.arange(a * b * c).reshape(a, b, c)
     array = packed.transpose(order)[tuple(slice(None, None, -1 if flip else 1) for flip in flipped)]
@@ -400,7 +431,9 @@ def test_an_elements_index_is_found(a, b, c, order, flipped):
 
 def test_rows_far_apart_and_windows_of_a_long_signal_are_not_listed():
     far = Region("x", 2**50, 2, (2**20, 2**10), (2**30, 1))
-    probes = np.array([0, 1023, 1024, 2**30, 2**30 - 1, (2**20 - 1) * 2**30 + 1023, (2**20 - 1) * 2**30 + 1024, -1], dtype=np.int64)
+    probes = np.array(
+        [0, 1023, 1024, 2**30, 2**30 - 1, (2**20 - 1) * 2**30 + 1023, (2**20 - 1) * 2**30 + 1024, -1], dtype=np.int64
+    )
     assert far.contains(2**50 + 2 * probes).tolist() == [True, True, False, True, False, True, False, False]
     windows = Region("x", 0, 4, (10**8, 400), (160, 1))
     assert windows.contains(np.array([0, 4 * 160 * 10**8, 4 * (160 * (10**8 - 1) + 400), 2], dtype=np.int64)).tolist() == [

@@ -416,7 +416,9 @@ def test_waiting_on_earlier_tickets_ends_in_any_order(seed):
 
 
 def test_waiting_for_a_program_that_has_no_slot_is_a_deadlock():
-    stuck = next(s for s in (run(waits_for_the_last_kernel, (6,), locks(), seed=n, resident=2) for n in range(9)) if s.deadlock)
+    stuck = next(
+        s for s in (run(waits_for_the_last_kernel, (6,), locks(), seed=n, resident=2) for n in range(9)) if s.deadlock
+    )
     assert 5 in stuck.deadlock.not_started and "cannot start" in stuck.deadlock.message
     assert all(wait.holder is None and "nobody" in wait.message for wait in stuck.deadlock.waits)
     assert run(waits_for_the_last_kernel, (6,), locks(), resident=6).complete
@@ -666,7 +668,9 @@ def test_it_runs_on_bare_memory_without_pytorch(tmp_path):
         "print(len(found.schedule.races), found.differing is not None, 'torch' in sys.modules)\n"
     )
     environment = {**os.environ, "COURSE_DEVICE": "cpu", "PYTHONPATH": f"{paths.ROOT}:{tmp_path}"}
-    done = subprocess.run([sys.executable, "main.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "main.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
     assert done.stdout.split() == ["3", "True", "False"], done.stderr
 
 

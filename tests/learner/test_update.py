@@ -12,7 +12,12 @@ from course_lib.base.errors import CourseError
 from course_lib.learner import update as updating
 from course_lib.learner.update import update
 
-EXERCISE, OTHER, NOTEBOOK, COURSE = "exercises/ex06a_x.py", "exercises/ex07a_y.py", "notebooks/06_x.ipynb", "course_lib/core.py"
+EXERCISE, OTHER, NOTEBOOK, COURSE = (
+    "exercises/ex06a_x.py",
+    "exercises/ex07a_y.py",
+    "notebooks/06_x.ipynb",
+    "course_lib/core.py",
+)
 MINE = b"mine \xff\r\nwith bytes of my own\n"
 
 
@@ -45,7 +50,9 @@ def origin(tmp_path):
     folder = tmp_path / "origin"
     folder.mkdir()
     git(folder, "init", "-q")
-    publish(folder, **{EXERCISE: "v1\n", OTHER: "v1\n", NOTEBOOK: "{v1}\n", COURSE: "v1\n", ".gitignore": "/.course/\n"})
+    publish(
+        folder, **{EXERCISE: "v1\n", OTHER: "v1\n", NOTEBOOK: "{v1}\n", COURSE: "v1\n", ".gitignore": "/.course/\n"}
+    )
     return folder
 
 
@@ -76,7 +83,9 @@ def test_an_untouched_course_takes_what_is_new(origin, clone):
     assert everything(clone) == everything(origin)
 
 
-@pytest.mark.parametrize("upstream", [{EXERCISE: "v2\n", COURSE: "v2\n"}, {COURSE: "v2\n"}, {}], ids=["same file", "elsewhere", "nothing"])
+@pytest.mark.parametrize(
+    "upstream", [{EXERCISE: "v2\n", COURSE: "v2\n"}, {COURSE: "v2\n"}, {}], ids=["same file", "elsewhere", "nothing"]
+)
 def test_an_edited_exercise_stays_byte_for_byte(origin, clone, upstream):
     (clone / EXERCISE).write_bytes(MINE)
     if upstream:
@@ -228,4 +237,6 @@ def test_a_folder_that_is_no_checkout_is_refused(tmp_path):
 
 def test_copies_are_shown_as_from_the_checkout(monkeypatch):
     monkeypatch.delenv("COURSE_STATE")
-    assert paths.shown(paths.ROOT / ".course" / "kept" / "06_x-2025-03-01.ipynb") == ".course/kept/06_x-2025-03-01.ipynb"
+    assert (
+        paths.shown(paths.ROOT / ".course" / "kept" / "06_x-2025-03-01.ipynb") == ".course/kept/06_x-2025-03-01.ipynb"
+    )

@@ -22,7 +22,11 @@ class NbvalRun:
 def run_nbval(folder: Path, exercises: Path, cell_seconds: int = 120, **environment: str) -> NbvalRun:
     """``pytest --nbval-lax`` over the notebooks in ``folder``, in this interpreter's environment."""
     shutil.copy(paths.NOTEBOOKS / "conftest.py", folder / "conftest.py")
-    inherited = {name: value for name, value in os.environ.items() if name not in ("TRITON_INTERPRET", "PYTEST_ADDOPTS", "COURSE_EXPECT")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("TRITON_INTERPRET", "PYTEST_ADDOPTS", "COURSE_EXPECT")
+    }
     inherited |= {
         "COURSE_EXERCISES": str(exercises),
         "COURSE_STATE": str(folder / "state"),

@@ -92,10 +92,16 @@ def test_the_passes_add_up_to_the_bytes_of_the_trace(M, N, block, spare, dtype, 
     state = norm_map(M, N, block, dtype, N + spare, resident)
     for name in ("x", "y", "w", "b", "mean", "rstd"):
         asked = sum(access.bytes for access in state.recording.accesses if access.tensor == name)
-        assert state.bytes(name) == asked == sum(t.bytes for (tensor, _), t in state.traffic().items() if tensor == name)
+        assert (
+            state.bytes(name) == asked == sum(t.bytes for (tensor, _), t in state.traffic().items() if tensor == name)
+        )
     assert state.bytes() == sum(access.bytes for access in state.recording.accesses) and outside(state) == 0
     grid = triton.cdiv(M, 2) if resident else M
-    assert (state.times("x", "read"), state.times("y", "write"), state.times("w", "read")) == (1 if resident else 3, 1, grid)
+    assert (state.times("x", "read"), state.times("y", "write"), state.times("w", "read")) == (
+        1 if resident else 3,
+        1,
+        grid,
+    )
     if not resident:
         size = M * N * torch.empty(0, dtype=dtype).element_size()
         assert [state.traffic()["x", Pass("read", n)].bytes for n in (1, 2, 3)] == [size] * 3
@@ -105,7 +111,9 @@ def test_the_passes_add_up_to_the_bytes_of_the_trace(M, N, block, spare, dtype, 
 @given(n=st.integers(1, 30), sweeps=st.integers(0, 7), until=st.integers(0, 40))
 def test_the_bytes_so_far_grow_to_the_whole(n, sweeps, until):
     blocks = triton.cdiv(n, 8)
-    state = model(record(sweeps_kernel, (1, blocks), (torch.ones(n), torch.zeros(1), n), {"BLOCK": 8, "SWEEPS": sweeps}))
+    state = model(
+        record(sweeps_kernel, (1, blocks), (torch.ones(n), torch.zeros(1), n), {"BLOCK": 8, "SWEEPS": sweeps})
+    )
     assert state.bytes("x", "read") == 4 * n * sweeps and state.bytes("x", "write") == 4 * n
     assert state.bytes("count", "atomic") == 4 * blocks
     assert state.bytes(until=until) == sum(step.access.bytes for step in state.steps[:until])
@@ -119,7 +127,10 @@ def test_lanes_that_meet_in_one_element_are_one_visit():
     first, second, _ = state.steps
     assert first.visits.tolist() == [1] * 8 and first.access.offsets.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     assert second.visits.tolist() == [2] * 4 + [1] * 4
-    assert {p.words: offsets.tolist() for p, offsets in second.passes.items()} == {"first read": [4, 5, 6, 7], "second read": [0, 1, 2, 3]}
+    assert {p.words: offsets.tolist() for p, offsets in second.passes.items()} == {
+        "first read": [4, 5, 6, 7],
+        "second read": [0, 1, 2, 3],
+    }
     assert state.footprint("x", [0])[0, Pass("read", 2)].tolist() == [0, 1, 2, 3]
 
 
@@ -159,10 +170,18 @@ def test_a_second_process_sees_the_same(launch):
     torch.manual_seed(0)
     given_here = arguments()
     here, apart = record(kernel, grid, given_here, constants), record(kernel, grid, given_here, constants, apart=True)
-    assert here.tensors == apart.tensors and here.fault == apart.fault and here.source == apart.source and "second" in apart.apart
+    assert (
+        here.tensors == apart.tensors
+        and here.fault == apart.fault
+        and here.source == apart.source
+        and "second" in apart.apart
+    )
 
     def plain(recording):
-        return [(a.program, a.kind, a.tensor, a.masked, a.line, a.offsets.tolist() if a.tensor else a.bytes) for a in recording.accesses]
+        return [
+            (a.program, a.kind, a.tensor, a.masked, a.line, a.offsets.tolist() if a.tensor else a.bytes)
+            for a in recording.accesses
+        ]
 
     assert plain(here) == plain(apart) and here.accesses
 
@@ -171,7 +190,9 @@ def test_on_a_gpu_it_says_that_another_process_interpreted(monkeypatch):
     monkeypatch.setattr(runtime, "_chosen", runtime.Runtime("gpu", "cuda", "a GPU", "for this test"))
     recording = record(overrun_kernel, (1,), (torch.ones(8), torch.ones(8)), {"BLOCK": 8})
     assert len(recording.accesses) == 2
-    assert "This process compiles its kernels, so a second one interpreted this launch." in describe(model(recording), 0)
+    assert "This process compiles its kernels, so a second one interpreted this launch." in describe(
+        model(recording), 0
+    )
 
 
 TEXT = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef mine(x_ptr, n, BLOCK: tl.constexpr):\n    cols = tl.arange(0, BLOCK)\n    tl.store(x_ptr + cols, 1.0, mask=cols < n)\n"
@@ -249,7 +270,9 @@ def test_a_grid_may_be_a_function_and_arguments_named():
 
 def test_far_rows_cost_no_memory_to_count():
     state = norm_map(3, 5, 8, stride=2**20)
-    assert state.times("x", "read") == 3 and state.footprint("x", [2])[2, Pass("read", 1)].tolist() == [2**21 + k for k in range(5)]
+    assert state.times("x", "read") == 3 and state.footprint("x", [2])[2, Pass("read", 1)].tolist() == [
+        2**21 + k for k in range(5)
+    ]
 
 
 @given(st.lists(st.integers(0, 60), unique=True), st.integers(1, 5))
@@ -283,7 +306,10 @@ def test_the_slider_moves_through_programs_and_operations():
 
 def test_the_saved_picture_is_the_whole_of_the_first_programs():
     _, metadata = stepper()._repr_mimebundle_()
-    assert "Program 5, operation 2 of 2" in metadata["image/png"]["alt"] and "source 1 read, out 1 write" in metadata["image/png"]["alt"]
+    assert (
+        "Program 5, operation 2 of 2" in metadata["image/png"]["alt"]
+        and "source 1 read, out 1 write" in metadata["image/png"]["alt"]
+    )
 
 
 def test_a_program_without_an_access_is_shown_too():
@@ -334,4 +360,6 @@ def test_passes_differ_in_more_than_colour():
     assert len(set(hatches)) == len(hatches) == sum(LAST.values())
 
 
-pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles; lesson 06 under nbval runs the map there")
+pytestmark = pytest.mark.skipif(
+    course_lib.MODE != "cpu", reason="this process compiles; lesson 06 under nbval runs the map there"
+)

@@ -52,7 +52,9 @@ def test_the_rows_have_the_mean_and_spread_that_the_axis_says():
     for rows in module.ROWS:
         x = module.data(512, rows).astype(np.float64)
         ratio = (x.mean(axis=1) / x.std(axis=1)).reshape(len(module.RATIOS), module.SAMPLES)
-        assert np.all((ratio > 0.99 * np.array(module.RATIOS)[:, None]) & (ratio < 1.11 * np.array(module.RATIOS)[:, None]))
+        assert np.all(
+            (ratio > 0.99 * np.array(module.RATIOS)[:, None]) & (ratio < 1.11 * np.array(module.RATIOS)[:, None])
+        )
     far = (x[:, 0] - x.mean(axis=1)) / x.std(axis=1)
     assert np.all((far > 0.95 * 511**0.5) & (far <= 1.01 * 511**0.5))
 
@@ -77,7 +79,16 @@ def test_one_pass_loses_two_digits_a_decade_and_welford_one():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"quantity": "std"}, {"n": 100}, {"block": 3}, {"rows": "odd"}, {"chosen": "naive"}, {"ratio": 99}, {"own": ["06a"]}]
+    "wrong",
+    [
+        {"quantity": "std"},
+        {"n": 100},
+        {"block": 3},
+        {"rows": "odd"},
+        {"chosen": "naive"},
+        {"ratio": 99},
+        {"own": ["06a"]},
+    ],
 )
 def test_a_setting_that_there_is_not_is_refused(wrong):
     with pytest.raises(CourseError, match="accuracy knows"):

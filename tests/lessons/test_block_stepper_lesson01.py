@@ -66,7 +66,11 @@ def test_a_typing_error_is_told_in_place_of_the_picture_and_is_gone_when_mended(
     widget = block_stepper("rms_norm")
     widget.controls["data"].value = TYPED
     widget.controls["typed"].value = "1 2; 3"
-    assert isinstance(widget.error, CourseError) and "these have 2, 1" in widget.caption and "fault of the course" not in widget.caption
+    assert (
+        isinstance(widget.error, CourseError)
+        and "these have 2, 1" in widget.caption
+        and "fault of the course" not in widget.caption
+    )
     widget.controls["typed"].value = "1 2; 3 4"
     assert widget.error is None and "row 0 of 2 x 2" in widget.caption
     widget.controls["typed"].value = "oops"
@@ -118,7 +122,9 @@ def test_small_numbers_are_not_shown_as_zero(value, text):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.floats(-1e5, 1e5).map(lambda v: round(v, 3)), min_size=1, max_size=16), st.sampled_from([2, 4, 8, 16]))
+@given(
+    st.lists(st.floats(-1e5, 1e5).map(lambda v: round(v, 3)), min_size=1, max_size=16), st.sampled_from([2, 4, 8, 16])
+)
 def test_any_typed_row_gives_the_norm_of_that_row(values, block):
     x = parsed(" ".join(map(str, values)))
     assert np.array_equal(x[0], values)

@@ -20,7 +20,9 @@ model, describe, title = module.model, module.describe, module.title
 def test_the_shown_row_is_the_worst_and_its_numbers_are_the_algorithms():
     state = model("one_pass", 1000, 256, "fp32")
     x = module._data(256, 1000, "fp32")
-    errors = np.abs(statistics.one_pass(x, np.float32, "pairwise").var.astype(np.float64) / x.astype(np.float64).var(axis=1) - 1)
+    errors = np.abs(
+        statistics.one_pass(x, np.float32, "pairwise").var.astype(np.float64) / x.astype(np.float64).var(axis=1) - 1
+    )
     assert state.row.error == pytest.approx(errors.max(), rel=1e-9)
     point = next(p for p in state.points if p.ratio == 1000)
     assert point.error == state.row.error and point.bound >= state.row.bound > state.row.error

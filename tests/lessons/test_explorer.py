@@ -22,7 +22,18 @@ from course_lib.lessons import explore, kernel_explorer, learners_kernel, style
 from course_lib.lessons.compiled_kernel import model as explorer_model
 from course_lib.lessons.compiled_kernel import widget as explorer
 from course_lib.lessons.compiled_kernel.figure import draw
-from course_lib.lessons.compiled_kernel.model import WARPS, Choice, Column, Reports, Subject, View, bits, code_of, describe, title
+from course_lib.lessons.compiled_kernel.model import (
+    WARPS,
+    Choice,
+    Column,
+    Reports,
+    Subject,
+    View,
+    bits,
+    code_of,
+    describe,
+    title,
+)
 from course_lib.lessons.compiled_kernel.widget import code_panel, listed
 from course_lib.lessons.live import VIEW, Picture
 
@@ -103,8 +114,15 @@ def test_lines_lead_to_code():
 
 def test_a_panel_shows_gaps_and_escapes():
     text = code_panel("SASS", [(1, "@P <a>"), (3, "STG")], [12], Column(4, report()))
-    assert "&lt;a&gt;" in text and "⋮" in text and "SASS of line 12: 2 SASS instructions" in text and 'tabindex="0"' in text
-    assert "and 100 more instructions" in code_panel("PTX", [(n, "mov") for n in range(1, 501)], [1, 2], Column(4, report()))
+    assert (
+        "&lt;a&gt;" in text
+        and "⋮" in text
+        and "SASS of line 12: 2 SASS instructions" in text
+        and 'tabindex="0"' in text
+    )
+    assert "and 100 more instructions" in code_panel(
+        "PTX", [(n, "mov") for n in range(1, 501)], [1, 2], Column(4, report())
+    )
     assert "No instruction carries this line" in code_panel("PTX", [], [11], Column(4, report()))
     assert "Select a line" in code_panel("PTX", [], [], Column(4, report()))
     assert "compiling" in code_panel("PTX", [], [12], Column(4, None))
@@ -114,7 +132,10 @@ def test_a_panel_shows_gaps_and_escapes():
 @pytest.mark.parametrize(
     "made",
     [
-        {w: report(w, 255, 123456, loads={1: 1000, 2: 1000, 4: 1000, 8: 1000, 16: 1000}, shared_bytes=232448) for w in WARPS},
+        {
+            w: report(w, 255, 123456, loads={1: 1000, 2: 1000, 4: 1000, 8: 1000, 16: 1000}, shared_bytes=232448)
+            for w in WARPS
+        },
         dict.fromkeys(WARPS),
         dict.fromkeys(WARPS, "ex.py, line 3: no"),
         {w: report(w, loads=None, stores=None, sass=None) for w in WARPS},
@@ -190,7 +211,9 @@ def test_a_move_never_waits_for_the_compiler_and_the_last_one_counts(monkeypatch
 
 def test_a_refusal_is_shown_in_its_own_words_and_kept(monkeypatch):
     stand_in = Compiler(monkeypatch)
-    stand_in.refuses = dict.fromkeys(WARPS, CompileError("undefined_name", "`v` is not defined", "ex.py", 3, 1, "y = v"))
+    stand_in.refuses = dict.fromkeys(
+        WARPS, CompileError("undefined_name", "`v` is not defined", "ex.py", 3, 1, "y = v")
+    )
     widget = own()
     assert "ex.py, line 3: `v` is not defined. y = v" in widget.caption and bytes(widget._image.value).startswith(PNG)
     assert "no report" in widget._ptx.value and widget.code() == ([], [])
@@ -272,7 +295,9 @@ def test_the_selection_survives_a_move_and_starts_at_a_load(monkeypatch):
     widget.count.value = 2
     assert widget.listing.value == (first, first + 1)
     widget.line.value = first + 3
-    assert widget.listing.value == (first + 3,) and f"PTX of line {first + 3}" in widget._ptx.value  # none behind the last
+    assert (
+        widget.listing.value == (first + 3,) and f"PTX of line {first + 3}" in widget._ptx.value
+    )  # none behind the last
 
 
 def test_the_bundle_is_a_complete_picture(monkeypatch):

@@ -9,12 +9,23 @@ from course_lib.lessons import loss_curves as widget
 from course_lib.lessons.loss_curves.model import model, title
 from course_lib.lessons.loss_curves.widget import draw
 
-RUNS = {"right": [3.0, 2.0, 1.5, 1.25], "near": [3.0, 2.0, 1.5 + 1e-6, 1.25 - 1e-5], "far": [3.0, 2.5, 1.5, float("nan")]}
+RUNS = {
+    "right": [3.0, 2.0, 1.5, 1.25],
+    "near": [3.0, 2.0, 1.5 + 1e-6, 1.25 - 1e-5],
+    "far": [3.0, 2.5, 1.5, float("nan")],
+}
 
 
 @pytest.mark.parametrize(
     ("run", "until", "limit", "parts"),
-    [("near", 4, 1e-3, None), ("near", 4, 2e-6, 3), ("near", 4, 1e-7, 2), ("near", 2, 1e-7, None), ("far", 4, 1e-3, 1), ("far", 4, 1.0, 3)],
+    [
+        ("near", 4, 1e-3, None),
+        ("near", 4, 2e-6, 3),
+        ("near", 4, 1e-7, 2),
+        ("near", 2, 1e-7, None),
+        ("far", 4, 1e-3, 1),
+        ("far", 4, 1.0, 3),
+    ],
 )
 def test_where_they_part(run, until, limit, parts):
     assert model(RUNS, run, until, limit).parts == parts
@@ -24,7 +35,11 @@ def test_the_words_say_what_the_picture_shows():
     state = model(RUNS, "near", 4, 2e-6, baseline=2.0)
     shown = draw(state)
     assert title(state) == "Further apart than 2e-06 nats from step 3 on"
-    assert "Equal bit for bit in the first 2 steps" in shown.caption and "at step 3" in shown.caption and "below 2.000" in shown.caption
+    assert (
+        "Equal bit for bit in the first 2 steps" in shown.caption
+        and "at step 3" in shown.caption
+        and "below 2.000" in shown.caption
+    )
     assert shown.alt.startswith(title(state)) and shown.png.startswith(b"\x89PNG")
     assert title(model(RUNS, "near", 2, 1e-3)) == "Every loss is equal, bit for bit, over 2 steps"
     assert "not below 1.000" in draw(model(RUNS, "near", 4, 1e-3, baseline=1.0)).caption

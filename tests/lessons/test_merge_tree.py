@@ -71,7 +71,9 @@ def test_every_frame_draws(block, n):
     for data in DATA.values():
         frames = steps(data[:n], block, "fp16")
         shown = draw(frames, len(frames) - 1)
-        assert shown.png.startswith(b"\x89PNG") and shown.alt and f"Frame {len(frames)} of {len(frames)}." in shown.caption
+        assert (
+            shown.png.startswith(b"\x89PNG") and shown.alt and f"Frame {len(frames)} of {len(frames)}." in shown.caption
+        )
 
 
 def test_the_controls_move_it():

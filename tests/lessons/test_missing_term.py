@@ -44,7 +44,9 @@ settings_of = {
 
 @settings(max_examples=150, deadline=None)
 @given(**settings_of)
-def test_the_parts_add_up_and_the_rest_is_at_right_angles_to_both_directions(kind, term, ratio, columns, weights, gradient):
+def test_the_parts_add_up_and_the_rest_is_at_right_angles_to_both_directions(
+    kind, term, ratio, columns, weights, gradient
+):
     state = model(kind, term, ratio, columns, weights, gradient)
     scale = size(state.error) + size(state.wdy)
     np.testing.assert_allclose(state.along_one + state.along_xhat + state.rest, state.error, atol=1e-9 * scale)
@@ -107,7 +109,11 @@ def test_bf16_statistics_look_like_wrong_row_sums_far_from_0_and_like_lost_digit
 
 
 def test_a_gradient_of_ones_with_w_1_hides_all_but_c2():
-    seen = {term: size(s.error) > s.noise for term in TERMS["layer_norm"] for s in [model("layer_norm", term, 3.0, 16, "ones", "ones")]}
+    seen = {
+        term: size(s.error) > s.noise
+        for term in TERMS["layer_norm"]
+        for s in [model("layer_norm", term, 3.0, 16, "ones", "ones")]
+    }
     assert {term for term in ("c1", "c2", "rstd", "w") if seen[term]} == {"c2"}
     state = model("layer_norm", "c1", 3.0, 16, "ones", "ones")
     assert "does not see" in name_cause(state) and "whatever returns 0 passes" in describe(state)

@@ -24,7 +24,9 @@ def committed(path) -> list[str]:
     """The notebook as it lies there, and as git has it: a learner may have edited the first, an author not committed yet."""
     texts = [path.read_text(encoding="utf-8")] if path.exists() else []
     if shutil.which("git"):
-        done = subprocess.run(["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False
+        )
         texts += [done.stdout] if done.returncode == 0 else []
     return texts
 
@@ -82,7 +84,9 @@ def test_a_lesson_keeps_the_rules_that_nbval_cannot_see(source):
     for cell in cells:
         text = "".join(cell["source"])
         assert not re.search(r"^\s*[%!]", text, re.MULTILINE), f"a magic: a bad one hides every error after it\n{text}"
-        assert "raises-exception" not in cell["metadata"].get("tags", []), "such a cell passes when nothing is raised, too"
+        assert "raises-exception" not in cell["metadata"].get("tags", []), (
+            "such a cell passes when nothing is raised, too"
+        )
     kernels = [cell for cell in cells if "assert" in "".join(cell["source"])]
     assert len(kernels) >= len(cells) // 2, "fewer than half of the code cells assert anything"
 
@@ -92,7 +96,9 @@ def test_a_lesson_has_the_panels_of_its_exercises(source):
     text = "\n".join("".join(cell["source"]) for cell in code_cells(built(source)))
     for exercise in catalog.exercises().values():
         here = f'exercise("{exercise.id}")' in text
-        assert here == (exercise.lesson == source.name[:2]), f"{source.name} {'has a' if here else 'lacks the'} panel of {exercise.id}"
+        assert here == (exercise.lesson == source.name[:2]), (
+            f"{source.name} {'has a' if here else 'lacks the'} panel of {exercise.id}"
+        )
 
 
 @pytest.mark.slow
@@ -132,7 +138,9 @@ def test_broken_notebooks_fail_and_a_sound_one_passes(tmp_path):
         notebook(folder / name, *BROKEN[fault])
     notebook(folder / "sound.ipynb", "import course_lib", "print('2 x 2 =', 2 * 2)\nassert 2 * 2 == 4")
     exercises.write(tmp_path / "exercises")
-    run = run_nbval(folder, tmp_path / "exercises", cell_seconds=12, COURSE_EXPECT="pass")  # only a time-out notices a dead kernel
+    run = run_nbval(
+        folder, tmp_path / "exercises", cell_seconds=12, COURSE_EXPECT="pass"
+    )  # only a time-out notices a dead kernel
     failed = set(re.findall(r"^(?:FAILED|ERROR) \S*?(\w+\.ipynb)", run.output, re.MULTILINE))
     assert failed == set(names), f"passed: {[names[n] for n in set(names) - failed]}\n{run.output[-4000:]}"
 
@@ -158,7 +166,10 @@ def test_a_changed_output_fails_where_it_is_marked(tmp_path):
     for name, stored in (("changed", "4\n"), ("same", "5\n")):
         notebook(folder / f"{name}.ipynb", "print(2 + 3)", tags={0: ["nbval-check-output"]})
         data = json.loads((folder / f"{name}.ipynb").read_text())
-        data["cells"][0] |= {"execution_count": 1, "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}]}
+        data["cells"][0] |= {
+            "execution_count": 1,
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}],
+        }
         (folder / f"{name}.ipynb").write_text(json.dumps(data))
     run = run_nbval(folder, tmp_path)
     assert "1 failed, 1 passed" in run.output and "changed.ipynb" in run.output

@@ -66,7 +66,9 @@ def test_check_says_what_the_file_is_worth_now(learner):
 
 def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch):
     monkeypatch.setattr(panel_module, "_server_root", lambda: learner.parent.parent)
-    learner.write_text(texts.read_solution(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, "))
+    learner.write_text(
+        texts.read_solution(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, ")
+    )
     panel = exercise("00a")
     press(panel, "Check")
     shown, number = panel._result.value, learner.read_text().split("tl.store")[0].count("\n") + 1
@@ -86,7 +88,11 @@ def test_a_line_of_the_learners_is_text_and_nothing_else(learner):
     learner.write_text(texts.read_solution(EX).replace("offsets < n", "'<img src=x>\x1b[31m' < offsets < nn"))
     panel = exercise("00a")
     press(panel, "Check")
-    assert "<img" not in panel._result.value and "\x1b" not in panel._result.value and "<img src=x>" in words(panel._result)
+    assert (
+        "<img" not in panel._result.value
+        and "\x1b" not in panel._result.value
+        and "<img src=x>" in words(panel._result)
+    )
 
 
 def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learner, monkeypatch, tmp_path):
@@ -94,7 +100,9 @@ def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learne
     learner.write_text("def (\n")
     panel = exercise("00a")
     press(panel, "Check")
-    assert f"<code>exercises/{learner.name}:1</code>" in panel._result.value and "commandlinker" not in panel._result.value
+    assert (
+        f"<code>exercises/{learner.name}:1</code>" in panel._result.value and "commandlinker" not in panel._result.value
+    )
 
 
 def test_a_check_that_ends_in_an_exception_leaves_no_turning_sign(learner, monkeypatch):
@@ -169,7 +177,9 @@ def test_what_goes_wrong_in_a_callback_is_said_in_the_panel(learner, monkeypatch
     monkeypatch.setattr(panel_module, "check", lambda exercise: 1 / 0)
     press(panel, "Check")
     assert "ZeroDivisionError" in words(panel._extra)
-    monkeypatch.setattr(panel_module.workspace, "reset", lambda exercise: (_ for _ in ()).throw(OSError("No space left on device")))
+    monkeypatch.setattr(
+        panel_module.workspace, "reset", lambda exercise: (_ for _ in ()).throw(OSError("No space left on device"))
+    )
     press(panel, "Reset")
     assert "No space left on device" in words(panel._extra) and "Nothing of yours was changed" in words(panel._extra)
     assert not any(button.disabled for button in panel._buttons.values())

@@ -71,8 +71,18 @@ def test_only_without_eps_it_is_a_projector():
             "neither the mean nor the scale",
             ["cannot change the mean", "Along xhat nothing is left:", "it is a projector"],
         ),
-        ("layer_norm", 1e-5, "neither the mean nor the scale", ["but the share eps * rstd^2 = 1e-05", "only at eps = 0"]),
-        ("layer_norm", 1.0, "lets 50% of the push along xhat through", ["cannot change the mean", "it is no projector"]),
+        (
+            "layer_norm",
+            1e-5,
+            "neither the mean nor the scale",
+            ["but the share eps * rstd^2 = 1e-05", "only at eps = 0"],
+        ),
+        (
+            "layer_norm",
+            1.0,
+            "lets 50% of the push along xhat through",
+            ["cannot change the mean", "it is no projector"],
+        ),
         ("rms_norm", 0.0, "The mean may change", ["changes the mean of the row", "it is a projector"]),
     ],
 )
@@ -151,7 +161,9 @@ def test_the_notebook_gets_the_view_the_png_and_its_alt_text():
 
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("view", [0, 105, 285])
-@pytest.mark.parametrize(("x_turn", "turn", "mean", "eps"), [(0, 0, 1.0, 0.0), (180, 30, -1.0, 0.0), (90, 270, 0.0, 10.0)])
+@pytest.mark.parametrize(
+    ("x_turn", "turn", "mean", "eps"), [(0, 0, 1.0, 0.0), (180, 30, -1.0, 0.0), (90, 270, 0.0, 10.0)]
+)
 def test_every_extreme_is_drawn_inside_the_figure(kind, view, x_turn, turn, mean, eps):
     picture = draw(model(kind, row(x_turn, 2.0, 3.0), push(turn, mean), eps), view)
     pixels = np.asarray(Image.open(io.BytesIO(picture.png)).convert("RGB")).astype(int)

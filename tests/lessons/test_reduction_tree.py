@@ -11,14 +11,29 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import reduction_tree
-from course_lib.lessons.reduction_tree.model import DATA, DTYPES, THREADS, WARPS, WAYS, describe, model, title, values_of
+from course_lib.lessons.reduction_tree.model import (
+    DATA,
+    DTYPES,
+    THREADS,
+    WARPS,
+    WAYS,
+    describe,
+    model,
+    title,
+    values_of,
+)
 from course_lib.lessons.reduction_tree.widget import draw
 
 POWERS = [1, 2, 4, 8, 16, 32, 64]
 
 
 @settings(max_examples=120, deadline=None)
-@given(n=st.integers(1, 150), threads=st.sampled_from(POWERS), way=st.sampled_from(list(WAYS)), warp=st.sampled_from(POWERS))
+@given(
+    n=st.integers(1, 150),
+    threads=st.sampled_from(POWERS),
+    way=st.sampled_from(list(WAYS)),
+    warp=st.sampled_from(POWERS),
+)
 def test_thread_0_ends_with_the_sum_in_the_fewest_steps(n, threads, way, warp):
     values = np.arange(n) - n // 3
     assume(way == "shared" or threads <= warp * warp)
@@ -27,7 +42,9 @@ def test_thread_0_ends_with_the_sum_in_the_fewest_steps(n, threads, way, warp):
     alone, together = max(0, math.ceil(n / threads) - 1), int(math.log2(threads))
     assert [step.kind for step in made.steps].count("own") == alone
     assert len(made.additions) == alone + together
-    assert all(len(step.held) == len(step.partners) == threads and step.working + step.idle == threads for step in made.steps)
+    assert all(
+        len(step.held) == len(step.partners) == threads and step.working + step.idle == threads for step in made.steps
+    )
 
 
 @settings(max_examples=60, deadline=None)
@@ -49,7 +66,16 @@ def test_the_classic_picture_16_values_8_threads():
     made = model(np.arange(1, 17), 8)
     assert [step.stride for step in made.steps] == [8, 4, 2, 1]
     assert [step.working for step in made.steps] == [8, 4, 2, 1] and made.idle == 17
-    assert made.steps[0].partners == tuple(range(8, 16)) and made.steps[1].partners == (4, 5, 6, 7, None, None, None, None)
+    assert made.steps[0].partners == tuple(range(8, 16)) and made.steps[1].partners == (
+        4,
+        5,
+        6,
+        7,
+        None,
+        None,
+        None,
+        None,
+    )
     assert made.steps[1].held[:4] == (28, 32, 36, 40)
     assert made.barriers == 3  # the first step needs nobody
 
@@ -108,7 +134,9 @@ def test_what_does_not_fit_is_refused_in_words(arguments):
 def test_the_words_say_who_adds_whom():
     made = model(np.arange(1, 17), 8)
     assert title(made, 2) == "Step 2 of 4: 4 threads add, 4 idle"
-    assert "threads t = 0 to 3 add the number of thread t + 4" in describe(made, 2) and "threads 4 to 7 are idle" in describe(made, 2)
+    assert "threads t = 0 to 3 add the number of thread t + 4" in describe(
+        made, 2
+    ) and "threads 4 to 7 are idle" in describe(made, 2)
     assert title(made, 4) == "4 steps of additions instead of 15: the sum is 136"
     assert "3 barriers" in describe(made, 4) and "Sum 136, exact." in describe(made, 4)
     swapped = model(np.arange(1, 17), 8, "shuffle", 4)
@@ -120,7 +148,14 @@ def test_the_words_say_who_adds_whom():
 
 @pytest.mark.parametrize(
     ("n", "threads", "way", "done"),
-    [(1, 2, "shared", 0), (1, 2, "shared", 1), (13, 16, "shuffle", 1), (13, 16, "shuffle", 6), (32, 4, "shared", 3), (16, 8, "shuffle", 5)],
+    [
+        (1, 2, "shared", 0),
+        (1, 2, "shared", 1),
+        (13, 16, "shuffle", 1),
+        (13, 16, "shuffle", 6),
+        (32, 4, "shared", 3),
+        (16, 8, "shuffle", 5),
+    ],
 )
 def test_frames_of_every_kind_can_be_drawn(n, threads, way, done):
     shown = draw(model(values_of("near_ten", n), threads, way, 4, "fp16"), done)

@@ -324,7 +324,10 @@ def test_the_widget_steps_reseeds_and_survives_a_bad_file():
         "right": ScheduleLaunch(kernel, (4,), arguments(), {"GROUP": 2, "KIND": "right", "BLOCK": 4}),
         "never": ScheduleLaunch(kernel, (4,), arguments(), {"GROUP": 2, "KIND": "never", "BLOCK": 4}),
         "broken": ScheduleLaunch(
-            lambda: KernelSource("def (", "kernel", "x.py"), (4,), arguments(), {"GROUP": 2, "KIND": "right", "BLOCK": 4}
+            lambda: KernelSource("def (", "kernel", "x.py"),
+            (4,),
+            arguments(),
+            {"GROUP": 2, "KIND": "right", "BLOCK": 4},
         ),
     }
     widget = schedule_explorer(launches)

@@ -33,7 +33,12 @@ MAKERS = {"copy_map": copy_map, "block_stepper": block_stepper, "bytes_moved": b
 # ---- the models
 
 
-@given(n=st.integers(1, 60), block=st.sampled_from([1, 2, 4, 8, 16]), programs=st.none() | st.integers(1, 25), masked=st.booleans())
+@given(
+    n=st.integers(1, 60),
+    block=st.sampled_from([1, 2, 4, 8, 16]),
+    programs=st.none() | st.integers(1, 25),
+    masked=st.booleans(),
+)
 def test_copy_map_does_what_the_kernel_does(n, block, programs, masked):
     state = lanes(n, block, programs, masked)
     memory = np.full(n + 25 * 16 + 16, -1)
@@ -121,7 +126,14 @@ def test_unmasked_deviation_adds_exactly_pad_mean_squared_over_n(n, block, mean)
 def test_stepper_frames_tell_a_row_in_order():
     frames = steps(EXAMPLE, 4, "layer_norm")
     assert [frame.phase for frame in frames[:6]] == ["sum", "sum", "deviation", "deviation", "normalise", "normalise"]
-    assert [frame.rows[0].status for frame in frames[:6]] == ["summing", "summing", "variance", "variance", "normalising", "done"]
+    assert [frame.rows[0].status for frame in frames[:6]] == [
+        "summing",
+        "summing",
+        "variance",
+        "variance",
+        "normalising",
+        "done",
+    ]
     assert frames[0].rows[0].mean is None and frames[1].rows[0].mean == 0.5625
     assert frames[4].rows[0].y[3] is not None and frames[4].rows[0].y[4] is None
     assert frames[0].rows[1].status == "waiting"
@@ -130,7 +142,12 @@ def test_stepper_frames_tell_a_row_in_order():
 def test_stepper_caption_names_the_state():
     frames = steps(EXAMPLE, 4, "rms_norm")
     words = describe(frames[1])
-    assert "row 0 of 3 x 8, sweep 1 of 2" in words and "columns 4 to 7" in words and "21.75 together" in words and "rstd = 0.61" in words
+    assert (
+        "row 0 of 3 x 8, sweep 1 of 2" in words
+        and "columns 4 to 7" in words
+        and "21.75 together" in words
+        and "rstd = 0.61" in words
+    )
     wrong = describe(steps([[3.0, 3.0, 3.0]], 4, "layer_norm", mask_deviation=False)[1])
     assert "unmasked, holds 0 - mean = -3" in wrong and "The right variance is 0: the padded lanes added 3" in wrong
 
@@ -293,7 +310,8 @@ def test_copy_map_draws_every_extreme_inside_the_figure(arguments):
 
 @pytest.mark.parametrize("case", ["add", "eager"])
 @pytest.mark.parametrize(
-    ("m", "n", "dtype", "bandwidth"), [(1, 1, "fp16", 100), (1, 1, "fp32", 100), (65536, 32768, "bf16", 8000), (4096, 4097, "fp16", 3000)]
+    ("m", "n", "dtype", "bandwidth"),
+    [(1, 1, "fp16", 100), (1, 1, "fp32", 100), (65536, 32768, "bf16", 8000), (4096, 4097, "fp16", 3000)],
 )
 def test_bytes_moved_draws_every_extreme_inside_the_figure(case, m, n, dtype, bandwidth):
     _assert_nothing_touches_the_edge(bytes_moved_draw(traffic(case, m, n, dtype), bandwidth))
@@ -397,7 +415,11 @@ def _notebook():
     output = nbformat.v4.new_output("execute_result", data=data, metadata=metadata, execution_count=1)
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("copy_map()", outputs=[output])])
     notebook.metadata["widgets"] = {
-        "application/vnd.jupyter.widget-state+json": {"state": {data[VIEW]["model_id"]: {}}, "version_major": 2, "version_minor": 0}
+        "application/vnd.jupyter.widget-state+json": {
+            "state": {data[VIEW]["model_id"]: {}},
+            "version_major": 2,
+            "version_minor": 0,
+        }
     }
     return notebook, metadata["image/png"]["alt"]
 

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16), "int32": np.dtype(np.int32)}
+DTYPES = {
+    "fp32": np.dtype(np.float32),
+    "fp16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "int32": np.dtype(np.int32),
+}
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 # of outputs and of inputs: were they one, a stray copy of x's guard into y's would leave no trace
 _POISON = {

@@ -28,7 +28,9 @@ from course_lib.base.errors import CourseError
 from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
 
 LEAST_BYTES = 16
-_MAKE_ONE = 'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
+_MAKE_ONE = (
+    'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
+)
 _MOST_BYTES = 4096
 _ROUNDS = 200_000  # of the hash: 0.1 s for us, 0.1 s for each guess of anyone else
 
@@ -71,14 +73,18 @@ def read_secret(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise CourseError(f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}. {_MAKE_ONE}") from None
+        raise CourseError(
+            f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}. {_MAKE_ONE}"
+        ) from None
     secret = data.strip()
     if not secret:
         raise CourseError(f"{paths.shown(path)} is empty; a secret belongs in it. {_MAKE_ONE}")
     if len(data) > _MOST_BYTES:
         raise CourseError(f"{paths.shown(path)} has more than {_MOST_BYTES} bytes; a secret is one line. {_MAKE_ONE}")
     if len(secret) < LEAST_BYTES:
-        raise CourseError(f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES} can be guessed. {_MAKE_ONE}")
+        raise CourseError(
+            f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES} can be guessed. {_MAKE_ONE}"
+        )
     return secret
 
 
@@ -88,11 +94,22 @@ def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
         return case
     now = _read_rows(case)
     column = _choose(
-        rng, [[c for c in _list_columns(case, wide) if c.N != case.N and _is_affordable(case, c, now)] for wide in (False, True)]
+        rng,
+        [
+            [c for c in _list_columns(case, wide) if c.N != case.N and _is_affordable(case, c, now)]
+            for wide in (False, True)
+        ],
     )
     if column is None:  # N = 1, or N = 2: it must stay, and M has to be another, or else BLOCK
         column = _choose(
-            rng, [[c for c in _list_columns(case, False) if _is_affordable(case, c, now) and (case.M > 1 or c.block != case.block)]]
+            rng,
+            [
+                [
+                    c
+                    for c in _list_columns(case, False)
+                    if _is_affordable(case, c, now) and (case.M > 1 or c.block != case.block)
+                ]
+            ],
         )
         column = column or _Columns(case.N, case.block)
     if case.M == case.N:
@@ -166,7 +183,13 @@ def _list_columns(case: Case, wide: bool) -> Iterator[_Columns]:
 def _find_column_traits(N: int, block: int) -> tuple:
     count = -(-N // block) if block else 1
     # N = 2 leaves next to nothing of a projection; among 8 times as many lanes as columns most of a tree merges nothing
-    return min(N, 3), bool(block and -N % block), min(count, 3), count > 1 and N % block == 1, bool(block and block >= 8 * N)
+    return (
+        min(N, 3),
+        bool(block and -N % block),
+        min(count, 3),
+        count > 1 and N % block == 1,
+        bool(block and block >= 8 * N),
+    )
 
 
 def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
@@ -183,7 +206,11 @@ def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
                 choices: Sequence[int] = (-(-M // chunk),)
             else:
                 choices = (
-                    (M,) if now.partials == now.M else _list_sizes_near(now.partials, 12, wide) if now.partials > 1 else (now.partials,)
+                    (M,)
+                    if now.partials == now.M
+                    else _list_sizes_near(now.partials, 12, wide)
+                    if now.partials > 1
+                    else (now.partials,)
                 )
             for partials in choices:
                 drawn = _Rows(M, rows, leading, partials, chunk)
@@ -218,7 +245,9 @@ def _find_row_traits(r: _Rows) -> tuple:
             min(r.partials, 3),
         )
     elif r.partials:
-        some_each = -(-r.M // r.partials) * (r.partials - 1) < r.M  # also to a kernel that deals out its rows block by block
+        some_each = (
+            -(-r.M // r.partials) * (r.partials - 1) < r.M
+        )  # also to a kernel that deals out its rows block by block
         traits += (
             some_each,
             r.partials == 1,

@@ -42,9 +42,13 @@ class Plan(Generic[C]):
     expected: dict[str, Expected]
     num_warps: int = 4
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
-    interleavings: int = 0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
+    interleavings: int = (
+        0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
+    )
     any_order: bool = False  # the outputs' bits may depend on that order
-    reads: dict[str, int] = field(default_factory=dict)  # how often a kernel may load a tensor's elements, where that is asked
+    reads: dict[str, int] = field(
+        default_factory=dict
+    )  # how often a kernel may load a tensor's elements, where that is asked
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)
@@ -71,4 +75,6 @@ class Part(Generic[C]):
     planner: Callable[[C, str, np.random.Generator], Plan[C]]
     models: Callable[[], Iterable[tuple[str, Model[C]]]] = list_no_models
     traits: tuple[tuple[str, Callable[[C], bool]], ...] = ()
-    unwritten: Mapping[str, str] = field(default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved"))
+    unwritten: Mapping[str, str] = field(
+        default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
+    )

@@ -45,10 +45,25 @@ LOCKED = (
 BUFFERS = (
     _Buffers("as many rows as buffers", 4, 20, 16, "{partials}", partials=4),
     _Buffers("more rows than buffers", 100, 40, 32, "{partials}", partials=7),
-    _Buffers("fewer rows than buffers, to be summed", 3, 20, 16, "{partials}: five buffers hold what was there before", partials=8),
+    _Buffers(
+        "fewer rows than buffers, to be summed",
+        3,
+        20,
+        16,
+        "{partials}: five buffers hold what was there before",
+        partials=8,
+    ),
     _Buffers("one row, to be summed", 1, 9, 16, "{partials}, M = 1", partials=64),
     _Buffers("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
-    _Buffers("fp16 gradients", 90, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", partials=40),
+    _Buffers(
+        "fp16 gradients",
+        90,
+        33,
+        16,
+        "{partials}, dw and db in fp16: one rounding, at the end",
+        dtype="fp16",
+        partials=40,
+    ),
     _Buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", partials=40),
 )
 
@@ -81,7 +96,14 @@ PARTIALS = (
     _Programs("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
     _Programs("many steps", 70, 33, 16, "{partials}, BLOCK_P = 8", rows=8, partials=70, orders=3),
     _Programs(
-        "fp16 gradients", 132, 33, 16, "{partials}, dw and db in fp16: one rounding, at the end", dtype="fp16", rows=16, partials=132
+        "fp16 gradients",
+        132,
+        33,
+        16,
+        "{partials}, dw and db in fp16: one rounding, at the end",
+        dtype="fp16",
+        rows=16,
+        partials=132,
     ),
     _Programs("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
 )
@@ -125,7 +147,11 @@ def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
         *(Tensor(f"{name}_buffer", "fp32", (len(mine), case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
         Tensor("lock", "int32", (2 * group,), (1,), np.zeros(2 * group, np.int32), scratch=True, guard=size_guard(case.M)),
     )  # fmt: skip
-    arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])] + [("int", case.N)]
+    arguments = (
+        [("tensor", tensor.name) for tensor in tensors]
+        + [("int", stride) for stride in (*of_dy, of_x[0])]
+        + [("int", case.N)]
+    )
     expected = {f"{name}_buffer": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"GROUP": group, "BLOCK": case.block}, expected, inputs=inputs,
@@ -184,23 +210,39 @@ def _plan_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> P
     return _extend_plan(plan, [("int", case.partials), ("int", case.N)], {"BLOCK_P": case.rows, "BLOCK_N": case.block})
 
 
-def _plan_sum(case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int) -> Plan[SharedCase]:
+def _plan_sum(
+    case: SharedCase, kernel: str, rng: np.random.Generator, names: tuple[str, str], written: int
+) -> Plan[SharedCase]:
     tensors, expected, inputs = [], {}, {}
     for name in names:
         values = rng.normal(0.5, 4.0, size=(case.partials, case.N)).astype(np.float32)
         values[written:] = np.nan
         whole = values[:written].astype(np.float64)
         inputs[name] = values.astype(np.float64)
-        tensors.append(Tensor(name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)))
+        tensors.append(
+            Tensor(
+                name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)
+            )
+        )
         expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype)
     tensors += [Tensor(name, case.dtype, (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
     arguments = tuple(("tensor", tensor.name) for tensor in tensors)
     return Plan(
-        case, kernel, (-(-case.N // case.block),), tuple(tensors), arguments, {}, expected, inputs=inputs, interleavings=case.orders
+        case,
+        kernel,
+        (-(-case.N // case.block),),
+        tuple(tensors),
+        arguments,
+        {},
+        expected,
+        inputs=inputs,
+        interleavings=case.orders,
     )
 
 
-def _extend_plan(plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]) -> Plan[SharedCase]:
+def _extend_plan(
+    plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]
+) -> Plan[SharedCase]:
     return Plan(
         plan.case, plan.entry_point, plan.grid, plan.tensors, (*plan.arguments, *arguments), constexprs, plan.expected, inputs=plan.inputs,
         interleavings=plan.interleavings,
@@ -222,7 +264,9 @@ def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[d
     """The float64 inputs of the oracle, and the statistics' tensors."""
     forward = reference.layer_norm(x, eps=case.eps)
     values = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
-    tensors = [Tensor(name, "fp32", (case.M,), (1,), value, guard=size_guard(case.rows)) for name, value in values.items()]
+    tensors = [
+        Tensor(name, "fp32", (case.M,), (1,), value, guard=size_guard(case.rows)) for name, value in values.items()
+    ]
     return {name: value.astype(np.float64) for name, value in ({"dy": dy, "x": x} | values).items()}, tensors
 
 
@@ -279,14 +323,18 @@ def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) 
     xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
+    terms = rstd * (
+        np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
+    )
     return make_expected(dx, terms, case.dtype)
 
 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[which]
+    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[
+        which
+    ]
 
 
 # ---- wrong formulas
@@ -302,7 +350,9 @@ _DW = (
 _WITH_W = (("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
 
 
-def _take_steps(p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False) -> list[np.ndarray]:
+def _take_steps(
+    p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False
+) -> list[np.ndarray]:
     """The rows that each chunk adds up if it takes the steps that ``steps`` makes of (rows a chunk, BLOCK_M)."""
     case = p.case
     out = []
@@ -378,7 +428,9 @@ def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     return _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
 
 
-def _combine(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str) -> Iterator[tuple[str, Model[SharedCase]]]:
+def _combine(
+    formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str
+) -> Iterator[tuple[str, Model[SharedCase]]]:
     """One mistake; then one in the rows and one in the formula, named after the rows."""
     choices = [(r, f) for r, f in product((None, *rows), (None, *formulas)) if r or f]
     for of_rows, formula in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
@@ -386,7 +438,9 @@ def _combine(formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending
         assert named is not None  # the choice of no mistake at all was left out above
         yield (
             named[0],
-            lambda p, take=of_rows[1] if of_rows else right, changes=changes: _compute_wrong(p, take(p), ending, **changes),
+            lambda p, take=of_rows[1] if of_rows else right, changes=changes: _compute_wrong(
+                p, take(p), ending, **changes
+            ),
         )
     yield "mean_for_sum", lambda p: _compute_wrong(p, right(p), ending, mean=True)
 
@@ -398,7 +452,9 @@ def _compute_wrong(
     values = p.inputs["dy"] ** dy
     for name, hat, power in (("dw", dw, w_dw), ("db", db, w_db)):
         terms = values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
-        out[f"{name}_{ending}"] = np.stack([terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine])
+        out[f"{name}_{ending}"] = np.stack(
+            [terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine]
+        )
     return out
 
 
@@ -421,7 +477,10 @@ def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "db"))
-    yield "mean_for_sum", lambda p: {name: values / count(p) for name, values in _sum_rows(p, slice(0, count(p))).items()}
+    yield (
+        "mean_for_sum",
+        lambda p: {name: values / count(p) for name, values in _sum_rows(p, slice(0, count(p))).items()},
+    )
 
 
 def _sum_rows(p: Plan[SharedCase], rows: slice, order: tuple[str, str] = ("dw", "db")) -> Outputs:
@@ -442,8 +501,12 @@ def _has_short_steps(case: SharedCase) -> bool:
 
 
 PARTS = {
-    "add_to_buffers_kernel": Part(LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)),
-    "sum_buffers_kernel": Part(BUFFERS, _plan_buffers, _list_buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)),
+    "add_to_buffers_kernel": Part(
+        LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)
+    ),
+    "sum_buffers_kernel": Part(
+        BUFFERS, _plan_buffers, _list_buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)
+    ),
     "column_partials_kernel": Part(CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),)),
     "sum_partials_kernel": Part(PARTIALS, _plan_partials, _list_partials_models),
     "persistent_backward_kernel": Part(PERSISTENT, _plan_persistent, _list_persistent_models),

@@ -25,16 +25,52 @@ LAYER_NORM_DX = (
     Case("many rows", 70, 20, 32, "9 programs of 8 rows, the last one partly filled", rows=8, mean=1.0),
     Case("long row", 2, 1000, 1024, "24 padded lanes, mean 3", mean=3.0),
     Case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33", rows=2, std=0.03, eps=1e-12, mean=0.1),
-    Case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small", rows=2, std=0.03, eps=0.1, mean=0.5),
+    Case(
+        "large eps",
+        3,
+        100,
+        128,
+        "std 0.03: eps = 0.1 rules rstd, and xhat is small",
+        rows=2,
+        std=0.03,
+        eps=0.1,
+        mean=0.5,
+    ),
     Case("constant row", 2, 20, 32, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 8", rows=2, dtype="fp16", mean=8.0, std=0.5),
     Case("fp16, long row", 2, 2500, 4096, "c1 and c2 add up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
-    Case("sliced", 5, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", rows=2, mean=2.0, layout="sliced"),
-    Case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
-    Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", rows=2, mean=2.0, layout="transposed"),
+    Case(
+        "sliced",
+        5,
+        50,
+        64,
+        "dy, x and dx are slices of wider matrices: three row strides",
+        rows=2,
+        mean=2.0,
+        layout="sliced",
+    ),
+    Case(
+        "expanded",
+        4,
+        50,
+        64,
+        "dy is one number with strides (0, 0), as y.sum().backward() sends it",
+        mean=2.0,
+        layout="expanded",
+    ),
+    Case(
+        "transposed",
+        5,
+        36,
+        64,
+        "dy is a transposed matrix: its columns are M apart",
+        rows=2,
+        mean=2.0,
+        layout="transposed",
+    ),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4, fill="nan row"),
     Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far"),
 )
@@ -52,8 +88,18 @@ RMS_NORM_DX = (
     Case("fp16, long row", 2, 2500, 4096, "c1 adds up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
-    Case("sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"),
-    Case("expanded", 4, 50, 64, "dy is one number with strides (0, 0), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
+    Case(
+        "sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"
+    ),
+    Case(
+        "expanded",
+        4,
+        50,
+        64,
+        "dy is one number with strides (0, 0), as y.sum().backward() sends it",
+        mean=2.0,
+        layout="expanded",
+    ),
     Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", mean=2.0, layout="transposed"),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", fill="nan row"),
     Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far"),
@@ -85,7 +131,14 @@ def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.n
 
 
 def _make_plan(
-    case: Case, kernel: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], dx: np.ndarray, tiled: bool
+    case: Case,
+    kernel: str,
+    dy: np.ndarray,
+    x: np.ndarray,
+    w: np.ndarray,
+    saved: dict[str, np.ndarray],
+    dx: np.ndarray,
+    tiled: bool,
 ) -> Plan:
     of_dy, of_x, of_dx = _choose_strides(case)
     tensors = (
@@ -99,7 +152,14 @@ def _make_plan(
     constexprs = {"ROWS": case.rows, "BLOCK": case.block} if tiled else {"BLOCK": case.block}
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
     return Plan(
-        case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), constexprs, {"dx": _expect_dx(case, inputs, dx)}, inputs=inputs
+        case,
+        kernel,
+        (-(-case.M // case.rows),),
+        tensors,
+        tuple(arguments),
+        constexprs,
+        {"dx": _expect_dx(case, inputs, dx)},
+        inputs=inputs,
     )
 
 
@@ -130,7 +190,9 @@ def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Exp
     xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(_take_mean(inputs)) * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
-    terms = rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True))
+    terms = rstd * (
+        np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
+    )
     return make_expected(dx, terms, case.dtype)
 
 
@@ -228,7 +290,9 @@ def _compute_wrong(
 
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
     """The sum of each row replaced by that of all rows of its program."""
-    return np.concatenate([np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)])
+    return np.concatenate(
+        [np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)]
+    )
 
 
 PARTS = {

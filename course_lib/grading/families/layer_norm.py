@@ -36,10 +36,20 @@ LAYER_NORM_BLOCKED = (
     Case("mean 10000", 2, 255, 64, "the mean is 10000 times the spread", mean=1e4),
     Case("fp16", 3, 129, 64, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("fp16, mean 8", 2, 1025, 512, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case(
+        "fp16, mean 8", 2, 1025, 512, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5
+    ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 16, "x in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32"),
-    Case("sliced", 4, 50, 16, "x and y are slices of wider matrices, so their row strides differ", mean=2.0, layout="sliced"),
+    Case(
+        "sliced",
+        4,
+        50,
+        16,
+        "x and y are slices of wider matrices, so their row strides differ",
+        mean=2.0,
+        layout="sliced",
+    ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
     Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
@@ -60,10 +70,21 @@ LAYER_NORM_RESIDENT = (
     Case("mean 10000", 2, 255, 256, "the mean is 10000 times the spread", rows=2, mean=1e4),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 3", rows=2, dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case(
+        "fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5
+    ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
-    Case("sliced", 5, 50, 64, "x and y are slices of wider matrices, so their row strides differ", rows=2, mean=2.0, layout="sliced"),
+    Case(
+        "sliced",
+        5,
+        50,
+        64,
+        "x and y are slices of wider matrices, so their row strides differ",
+        rows=2,
+        mean=2.0,
+        layout="sliced",
+    ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", rows=4, fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", rows=4, fill="inf row"),
     Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", layout="far"),
@@ -88,9 +109,14 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
         x64 = x.astype(np.float64)
         expected = {
             "y": make_expected(
-                want.y, scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y), case.dtype, infinite=case.fill == "inf row"
+                want.y,
+                scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y),
+                case.dtype,
+                infinite=case.fill == "inf row",
             ),
-            "mean": make_expected(want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row),
+            "mean": make_expected(
+                want.mean, np.abs(x64).mean(axis=1) + np.abs(want.mean), "fp32", free=case.has_bad_row
+            ),
             "rstd": make_expected(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
         }
     return Plan(
@@ -121,7 +147,9 @@ def _list_models() -> Iterator[tuple[str, Model]]:
                 if (mean_divisor, var_divisor) != ("N", "N"):
                     yield (
                         "divisor",
-                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _compute_wrong(p, mean_divisor=m, var_divisor=v, padding=z),
+                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _compute_wrong(
+                            p, mean_divisor=m, var_divisor=v, padding=z
+                        ),
                     )
     yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
     yield "b_ignored", lambda p: _compute_wrong(p, b=0.0)
@@ -145,7 +173,9 @@ def _compute_wrong(
         squares = squares + p.case.padded_lanes * mean**2
     var = squares / find_divisor(p, var_divisor)
     rstd = root(var, eps)
-    y = (x - (mean if centre is None else centre)) * rstd * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b)
+    y = (x - (mean if centre is None else centre)) * rstd * (p.inputs["w"] if w is None else w) + (
+        p.inputs["b"] if b is None else b
+    )
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}
 
 

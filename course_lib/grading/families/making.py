@@ -9,7 +9,9 @@ from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.judging import tolerance
 
-WORKED_EXAMPLE = np.array([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]])
+WORKED_EXAMPLE = np.array(
+    [[2, -1, 3, 0.5, -0.5, 1.5, -2, 1], [4, -3, 2.5, 1, -1.5, 0, -0.5, 2], [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5]]
+)
 
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
@@ -34,7 +36,13 @@ def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -
     row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]
     far = case.layout == "far"
     return Tensor(
-        name, case.dtype, (case.M, case.N), (row, 1), values, far, size_guard(case.block if far else case.rows * row + case.block)
+        name,
+        case.dtype,
+        (case.M, case.N),
+        (row, 1),
+        values,
+        far,
+        size_guard(case.block if far else case.rows * row + case.block),
     )
 
 
@@ -46,7 +54,9 @@ def place_statistic(name: str, case: Case) -> Tensor:
     return Tensor(name, "fp32", (case.M,), (1,), guard=size_guard(case.rows))
 
 
-def make_expected(values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False) -> Expected:
+def make_expected(
+    values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False
+) -> Expected:
     """``free``: right algorithms, and right GPUs, differ in what the statistics of a row with a NaN or an Inf are; y tells.
 
     ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives NaN.

@@ -59,7 +59,9 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     return _make_plan(case, entry_point, x, {"w": w}, want, terms)
 
 
-def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray) -> Plan:
+def _make_plan(
+    case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray
+) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
     strides = (case.N + 3, 1) if case.layout == "sliced" else compute_strides(shape)
     expected = make_expected(y, terms, case.dtype)
@@ -76,9 +78,15 @@ def _make_plan(case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, n
 
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     yield "unbiased_variance", lambda p: _compute_wrong_layer_norm(p, correction=1)
-    yield "unbiased_variance", lambda p: _compute_wrong_layer_norm(p, correction=1, root=_add_eps_after_root)  # as x.std() invites to
+    yield (
+        "unbiased_variance",
+        lambda p: _compute_wrong_layer_norm(p, correction=1, root=_add_eps_after_root),
+    )  # as x.std() invites to
     yield from _list_eps_models(_compute_wrong_layer_norm)
-    yield "divisor", lambda p: _compute_wrong_layer_norm(p, correction=p.case.N - 1)  # a variance that is not divided at all
+    yield (
+        "divisor",
+        lambda p: _compute_wrong_layer_norm(p, correction=p.case.N - 1),
+    )  # a variance that is not divided at all
     yield "divisor", lambda p: _compute_wrong_layer_norm(p, count=p.tensor("x").shape[0])  # len(x)
     yield "w_ignored", lambda p: _compute_wrong_layer_norm(p, w=1.0)
     yield "b_ignored", lambda p: _compute_wrong_layer_norm(p, b=0.0)
@@ -95,7 +103,10 @@ def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
     yield "w_ignored", lambda p: _compute_wrong_rms_norm(p, w=1.0)
     yield "w_twice", lambda p: _compute_wrong_rms_norm(p, w=p.inputs["w"] ** 2)
     yield "mean_subtracted", lambda p: _compute_wrong_rms_norm(p, centre=True)
-    yield "mean_subtracted", lambda p: _compute_wrong_rms_norm(p, centre_statistic=True)  # x over its standard deviation
+    yield (
+        "mean_subtracted",
+        lambda p: _compute_wrong_rms_norm(p, centre_statistic=True),
+    )  # x over its standard deviation
     yield from _list_axis_models(_compute_wrong_rms_norm)
 
 

@@ -49,7 +49,10 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, :-1])
     yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
     yield "only_one_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block])
-    yield "block_not_accumulated", lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :])
+    yield (
+        "block_not_accumulated",
+        lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]),
+    )
     yield "block_counted_again", _sum_running_sums
     yield "lanes_apart", lambda p: _sum_rows(p.inputs["x"][:, :: p.case.block])
     yield "same_row", lambda p: _sum_rows(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))

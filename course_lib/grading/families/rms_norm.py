@@ -34,10 +34,20 @@ RMS_NORM = (
     Case("zero row", 2, 20, 32, "every element is 0: y is 0, not NaN", fill="constant", mean=0.0),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
-    Case("fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
+    Case(
+        "fp16, mean 8", 2, 1025, 2048, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5
+    ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
-    Case("sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ", mean=2.0, layout="sliced"),
+    Case(
+        "sliced",
+        4,
+        50,
+        64,
+        "the matrices are slices of wider ones, so their row strides differ",
+        mean=2.0,
+        layout="sliced",
+    ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
     Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", layout="far"),
@@ -62,7 +72,9 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.w_dtype or case.dtype
     x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
-    residual = round_to(np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype)
+    residual = round_to(
+        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype
+    )
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
     total = round_to(exact, case.dtype)
@@ -77,14 +89,19 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expect_rms_norm(total, w, case)}
     inputs = {"x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "exact": exact.astype(np.float64)}
     reads = {"x": 1, "residual": 1, "total": 0}
-    return Plan(case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs, reads=reads)
+    return Plan(
+        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs, reads=reads
+    )
 
 
 def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps)
         terms = np.abs(w.astype(np.float64)) + np.abs(want.y)
-        return {"y": make_expected(want.y, terms, case.dtype), "rstd": make_expected(want.rstd, want.rstd, "fp32", free=case.has_bad_row)}
+        return {
+            "y": make_expected(want.y, terms, case.dtype),
+            "rstd": make_expected(want.rstd, want.rstd, "fp32", free=case.has_bad_row),
+        }
 
 
 def _list_models() -> Iterator[tuple[str, Model]]:
@@ -114,7 +131,10 @@ def _compute_wrong(p: Plan, *, x=None, divisor="N", eps=None, root=inverse_root,
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
     square = (x**2).sum(axis=1, keepdims=True) / find_divisor(p, divisor)
     rstd = root(square, eps)
-    return {"y": x * rstd * (p.inputs["w"] if w is None else w), "rstd": (rstd if save is None else save(square, eps))[:, 0]}
+    return {
+        "y": x * rstd * (p.inputs["w"] if w is None else w),
+        "rstd": (rstd if save is None else save(square, eps))[:, 0],
+    }
 
 
 PARTS = {

@@ -35,13 +35,22 @@ _ROWS = (
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
 )
 _BELOW_ZERO = Case(
-    "below zero", 16, 2, 0, "fp32 rounds E[x^2] - E[x]^2 to less than 0, the variance is not", mean=1000.0, std=0.01, fill="below zero"
+    "below zero",
+    16,
+    2,
+    0,
+    "fp32 rounds E[x^2] - E[x]^2 to less than 0, the variance is not",
+    mean=1000.0,
+    std=0.01,
+    fill="below zero",
 )
 
 
 def _name_cases(entry_point: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
     """The cases with the name of the function: an exercise that asks for two says which one is wrong."""
-    return tuple(replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases)
+    return tuple(
+        replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases
+    )
 
 
 ONE_PASS = _name_cases("one_pass", (*_ROWS, _BELOW_ZERO))
@@ -57,7 +66,9 @@ def _plan_one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     var = make_expected(want.var, terms, "fp32")
     if case.fill == "below zero":  # 0 is as near as the formula gets; what is below it is farther away than this
         var = Expected(want.var, want.var)
-    return _plan_statistics(case, entry_point, x, {"mean": make_expected(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var})
+    return _plan_statistics(
+        case, entry_point, x, {"mean": make_expected(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var}
+    )
 
 
 def _plan_two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -74,7 +85,10 @@ def _plan_welford(case: Case, entry_point: str, rng: np.random.Generator) -> Pla
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
     terms = want.var + size * np.sqrt(want.var) + tolerance.K * tolerance.UNIT * size**2
     return _plan_statistics(
-        case, entry_point, x, {"mean": make_expected(want.mean, size, "fp32"), "var": make_expected(want.var, terms, "fp32")}
+        case,
+        entry_point,
+        x,
+        {"mean": make_expected(want.mean, size, "fp32"), "var": make_expected(want.var, terms, "fp32")},
     )
 
 
@@ -95,12 +109,15 @@ def _find_pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
 def _compute_exact(x: np.ndarray) -> statistics.Statistics:
     with np.errstate(invalid="ignore"):
         # norms.statistics annotates its dtype by its default alone
-        return statistics.two_pass(x, np.float64, "pairwise")  # pyright: ignore[reportArgumentType]
+        return statistics.two_pass(x, np.float64, "pairwise")
 
 
 def _plan_statistics(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
     strides = (case.N + 3, 1) if case.layout == "sliced" else (case.N, 1)
-    tensors = (Tensor("x", case.dtype, x.shape, strides, x), *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected))
+    tensors = (
+        Tensor("x", case.dtype, x.shape, strides, x),
+        *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected),
+    )
     return Plan(case, entry_point, (), tensors, (("tensor", "x"),), {}, expected, inputs={"x": x.astype(np.float64)})
 
 
@@ -127,14 +144,20 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
 
 
 def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
-    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2 / N)  # the published WebGPU line
+    yield (
+        "variance_terms",
+        lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2 / N),
+    )  # the published WebGPU line
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - np.abs(mean))
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - (mean * N) ** 2)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: mean**2 - total / N)
-    yield "unbiased_variance", lambda p: _compute_terms(p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1))
+    yield (
+        "unbiased_variance",
+        lambda p: _compute_terms(p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1)),
+    )
     yield from _list_two_pass_models()
 
 
@@ -151,7 +174,13 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
 
 
 def _compute_wrong(
-    p: Plan, *, divisor=None, mean_divisor=None, then=lambda var: var, rounded_mean=False, axis: int | tuple[int, int] = 1
+    p: Plan,
+    *,
+    divisor=None,
+    mean_divisor=None,
+    then=lambda var: var,
+    rounded_mean=False,
+    axis: int | tuple[int, int] = 1,
 ) -> Outputs:
     x = p.inputs["x"]
     count = p.case.M if axis == 0 else p.case.N if axis == 1 else x.size
@@ -163,7 +192,11 @@ def _compute_wrong(
     mean = mean if mean_divisor is None else mean * count / mean_divisor
     # a row's statistic beside a wrong one of another length cannot be returned: the shapes tell before the values do
     size = p.case.M if mean.size in (1, p.case.M) else mean.size
-    return {"mean": np.broadcast_to(mean.ravel(), size), "var": np.broadcast_to(var.ravel(), size)} if size == p.case.M else {}
+    return (
+        {"mean": np.broadcast_to(mean.ravel(), size), "var": np.broadcast_to(var.ravel(), size)}
+        if size == p.case.M
+        else {}
+    )
 
 
 def _compute_deviation(p: Plan) -> np.ndarray:
@@ -202,22 +235,40 @@ UPDATE = _name_cases(
         Case("tenth number", 6, 10, 0, "count = 9", mean=-1.0, vector=True),
         Case("500th number", 4, 500, 0, "count = 499, mean/std = 100", mean=100.0, vector=True),
         Case("far away", 5, 8, 0, "count = 7, the new number far from the others", std=100.0, vector=True),
-        Case("same as the mean", 4, 5, 0, "count = 4, the new number is the mean: nothing moves", mean=2.5, fill="constant", vector=True),
+        Case(
+            "same as the mean",
+            4,
+            5,
+            0,
+            "count = 4, the new number is the mean: nothing moves",
+            mean=2.5,
+            fill="constant",
+            vector=True,
+        ),
     ),
 )
 
 
 def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
+    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(
+        np.float64
+    )
     mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    M2 = round_to(((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    x = round_to(np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M), "fp32")
+    M2 = round_to(
+        ((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32"
+    )
+    x = round_to(
+        np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M),
+        "fp32",
+    )
     inputs = {name: values.astype(np.float64) for name, values in (("mean", mean), ("M2", M2), ("x", x))}
     new_mean, new_M2 = _take_step(case.N, inputs["mean"], inputs["M2"], inputs["x"], "both")
     old = np.abs(inputs["x"] - inputs["mean"])
     expected = {
         "new mean": make_expected(new_mean, np.abs(inputs["mean"]) + old, "fp32"),
-        "new M2": make_expected(new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"),
+        "new M2": make_expected(
+            new_M2, inputs["M2"] + old * (old + np.abs(inputs["mean"]) + np.abs(inputs["x"])), "fp32"
+        ),
     }
     tensors = (
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in (("mean", mean), ("M2", M2), ("x", x))),
@@ -246,15 +297,45 @@ _SIX = ("n_a", "mean_a", "M2_a", "n_b", "mean_b", "M2_b")
 MERGE = (
     Case("two halves", 1, 9, 0, "as many numbers on either side", vector=True),
     Case("one and one", 1, 9, 0, "single numbers: both M2 are 0", fill="one and one", vector=True),
-    Case("many and one", 1, 9, 0, "a thousand numbers and one, far from them", mean=50.0, fill="many and one", vector=True),
-    Case("one and many", 1, 9, 0, "one number and a thousand, far from it", mean=50.0, fill="one and many", vector=True),
+    Case(
+        "many and one",
+        1,
+        9,
+        0,
+        "a thousand numbers and one, far from them",
+        mean=50.0,
+        fill="many and one",
+        vector=True,
+    ),
+    Case(
+        "one and many", 1, 9, 0, "one number and a thousand, far from it", mean=50.0, fill="one and many", vector=True
+    ),
     Case("unequal", 1, 40, 0, "counts from 1 to 5000", mean=2.0, fill="unequal", vector=True),
-    Case("far apart", 1, 12, 0, "means thousands apart, little spread on either side", mean=5000.0, std=0.1, fill="unequal", vector=True),
+    Case(
+        "far apart",
+        1,
+        12,
+        0,
+        "means thousands apart, little spread on either side",
+        mean=5000.0,
+        std=0.1,
+        fill="unequal",
+        vector=True,
+    ),
     Case("mean 10000", 1, 12, 0, "means near 10000 and near each other", mean=1e4, fill="common", vector=True),
     Case("a empty", 1, 7, 0, "n_a = 0", mean=3.0, fill="a empty", vector=True),
     Case("b empty", 1, 7, 0, "n_b = 0", mean=3.0, fill="b empty", vector=True),
     Case("both empty", 1, 4, 0, "n_a = n_b = 0", fill="both empty", vector=True),
-    Case("a million", 1, 5, 0, "counts near 2^20: their product does not fit fp32's 24 bits", mean=1.0, fill="millions", vector=True),
+    Case(
+        "a million",
+        1,
+        5,
+        0,
+        "counts near 2^20: their product does not fit fp32's 24 bits",
+        mean=1.0,
+        fill="millions",
+        vector=True,
+    ),
     Case("a NaN", 1, 6, 0, "element 1 holds a NaN, which must stay there", mean=1.0, fill="nan", vector=True),
 )
 _COUNTS = {
@@ -265,7 +346,11 @@ _COUNTS = {
 
 def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     K = case.N
-    counts = rng.integers(1, 5000, size=(2, K)) if case.fill == "unequal" else np.repeat(np.array(_COUNTS[case.fill])[:, None], K, axis=1)
+    counts = (
+        rng.integers(1, 5000, size=(2, K))
+        if case.fill == "unequal"
+        else np.repeat(np.array(_COUNTS[case.fill])[:, None], K, axis=1)
+    )
     middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
     means = np.where(counts > 0, middle + rng.normal(size=(2, K)), 0.0)
     squares = np.where(counts > 1, case.std**2 * counts * rng.uniform(0.5, 2.0, size=(2, K)), 0.0)
@@ -301,7 +386,10 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: a / n)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: 0.5)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: -b / n)
-    yield "wrong_return", lambda p: dict(zip(("n", "M2", "mean"), _merge_partials(*p.inputs.values()).values(), strict=True))
+    yield (
+        "wrong_return",
+        lambda p: dict(zip(("n", "M2", "mean"), _merge_partials(*p.inputs.values()).values(), strict=True)),
+    )
 
 
 def _merge_partials(
@@ -309,7 +397,11 @@ def _merge_partials(
 ) -> Outputs:
     n, difference = n_a + n_b, mean_b - mean_a
     some = np.maximum(n, 1)
-    return {"n": n, "mean": mean_a + difference * share(n_a, n_b, some), "M2": M2_a + M2_b + between(difference, n_a, n_b, some)}
+    return {
+        "n": n,
+        "mean": mean_a + difference * share(n_a, n_b, some),
+        "M2": M2_a + M2_b + between(difference, n_a, n_b, some),
+    }
 
 
 PARTS = {

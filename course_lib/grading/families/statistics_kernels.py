@@ -28,7 +28,9 @@ _COMMON = (
     Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
     Case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
     Case("bf16", 3, 127, 32, "bfloat16, mean 3", dtype="bf16", mean=3.0),
-    Case("sliced", 4, 50, 16, "x is a slice of a wider matrix: rows are farther apart than N", mean=2.0, layout="sliced"),
+    Case(
+        "sliced", 4, 50, 16, "x is a slice of a wider matrix: rows are farther apart than N", mean=2.0, layout="sliced"
+    ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
     Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
@@ -36,8 +38,19 @@ _COMMON = (
 TWO_PASS = _COMMON
 WELFORD = (
     *_COMMON,
-    Case("mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", mean=4.0),
-    Case("drifting lanes", 3, 200, 64, "the mean of each lane differs from the mean of the row", std=3.0, mean=-1.0, fill="drifting"),
+    Case(
+        "mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", mean=4.0
+    ),
+    Case(
+        "drifting lanes",
+        3,
+        200,
+        64,
+        "the mean of each lane differs from the mean of the row",
+        std=3.0,
+        mean=-1.0,
+        fill="drifting",
+    ),
 )
 
 
@@ -49,12 +62,20 @@ def _plan_two_pass(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _plan_welford(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     """As two-pass, and the mean's error times a deviation: M2 is built on means that are still moving."""
     return _plan_statistics(
-        case, kernel, rng, lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2, sweeps=1
+        case,
+        kernel,
+        rng,
+        lambda size, var: var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2,
+        sweeps=1,
     )
 
 
 def _plan_statistics(
-    case: Case, kernel: str, rng: np.random.Generator, terms: Callable[[np.ndarray, np.ndarray], np.ndarray], sweeps: int
+    case: Case,
+    kernel: str,
+    rng: np.random.Generator,
+    terms: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    sweeps: int,
 ) -> Plan:
     x = draw_matrix(case, rng)
     if case.fill == "drifting":  # a wave whose period is the block: what a lane sees is all alike
@@ -101,14 +122,22 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     for cause, finish in _list_finishes():
         yield cause, lambda p, finish=finish: finish(p, *_compute_sums(p))
     yield "padding_in_variance", lambda p: _sweep_twice(p, padding=True)
-    for mean_divisor, var_divisor, padding in product(("N", "BLOCK", "lanes", "1"), ("N", "BLOCK", "lanes", "1"), (False, True)):
+    for mean_divisor, var_divisor, padding in product(
+        ("N", "BLOCK", "lanes", "1"), ("N", "BLOCK", "lanes", "1"), (False, True)
+    ):
         if (mean_divisor, var_divisor) != ("N", "N"):
             yield "divisor", lambda p, m=mean_divisor, v=var_divisor, z=padding: _sweep_twice(p, m, v, z)
     for which in ("both", "mean", "variance"):
         yield "block_not_accumulated", lambda p, which=which: _sweep_twice(p, last_block=which)
         yield "block_not_accumulated", lambda p, which=which: _sweep_twice(p, last_block=which, padding=True)
-    yield "mean_not_subtracted", lambda p: _save_statistics(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1))
-    yield "deviation_not_squared", lambda p: _save_statistics(p.inputs["x"].mean(axis=1), np.abs(_compute_deviation(p)).mean(axis=1))
+    yield (
+        "mean_not_subtracted",
+        lambda p: _save_statistics(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1)),
+    )
+    yield (
+        "deviation_not_squared",
+        lambda p: _save_statistics(p.inputs["x"].mean(axis=1), np.abs(_compute_deviation(p)).mean(axis=1)),
+    )
     yield "deviation_not_squared", lambda p: _save_statistics(p.inputs["x"].mean(axis=1), 0 * p.inputs["x"][:, 0])
     for sign in (1, -1):
         yield (
@@ -128,7 +157,9 @@ def _compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
     return p.inputs["x"].mean(axis=1), (_compute_deviation(p) ** 2).sum(axis=1)
 
 
-def _sweep_twice(p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, last_block: str = "") -> Outputs:
+def _sweep_twice(
+    p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, last_block: str = ""
+) -> Outputs:
     x = p.inputs["x"]
     last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
     mean = (last if last_block in ("both", "mean") else x).sum(axis=1) / find_divisor(p, mean_divisor)
@@ -145,7 +176,10 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     for cause, finish in _list_finishes():
         yield cause, lambda p, finish=finish: finish(p, *_compute_sums(p))
     for factor in (0, -1, 2):
-        yield "merge_between", lambda p, f=factor: _merge_lanes(p, _run_lanes(p), between=lambda d, a, b, n: f * d**2 * a * b / n)
+        yield (
+            "merge_between",
+            lambda p, f=factor: _merge_lanes(p, _run_lanes(p), between=lambda d, a, b, n: f * d**2 * a * b / n),
+        )
     for between in (
         lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
         lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
@@ -156,7 +190,9 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
             cause = "mask_missing" if moved else "lane_counts"
             yield (
                 cause,
-                lambda p, c=counted, m=moved, b=by_count: _merge_lanes(p, _run_lanes(p, padding_counts=c, padding_moves=m), by_count=b),
+                lambda p, c=counted, m=moved, b=by_count: _merge_lanes(
+                    p, _run_lanes(p, padding_counts=c, padding_moves=m), by_count=b
+                ),
             )
     for share in (lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n):
         yield "merge_weights", lambda p, share=share: _merge_lanes(p, _run_lanes(p), share=share)
@@ -186,7 +222,11 @@ Partials = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _run_lanes(
-    p: Plan, which: str = "both", count: Callable = lambda k, p: k, padding_counts: bool = False, padding_moves: bool = False
+    p: Plan,
+    which: str = "both",
+    count: Callable = lambda k, p: k,
+    padding_counts: bool = False,
+    padding_moves: bool = False,
 ) -> Partials:
     """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, or the padding."""
     x, block = p.inputs["x"], p.case.block
@@ -200,7 +240,10 @@ def _run_lanes(
         old = np.where(inside | padding_moves, here - mean, 0.0)
         moved = mean + old / np.maximum(count(n, p), 1.0)
         new = here - moved
-        mean, M2 = moved, M2 + {"both": old * new, "old": old * old, "new": np.where(inside | padding_moves, new * new, 0.0)}[which]
+        mean, M2 = (
+            moved,
+            M2 + {"both": old * new, "old": old * old, "new": np.where(inside | padding_moves, new * new, 0.0)}[which],
+        )
     return n, mean, M2
 
 
@@ -217,7 +260,11 @@ def _take_last_block(p: Plan) -> Partials:
     x, block = p.inputs["x"], p.case.block
     last = x[:, (x.shape[1] - 1) // block * block :]
     empty = np.zeros((x.shape[0], block - last.shape[1]))
-    return np.concatenate([np.ones_like(last), empty], axis=1), np.concatenate([last, empty], axis=1), np.zeros((x.shape[0], block))
+    return (
+        np.concatenate([np.ones_like(last), empty], axis=1),
+        np.concatenate([last, empty], axis=1),
+        np.zeros((x.shape[0], block)),
+    )
 
 
 def _merge_lanes(
@@ -243,8 +290,13 @@ def _is_far_from_zero(case: Case) -> bool:
 
 
 PARTS = {
-    "two_pass_kernel": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models, traits=(("cancellation", _is_far_from_zero),)),
+    "two_pass_kernel": Part(
+        TWO_PASS, _plan_two_pass, _list_two_pass_models, traits=(("cancellation", _is_far_from_zero),)
+    ),
     "welford_kernel": Part(
-        WELFORD, _plan_welford, _list_welford_models, traits=(("empty_partial", _has_empty_lanes), ("cancellation", _is_far_from_zero))
+        WELFORD,
+        _plan_welford,
+        _list_welford_models,
+        traits=(("empty_partial", _has_empty_lanes), ("cancellation", _is_far_from_zero)),
     ),
 }

@@ -30,13 +30,39 @@ _COMMON = (
     Case("fp16, many rows", 600, 8, 0, "sums over 600 rows need more than fp16's 11 bits", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
     Case("bf16", 3, 127, 0, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
-    Case("fp32 weights", 4, 33, 0, "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32", dtype="fp16", w_dtype="fp32"),
+    Case(
+        "fp32 weights",
+        4,
+        33,
+        0,
+        "x and dy in fp16, w in fp32: dx in fp16, the rest in fp32",
+        dtype="fp16",
+        w_dtype="fp32",
+    ),
     Case("fp16 weights", 4, 33, 0, "x and dy in fp32, w in fp16: dx in fp32, the rest in fp16", w_dtype="fp16"),
     Case("sliced", 4, 50, 0, "x and dy are slices of wider matrices", mean=2.0, layout="sliced"),
-    Case("expanded", 4, 50, 0, "dy is one number expanded to (M, N), as y.sum().backward() sends it", mean=2.0, layout="expanded"),
-    Case("a NaN row", 4, 19, 0, "dy holds a NaN in row 1: dx shows it in that row only, dw in that column", fill="nan row"),
+    Case(
+        "expanded",
+        4,
+        50,
+        0,
+        "dy is one number expanded to (M, N), as y.sum().backward() sends it",
+        mean=2.0,
+        layout="expanded",
+    ),
+    Case(
+        "a NaN row",
+        4,
+        19,
+        0,
+        "dy holds a NaN in row 1: dx shows it in that row only, dw in that column",
+        fill="nan row",
+    ),
 )
-LAYER_NORM = (*_COMMON, Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3))
+LAYER_NORM = (
+    *_COMMON,
+    Case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)", fill="constant", mean=0.75, eps=1e-3),
+)
 RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill="constant", mean=0.0, eps=1e-3))
 
 
@@ -44,7 +70,14 @@ def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> 
     dy, x, w = _draw_inputs(case, rng)
     want, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     return _make_plan(
-        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "mean", "rstd")
+        case,
+        entry_point,
+        dy,
+        x,
+        w,
+        saved,
+        _expect_gradients(case, dy, x, w, saved, want._asdict()),
+        ("dy", "x", "w", "mean", "rstd"),
     )
 
 
@@ -53,7 +86,14 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     want = reference.rms_norm_vjp(dy, x, w, case.eps)
     saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
     return _make_plan(
-        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want._asdict()), ("dy", "x", "w", "rstd")
+        case,
+        entry_point,
+        dy,
+        x,
+        w,
+        saved,
+        _expect_gradients(case, dy, x, w, saved, want._asdict()),
+        ("dy", "x", "w", "rstd"),
     )
 
 
@@ -63,7 +103,15 @@ def _plan_dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> P
     vjp, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     want = {"dw": vjp.dw, "db": vjp.db}
     return _make_plan(
-        case, entry_point, dy, x, w, saved, _expect_gradients(case, dy, x, w, saved, want, "fp32"), ("dy", "x", "mean", "rstd"), "fp32"
+        case,
+        entry_point,
+        dy,
+        x,
+        w,
+        saved,
+        _expect_gradients(case, dy, x, w, saved, want, "fp32"),
+        ("dy", "x", "mean", "rstd"),
+        "fp32",
     )
 
 
@@ -84,7 +132,13 @@ def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.n
 
 
 def _expect_gradients(
-    case: Case, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], want: dict[str, np.ndarray], dtype: str = ""
+    case: Case,
+    dy: np.ndarray,
+    x: np.ndarray,
+    w: np.ndarray,
+    saved: dict[str, np.ndarray],
+    want: dict[str, np.ndarray],
+    dtype: str = "",
 ) -> dict[str, Expected]:
     """The oracle's gradients with the error that fp32 may make in each.
 
@@ -98,7 +152,8 @@ def _expect_gradients(
     unsure = np.abs(xhat) + np.abs(mean) * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
     terms = {
-        "dx": rstd * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)),
+        "dx": rstd
+        * (np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)),
         "dw": (np.abs(dy) * unsure).sum(axis=0),
         "db": np.abs(dy).sum(axis=0),
     }
@@ -129,7 +184,11 @@ def _make_plan(
 
 # wrong formulas: a cause, and what is different from the right one
 Mistake = tuple[str, dict[str, Any]]
-_XHAT: tuple[Mistake, ...] = (("xhat_wrong", {"xhat": "x"}), ("xhat_wrong", {"xhat": "deviation"}), ("xhat_wrong", {"xhat": "scaled"}))
+_XHAT: tuple[Mistake, ...] = (
+    ("xhat_wrong", {"xhat": "x"}),
+    ("xhat_wrong", {"xhat": "deviation"}),
+    ("xhat_wrong", {"xhat": "scaled"}),
+)
 _DX_BOTH_NORMS: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
     ("rstd_in_dx", {"power": 0}),
@@ -155,7 +214,11 @@ _DX_LAYER_NORM: tuple[Mistake, ...] = (
     ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
     ("c1_and_c2_swapped", {"swap": True}),
 )
-_DX_RMS_NORM: tuple[Mistake, ...] = (*_DX_BOTH_NORMS, ("c2_in_rms_norm", {"c2": 1}), ("c2_in_rms_norm", {"c2": 1, "c1": 0}))
+_DX_RMS_NORM: tuple[Mistake, ...] = (
+    *_DX_BOTH_NORMS,
+    ("c2_in_rms_norm", {"c2": 1}),
+    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
+)
 _DW: tuple[Mistake, ...] = (
     ("dw_sums_columns", {"columns": True, "xhat": "x"}),
     ("dw_sums_columns", {"columns": True, "xhat": "x", "rows": "last"}),
@@ -197,7 +260,10 @@ def _combine(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     choices = [(dx, dw, db) for dx, dw, db in product((None, *of_dx), (None, *_DW), (None, *_DB)) if dx or dw or db]
     for mistakes in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
         cause = next(mistake[0] for mistake in mistakes if mistake)
-        yield cause, lambda p, mistakes=mistakes: _compute_wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes))
+        yield (
+            cause,
+            lambda p, mistakes=mistakes: _compute_wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes)),
+        )
 
 
 def _compute_wrong(p: Plan, dx: dict[str, Any], dw: dict[str, Any], db: dict[str, Any]) -> Outputs:
@@ -236,7 +302,9 @@ def _find_dy(p: Plan, which: str) -> np.ndarray:
 def _compute_hat(p: Plan, which: str) -> np.ndarray:
     """xhat, or what stands in its place: "x", "deviation" (never scaled) or "scaled" (no mean subtracted)."""
     x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[which]
+    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[
+        which
+    ]
 
 
 def _find_divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:

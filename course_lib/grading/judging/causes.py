@@ -21,16 +21,21 @@ def make_sentence(text: str) -> str:
 
 CAUSES: dict[str, Cause] = {
     # statistics
-    "padding_in_variance": Cause("padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"),
+    "padding_in_variance": Cause(
+        "padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"
+    ),
     "divisor": Cause(
         "the wrong divisor",
         "How many elements did you add up, and by how many do you divide? A lane without an element counts for neither.",
     ),
     "unbiased_variance": Cause(
-        "the variance is divided by N - 1", "Which variance does the formula ask for: the one of a sample, or the one of these N numbers?"
+        "the variance is divided by N - 1",
+        "Which variance does the formula ask for: the one of a sample, or the one of these N numbers?",
     ),
     "eps_missing": Cause("eps is missing", "What is 1 / sqrt(var) for a row of equal numbers?"),
-    "eps_outside": Cause("eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"),
+    "eps_outside": Cause(
+        "eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"
+    ),
     "eps_hard_coded": Cause("eps is a fixed number", "eps is an argument. Where do you use it?"),
     "root_missing": Cause("the root is missing", "rstd is 1 over the standard deviation. What have you taken 1 over?"),
     "cancellation": Cause(
@@ -38,16 +43,28 @@ CAUSES: dict[str, Cause] = {
         "With a mean of 1000, how large are E[x^2] and E[x]^2, and how many digits of their difference does fp32 keep?",
     ),
     "low_precision": Cause(
-        "arithmetic in half precision", "In which dtype do you add up, and how many digits does a sum of 1000 numbers need?"
+        "arithmetic in half precision",
+        "In which dtype do you add up, and how many digits does a sum of 1000 numbers need?",
     ),
-    "block_not_accumulated": Cause("only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"),
-    "mean_for_sum": Cause("the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"),
-    "tail_left_out": Cause("the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"),
+    "block_not_accumulated": Cause(
+        "only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"
+    ),
+    "mean_for_sum": Cause(
+        "the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"
+    ),
+    "tail_left_out": Cause(
+        "the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"
+    ),
     "block_counted_again": Cause(
-        "blocks are added up more than once", "After two blocks, what is in the lanes' running sums? When may it go into the result?"
+        "blocks are added up more than once",
+        "After two blocks, what is in the lanes' running sums? When may it go into the result?",
     ),
-    "lanes_apart": Cause("the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"),
-    "same_row": Cause("every program adds up the same row", "Which line makes program 3 read another row than program 0 does?"),
+    "lanes_apart": Cause(
+        "the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"
+    ),
+    "same_row": Cause(
+        "every program adds up the same row", "Which line makes program 3 read another row than program 0 does?"
+    ),
     "mean_not_subtracted": Cause("the mean is not subtracted", "Which of x and x - mean do you multiply by rstd?"),
     "mean_subtracted": Cause("a mean is subtracted", "RMSNorm leaves the mean in. Where does yours take it out?"),
     # output
@@ -70,35 +87,51 @@ CAUSES: dict[str, Cause] = {
         "Others read these numbers after you, the backward pass among them. Which `tl.store` writes each of them?",
     ),
     "partly_written": Cause(
-        "part of the output is never written", "Which elements does each program store, and does every element belong to one?"
+        "part of the output is never written",
+        "Which elements does each program store, and does every element belong to one?",
     ),
-    "only_one_block": Cause("only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"),
-    "mask_missing": Cause("lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"),
-    "load_outside": Cause("the kernel reads outside its tensors", "Which lanes have no element to read, and what keeps them from reading?"),
-    "store_outside": Cause("the kernel writes outside its output", "Which lanes may store, and which lanes does your store let through?"),
+    "only_one_block": Cause(
+        "only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"
+    ),
+    "mask_missing": Cause(
+        "lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"
+    ),
+    "load_outside": Cause(
+        "the kernel reads outside its tensors", "Which lanes have no element to read, and what keeps them from reading?"
+    ),
+    "store_outside": Cause(
+        "the kernel writes outside its output", "Which lanes may store, and which lanes does your store let through?"
+    ),
     "row_mask": Cause(
-        "rows past the last one take part", "M is no multiple of ROWS: what do the last program's spare rows load and store?"
+        "rows past the last one take part",
+        "M is no multiple of ROWS: what do the last program's spare rows load and store?",
     ),
     "stride_ignored": Cause(
         "elements are not where the kernel looks",
         "Each matrix has strides of its own, and none of them need be N. Which stride does each load use, and which the store?",
     ),
-    "offset_32_bit": Cause("row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is `tl.program_id(0)`?"),
-    "race": Cause("a race", "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other?"),
+    "offset_32_bit": Cause(
+        "row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is `tl.program_id(0)`?"
+    ),
+    "race": Cause(
+        "a race", "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other?"
+    ),
     "deadlock": Cause("a deadlock", "Who holds what the waiting program wants, and which line would give it back?"),
     "barrier_missing": Cause(
         "a barrier is missing inside the program",
         "A program is many threads, and one of them gives the lock back for all. What makes it wait until the others have stored?",
     ),
     "order_dependent": Cause(
-        "the result depends on the order of the programs", "Which sums are added up in the order in which programs happen to arrive?"
+        "the result depends on the order of the programs",
+        "Which sums are added up in the order in which programs happen to arrive?",
     ),
     "extra_pass": Cause(
         "more passes over memory than the exercise asks for",
         "Every load of an element moves its bytes again. Which load brings what the program has had in its registers already?",
     ),
     "input_changed": Cause(
-        "an input was changed", "What comes in belongs to the caller, dy as well as x and w. Which store writes to one of them?"
+        "an input was changed",
+        "What comes in belongs to the caller, dy as well as x and w. Which store writes to one of them?",
     ),
     "bad_row_spreads": Cause(
         "a NaN or Inf is not handled as the formula does",
@@ -106,7 +139,8 @@ CAUSES: dict[str, Cause] = {
     ),
     # functions
     "wrong_axis": Cause(
-        "the statistics are taken over the wrong elements", "Which elements of x share one mean, and how many means are there?"
+        "the statistics are taken over the wrong elements",
+        "Which elements of x share one mean, and how many means are there?",
     ),
     "wrong_return": Cause(
         "the function does not return what it should",
@@ -125,25 +159,33 @@ CAUSES: dict[str, Cause] = {
         "the c2 term is missing from dx: its error is the same in every column",
         "Add the same number to every element of a row: y stays as it is. Which term of dx says so?",
     ),
-    "c2_in_rms_norm": Cause("a mean is taken out of dx", "Add the same number to every element of a row. Does RMSNorm leave y as it is?"),
+    "c2_in_rms_norm": Cause(
+        "a mean is taken out of dx", "Add the same number to every element of a row. Does RMSNorm leave y as it is?"
+    ),
     "c1_and_c2_swapped": Cause(
-        "c1 and c2 have changed places", "One of the two means is multiplied by xhat. Which one, and what is it the mean of?"
+        "c1 and c2 have changed places",
+        "One of the two means is multiplied by xhat. Which one, and what is it the mean of?",
     ),
     "sign_of_c1_or_c2": Cause("c1 or c2 has the wrong sign", "Do the two terms add a push to dx, or take one out?"),
     "vjp_divisor": Cause(
-        "c1 or c2 is not the mean of its row", "c1 and c2 are means. Over which elements, and how many of them are there?"
+        "c1 or c2 is not the mean of its row",
+        "c1 and c2 are means. Over which elements, and how many of them are there?",
     ),
     "rstd_in_dx": Cause(
-        "dx has the wrong power of rstd", "Spread a row ten times as wide. How far does y then move for the same step in x?"
+        "dx has the wrong power of rstd",
+        "Spread a row ten times as wide. How far does y then move for the same step in x?",
     ),
     "padding_in_c1": Cause(
-        "padding in c1 or c2", "A lane past column N holds an xhat of -mean * rstd. What must the other factor hold there, and does yours?"
+        "padding in c1 or c2",
+        "A lane past column N holds an xhat of -mean * rstd. What must the other factor hold there, and does yours?",
     ),
     "rstd_misread": Cause(
         "rstd is taken for the variance or the standard deviation",
         "A row with standard deviation 10 has rstd 0.1. What does xhat become if you treat 0.1 as yours does?",
     ),
-    "w_missing_in_dx": Cause("w is not in dx", "xhat is multiplied by w on the way to y. What does that do to dy on the way back?"),
+    "w_missing_in_dx": Cause(
+        "w is not in dx", "xhat is multiplied by w on the way to y. What does that do to dy on the way back?"
+    ),
     "xhat_wrong": Cause(
         "xhat is not what the forward pass computed",
         "Which numbers stood next to w in the forward pass, and how do x and the saved statistics give them back?",
@@ -152,13 +194,19 @@ CAUSES: dict[str, Cause] = {
     "dw_without_xhat": Cause(
         "xhat is not in dw", "y = xhat * w + b. What is its derivative with respect to w, and what with respect to b?"
     ),
-    "xhat_in_db": Cause("xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"),
-    "w_in_dw": Cause("w is in dw or db", "y = xhat * w + b. Does its derivative with respect to w, or to b, still hold w?"),
+    "xhat_in_db": Cause(
+        "xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"
+    ),
+    "w_in_dw": Cause(
+        "w is in dw or db", "y = xhat * w + b. Does its derivative with respect to w, or to b, still hold w?"
+    ),
     "rows_not_summed": Cause(
         "dw or db is no sum over the rows",
         "Every row of the matrix uses the same w. Which rows have a say in your dw, and with what weight?",
     ),
-    "dy_ignored": Cause("a gradient does not depend on dy", "The loss reaches this layer through dy alone. Where does dy enter?"),
+    "dy_ignored": Cause(
+        "a gradient does not depend on dy", "The loss reaches this layer through dy alone. Where does dy enter?"
+    ),
     # sums over programs
     "uninitialised": Cause(
         "memory that nobody has written is added up",
@@ -169,12 +217,16 @@ CAUSES: dict[str, Cause] = {
         "A second row reaches the buffer. How does it know that somebody was there before, and what does it do with what it finds?",
     ),
     "rows_counted_twice": Cause(
-        "rows are counted twice", "With 5 rows a chunk and 4 rows a step, which rows does the second step take, and whose are they?"
+        "rows are counted twice",
+        "With 5 rows a chunk and 4 rows a step, which rows does the second step take, and whose are they?",
     ),
     "rows_left_out": Cause(
-        "rows are left out of the sum", "How many rows are there to add up, and which of them has your loop not seen when it ends?"
+        "rows are left out of the sum",
+        "How many rows are there to add up, and which of them has your loop not seen when it ends?",
     ),
-    "same_rows": Cause("every program adds up the same rows", "Which line makes chunk 2 read other rows than chunk 0 does?"),
+    "same_rows": Cause(
+        "every program adds up the same rows", "Which line makes chunk 2 read other rows than chunk 0 does?"
+    ),
     "wrong_rows": Cause(
         "the rows of a partial sum are not the ones asked for",
         "Write down the rows that program 1 should take, and those that yours takes.",
@@ -188,21 +240,27 @@ CAUSES: dict[str, Cause] = {
         "Take the row 1, 3: its variance is 1. What is each of your two terms there, and which of them is a mean?",
     ),
     "negative_variance": Cause(
-        "a variance below zero is handed on", "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?"
+        "a variance below zero is handed on",
+        "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?",
     ),
     "not_divided": Cause(
-        "a sum where a mean belongs", "Write a row twice, one copy behind the other. Which of your outputs changes, and should it?"
+        "a sum where a mean belongs",
+        "Write a row twice, one copy behind the other. Which of your outputs changes, and should it?",
     ),
     "std_for_var": Cause(
-        "var holds the standard deviation", "Multiply a row by 10. By which factor does its variance grow, and by which does yours?"
+        "var holds the standard deviation",
+        "Multiply a row by 10. By which factor does its variance grow, and by which does yours?",
     ),
-    "deviation_not_squared": Cause("the deviations are not squared", "What do you average: x - mean, its absolute value, or its square?"),
+    "deviation_not_squared": Cause(
+        "the deviations are not squared", "What do you average: x - mean, its absolute value, or its square?"
+    ),
     "welford_product": Cause(
         "M2 grows by the wrong product",
         "M2 grows by a product of two deviations of x. From which mean is each of yours taken, the old or the new?",
     ),
     "welford_count": Cause(
-        "the count is off", "By what do you divide when the first number arrives? Which mean should a row of one number have?"
+        "the count is off",
+        "By what do you divide when the first number arrives? Which mean should a row of one number have?",
     ),
     "elements_skipped": Cause(
         "an element of each row is left out", "Which columns does your loop visit, and with which count does it start?"
@@ -212,15 +270,23 @@ CAUSES: dict[str, Cause] = {
         "Merge the number 0 with the number 2, n_a = n_b = 1. M2 of the two is 2. What does yours give, and what if b is two numbers 2?",
     ),
     "merge_weights": Cause(
-        "the means are weighed wrongly", "If b is a thousand numbers and a is one, near which of the two means must the result be?"
+        "the means are weighed wrongly",
+        "If b is a thousand numbers and a is one, near which of the two means must the result be?",
     ),
-    "empty_partial": Cause("an empty side spoils the merge", "What is n_b / n when neither side has a number, and what should come out?"),
+    "empty_partial": Cause(
+        "an empty side spoils the merge", "What is n_b / n when neither side has a number, and what should come out?"
+    ),
     # statistics as kernels
-    "rstd_for_var": Cause("var holds a reciprocal root", "Multiply a row by 10. Its variance grows by 100; what does yours do?"),
-    "lane_counts": Cause(
-        "lanes count elements that they never saw", "Five columns in eight lanes: what should lane 6 count, and what does yours?"
+    "rstd_for_var": Cause(
+        "var holds a reciprocal root", "Multiply a row by 10. Its variance grows by 100; what does yours do?"
     ),
-    "outputs_swapped": Cause("mean and var have changed places", "Which pointer did you store each of the two through?"),
+    "lane_counts": Cause(
+        "lanes count elements that they never saw",
+        "Five columns in eight lanes: what should lane 6 count, and what does yours?",
+    ),
+    "outputs_swapped": Cause(
+        "mean and var have changed places", "Which pointer did you store each of the two through?"
+    ),
     # wiring into autograd
     "gradient_missing": Cause(
         "a gradient is never handed back",
@@ -251,7 +317,8 @@ CAUSES: dict[str, Cause] = {
         "In which order did you hand the tensors to ctx.save_for_backward, and in which do you take them out?",
     ),
     "wrong_tensor_saved": Cause(
-        "backward was given another tensor than forward read", "mean and rstd are those of one matrix. Is it the one that you saved?"
+        "backward was given another tensor than forward read",
+        "mean and rstd are those of one matrix. Is it the one that you saved?",
     ),
     "change_unnoticed": Cause(
         "a change of x between forward and backward goes unnoticed",
@@ -260,17 +327,23 @@ CAUSES: dict[str, Cause] = {
     # running
     "function_raised": Cause("the function cannot be run", "Which shapes and dtypes do the values in that line have?"),
     "kernel_raised": Cause(
-        "the kernel cannot be run", "What does the line do with values that are blocks, and which of its names are Triton's?"
+        "the kernel cannot be run",
+        "What does the line do with values that are blocks, and which of its names are Triton's?",
     ),
     "time_limit": Cause("the code does not end", "Which loop is it in, and what would end it?"),
     "output_flood": Cause(
-        "the code prints too much", "Which values do you want to see, of which program and lane, and how often does the line run?"
+        "the code prints too much",
+        "Which values do you want to see, of which program and lane, and how often does the line run?",
     ),
     "would_not_compile": Cause(
-        "the kernel runs here, but a GPU's compiler refuses it", "What does the compiler need to know there before the kernel runs?"
+        "the kernel runs here, but a GPU's compiler refuses it",
+        "What does the compiler need to know there before the kernel runs?",
     ),
-    "crash": Cause("the kernel ended its process", "Which address does a lane use when it is past the end of the tensor?"),
+    "crash": Cause(
+        "the kernel ended its process", "Which address does a lane use when it is past the end of the tensor?"
+    ),
     "wrong_values": Cause(
-        "wrong values", "Work the first wrong element out by hand, from the formula: which step of yours gives something else?"
+        "wrong values",
+        "Work the first wrong element out by hand, from the formula: which step of yours gives something else?",
     ),
 }

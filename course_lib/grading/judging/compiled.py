@@ -44,10 +44,20 @@ class Compilation:
         if self._failed:
             return None, self._failed
         for plan in {plan.case.dtype == "fp32": plan for plan in reversed(self._plans)}.values():
-            arguments = [Pointer(plan.tensor(value).dtype) if kind == "tensor" else value for kind, value in plan.arguments]
+            arguments = [
+                Pointer(plan.tensor(value).dtype) if kind == "tensor" else value for kind, value in plan.arguments
+            ]
             source = KernelSource(self._kernels.source, plan.entry_point, self._file)
             try:
-                compile_report(source, arguments, plan.constexprs, num_warps=plan.num_warps, arch=ARCH, disassemble=False, limit=_LIMIT)
+                compile_report(
+                    source,
+                    arguments,
+                    plan.constexprs,
+                    num_warps=plan.num_warps,
+                    arch=ARCH,
+                    disassemble=False,
+                    limit=_LIMIT,
+                )
             except CompileError as error:
                 return (None, str(error)) if error.cause in _OURS else (error, "")
             except (CourseError, OSError) as error:

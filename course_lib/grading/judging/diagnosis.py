@@ -35,7 +35,9 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     if cause := suspects.name_cause(judged, parts):
         return cause
     entry_points = {j.plan.entry_point: None for j in failed}
-    alike = [j for j in judged if j.plan.entry_point in entry_points]  # another kernel's passes say nothing about this one
+    alike = [
+        j for j in judged if j.plan.entry_point in entry_points
+    ]  # another kernel's passes say nothing about this one
     traits = [trait for entry_point in entry_points for trait in parts[entry_point].traits]
     if all(j.plan.case.layout != "packed" for j in failed):
         return _pick_closest(alike, failed, [*traits, *_LAYOUTS]) or "stride_ignored"
@@ -68,7 +70,11 @@ def _lies_past_last_row(case: Case, fault: dict) -> bool:
 
 def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
     """For each output of which no element was written, what that means for this part."""
-    return [part.unwritten.get(d.output, "not_written") for d in judged.deviations if d.kind == "unwritten" and d.count == d.size]
+    return [
+        part.unwritten.get(d.output, "not_written")
+        for d in judged.deviations
+        if d.kind == "unwritten" and d.count == d.size
+    ]
 
 
 _HALF_PRECISION_LOSS = 2.0**-6  # relative to the terms added up: sums of fp16 or bf16 numbers lose no more
@@ -80,7 +86,10 @@ _LAYOUTS: tuple[Trait, ...] = (
 # what only some cases have, and what it means if exactly those fail
 _TRAITS: tuple[Trait, ...] = (
     ("bad_row_spreads", lambda case: case.has_bad_row),
-    ("cancellation", lambda case: abs(case.mean) >= 100 * case.std or case.fill == "constant" or case.N == 1),  # or a variance of 0
+    (
+        "cancellation",
+        lambda case: abs(case.mean) >= 100 * case.std or case.fill == "constant" or case.N == 1,
+    ),  # or a variance of 0
     ("low_precision", lambda case: case.dtype != "fp32"),
     ("row_mask", lambda case: _has_short_tile(case)),
     ("only_one_block", lambda case: not case.one_block),
@@ -95,7 +104,11 @@ def _pick_closest(judged: list[Judged], failed: list[Judged], traits: list[Trait
 
 
 def _find_common_cause(judged: list[Judged], failed: list[Judged], traits: list[Trait]) -> str | None:
-    telling = [(cause, trait) for cause, trait in (*traits, *_TRAITS) if any(j.passed and not trait(j.plan.case) for j in judged)]
+    telling = [
+        (cause, trait)
+        for cause, trait in (*traits, *_TRAITS)
+        if any(j.passed and not trait(j.plan.case) for j in judged)
+    ]
     if cause := _pick_closest(judged, failed, telling):
         return cause
     # most, not all: in half precision small squares also vanish altogether
@@ -105,7 +118,8 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], traits: list[
 def _has_few_digits(judged: Judged) -> bool:
     """Wrong by what half-precision arithmetic loses, or overflowed as only it does."""
     return all(
-        d.kind == "nan" or (d.kind == "value" and d.ratio is not None and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS)
+        d.kind == "nan"
+        or (d.kind == "value" and d.ratio is not None and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS)
         for d in judged.deviations
     )
 

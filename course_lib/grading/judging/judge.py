@@ -52,7 +52,9 @@ class Judged:
     @property
     def right(self) -> bool:
         """Passed, or nothing is wrong but how often memory was read."""
-        return self.ran and not (self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.read_too_much))
+        return self.ran and not (
+            self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.read_too_much)
+        )
 
     @property
     def read_too_much(self) -> bool:
@@ -73,7 +75,9 @@ def judge(plan: Plan, data: bytes) -> Judged:
             continue
         if not tensor.is_output:
             if piece != tensor.initial_bytes() and not outside.size:
-                result.changed[tensor.name] = int(np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes()))))
+                result.changed[tensor.name] = int(
+                    np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes())))
+                )
             continue
         with np.errstate(invalid="ignore"):  # NumPy warns of a NaN that it widens
             actual = tensor.read(piece).astype(np.float64)
@@ -112,7 +116,9 @@ def _make_deviation(
     first = tuple(indices[0])
     where = tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN])
     worst, of_first = (None, None) if ratio is None else (float(ratio.max()), float(ratio[first]))
-    return Deviation(name, kind, len(indices), wrong.size, where, worst, float(actual[first]), float(expected[first]), of_first)
+    return Deviation(
+        name, kind, len(indices), wrong.size, where, worst, float(actual[first]), float(expected[first]), of_first
+    )
 
 
 def _view_bits(array: np.ndarray) -> np.ndarray:

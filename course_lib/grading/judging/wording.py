@@ -43,19 +43,30 @@ def describe_finding(judged: Judged) -> Finding:
         name, positions = next(iter(judged.outside.items()))
         shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
-        return Finding(case, f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})")
+        return Finding(
+            case,
+            f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})",
+        )
     return _describe_deviation(case, judged.deviations[0])
 
 
 def _describe_deviation(case: str, deviation: Deviation) -> Finding:
-    where = [f"{deviation.output}[{', '.join(map(str, index))}]" if index else deviation.output for index in deviation.where]
+    where = [
+        f"{deviation.output}[{', '.join(map(str, index))}]" if index else deviation.output for index in deviation.where
+    ]
     if deviation.kind == "unwritten":
         what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
         return Finding(case, f"{what} {deviation.output} never written, from {where[0]} on")
     also = f" (first: {', '.join(where)})" if deviation.count > 1 else ""
     numbers = f"{where[0]} is {format_number(deviation.got)}, it should be {format_number(deviation.want)}"
     extent = f"{deviation.count} of {deviation.size} elements{also}"
-    of_first = {"element": where[0], "got": deviation.got, "want": deviation.want, "wrong": deviation.count, "size": deviation.size}
+    of_first = {
+        "element": where[0],
+        "got": deviation.got,
+        "want": deviation.want,
+        "wrong": deviation.count,
+        "size": deviation.size,
+    }
     if deviation.kind == "nan":
         return Finding(case, f"{numbers}; {extent}", **of_first)
     assert deviation.ratio is not None  # a wrong value is off by so much
@@ -97,7 +108,9 @@ def _find_subject(judged: Judged) -> str | None:
     if judged.outside and not any(d.kind == "value" for d in judged.deviations):
         return next(iter(judged.outside))
     output = judged.deviations[0].output
-    return None if judged.plan.constexprs.get("change") else output  # autograd's refusal of a changed x is no tensor of theirs
+    return (
+        None if judged.plan.constexprs.get("change") else output
+    )  # autograd's refusal of a changed x is no tensor of theirs
 
 
 def find_raise(raised: dict, file: str, text: str) -> Place | None:

@@ -67,7 +67,9 @@ _MODULES = {
     "autograd": {"torch": ("torch", _TORCH), "math": ("math", _MATH)},
     "numpy": {"np": ("np", _NUMPY), "numpy": ("numpy", _NUMPY), "math": ("math", _MATH)},
 }
-_CTX = frozenset("save_for_backward saved_tensors needs_input_grad mark_non_differentiable set_materialize_grads".split())
+_CTX = frozenset(
+    "save_for_backward saved_tensors needs_input_grad mark_non_differentiable set_materialize_grads".split()
+)
 _LAUNCHERS = frozenset({"launch_forward", "launch_backward"})
 _VALUES = {
     "torch": _TENSOR, "numpy": _ARRAY,
@@ -82,7 +84,9 @@ _HEADER = {
 _PLAIN_OF_A_TENSOR = frozenset("shape dtype device ndim numel size dim stride requires_grad".split())
 
 
-def extract(text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden: Mapping[str, str] = MappingProxyType({})) -> Kernels:
+def extract(
+    text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden: Mapping[str, str] = MappingProxyType({})
+) -> Kernels:
     """The functions of a file's ``text``.
 
     Args:
@@ -96,7 +100,9 @@ def extract(text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden:
     """
     tree = parse(text, name)
     check_imports(
-        tree, name, f"This exercise needs only {'`import numpy as np`' if kind == 'numpy' else '`import torch`'}; remove the line."
+        tree,
+        name,
+        f"This exercise needs only {'`import numpy as np`' if kind == 'numpy' else '`import torch`'}; remove the line.",
     )
     functions = _find_functions(tree, name, wanted)
     constants = {found: node for node in tree.body if (found := _find_constant_name(node))}
@@ -114,7 +120,9 @@ def extract(text: str, name: str, wanted: tuple[str, ...], kind: str, forbidden:
 
 def fingerprint(text: str, name: str, wanted: tuple[str, ...]) -> str:
     """A fingerprint of the functions' code, as :func:`course_lib.grading.submission.extract_kernels.fingerprint` of kernels."""
-    return "\n".join(fingerprint_function(function) for function in _find_functions(parse(text, name), name, wanted).values())
+    return "\n".join(
+        fingerprint_function(function) for function in _find_functions(parse(text, name), name, wanted).values()
+    )
 
 
 def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dict[str, ast.FunctionDef]:
@@ -131,7 +139,12 @@ def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> dic
 
 def _find_constant_name(node: ast.stmt) -> str | None:
     """The name of ``X = 3``, else None."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and is_plain(node.value):
+    if (
+        isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.targets[0], ast.Name)
+        and is_plain(node.value)
+    ):
         return node.targets[0].id
     return None
 
@@ -173,16 +186,26 @@ class _Check:
     """One function against the lists."""
 
     def __init__(
-        self, function: ast.FunctionDef, file: str, kind: str, known: Set[str], kept: frozenset[str], forbidden: Mapping[str, str]
+        self,
+        function: ast.FunctionDef,
+        file: str,
+        kind: str,
+        known: Set[str],
+        kept: frozenset[str],
+        forbidden: Mapping[str, str],
     ):
         self.function, self.file, self.kind = function, file, kind
         self.modules, self.values = _MODULES[kind], _VALUES[kind]
-        stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        stored = {
+            node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
         parameters = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
         nested = {node.name for node in ast.walk(function) if isinstance(node, ast.FunctionDef)}
         for taken in (stored | parameters | nested | known) & (self.modules.keys() | {"Tensor"} | _GIVEN[kind]):
             self.refuse(function, f"`{taken}` is a name that the course gives here; give your own value another one.")
-        self.defined = stored | parameters | nested | known | _BUILTINS | self.modules.keys() | {"Tensor"} | _GIVEN[kind]
+        self.defined = (
+            stored | parameters | nested | known | _BUILTINS | self.modules.keys() | {"Tensor"} | _GIVEN[kind]
+        )
         self.kept, self.forbidden = kept, forbidden
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
@@ -194,8 +217,14 @@ class _Check:
                 if node.decorator_list:
                     self.refuse(node, f"`{node.name}` is decorated. Leave the decorator out.")
             elif not isinstance(node, _STATEMENTS + _EXPRESSIONS):
-                words = ast.unparse(node).splitlines()[0][:60] if isinstance(node, (ast.stmt, ast.expr)) else type(node).__name__
-                self.refuse(node, f"`{words}` is not possible in this exercise: its functions hold arithmetic, loops and `if`.")
+                words = (
+                    ast.unparse(node).splitlines()[0][:60]
+                    if isinstance(node, (ast.stmt, ast.expr))
+                    else type(node).__name__
+                )
+                self.refuse(
+                    node, f"`{words}` is not possible in this exercise: its functions hold arithmetic, loops and `if`."
+                )
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and self.kept:
                 self._check_kept(node)
             if isinstance(node, ast.Name):
@@ -230,7 +259,11 @@ class _Check:
             return
         if isinstance(node.ctx, ast.Store):
             self.refuse(node, f"`{ast.unparse(node)}` is assigned to; assign to names and elements only.")
-        module, allowed = self.modules.get(node.value.id, ("", self.values)) if isinstance(node.value, ast.Name) else ("", self.values)
+        module, allowed = (
+            self.modules.get(node.value.id, ("", self.values))
+            if isinstance(node.value, ast.Name)
+            else ("", self.values)
+        )
         if node.attr in allowed and node.attr not in self.forbidden:
             return
         if not module and isinstance(node.value, ast.Name) and node.value.id not in self.defined:

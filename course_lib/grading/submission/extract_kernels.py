@@ -29,7 +29,9 @@ _TL_NAMES = frozenset(
     sigmoid sin softmax sort split sqrt sqrt_rn static_assert static_print static_range store sum swizzle2d trans uint16 uint32
     uint64 uint8 umulhi view where xor_sum zeros zeros_like""".split()
 )
-_TL_MATH_NAMES = frozenset("abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi".split())
+_TL_MATH_NAMES = frozenset(
+    "abs ceil cos div_rn erf exp exp2 fdiv floor fma log log2 rsqrt sin sqrt sqrt_rn umulhi".split()
+)
 _TRITON_NAMES = frozenset("jit cdiv next_power_of_2 language".split())
 _VALUE_ATTRIBUTES = frozenset(
     """T abs argmax argmin associative_scan atomic_add broadcast_to cast cdiv ceil cos cumprod cumsum dtype element_ty erf exp exp2
@@ -89,19 +91,26 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        raise Unreadable("no_file", f"there is no file {path.name} in {path.parent.resolve()}. {if_missing}".rstrip()) from None
+        raise Unreadable(
+            "no_file", f"there is no file {path.name} in {path.parent.resolve()}. {if_missing}".rstrip()
+        ) from None
     except OSError as error:
         raise Unreadable("no_file", f"{path.name} cannot be read: {error.strerror}. Look at its permissions.") from None
     if len(data) > _MAX_BYTES:
-        raise Unreadable("too_large", f"{path.name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?")
+        raise Unreadable(
+            "too_large", f"{path.name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?"
+        )
     if b"\0" in data:
-        raise Unreadable("not_text", f"{path.name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it.")
+        raise Unreadable(
+            "not_text", f"{path.name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it."
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise Unreadable(
-            "not_utf8", f"{path.name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8."
+            "not_utf8",
+            f"{path.name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8.",
         ) from None
 
 
@@ -112,7 +121,9 @@ def extract(text: str, name: str, wanted: tuple[str, ...]) -> Kernels:
     kernel what is not on the list.
     """
     tree = parse(text, name)
-    check_imports(tree, name, "A kernel needs only `import triton` and `import triton.language as tl`; remove the line.")
+    check_imports(
+        tree, name, "A kernel needs only `import triton` and `import triton.language as tl`; remove the line."
+    )
     kernels = _find_kernels(tree, name, wanted)
     constants = {found: node for node in tree.body if (found := _find_constant_name(node))}
     plain = {
@@ -161,9 +172,13 @@ def parse(text: str, name: str) -> ast.Module:
         line = (error.text or "").strip()
         shown = f": `{line}`" if line else ""
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
-        raise Unreadable("syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)) from None
+        raise Unreadable(
+            "syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)
+        ) from None
     except (RecursionError, MemoryError, ValueError) as error:
-        raise Unreadable("syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply.") from None
+        raise Unreadable(
+            "syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply."
+        ) from None
 
 
 def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
@@ -195,7 +210,12 @@ def check_imports(tree: ast.Module, name: str, needed: str) -> None:
             if top in _NEEDED and not _exists(top):
                 raise missing_package(top)
             if not top or not _exists(top):
-                raise make_refusal("import_fails", name, node, f"the import of {module!r} fails, there is no such module here. {needed}")
+                raise make_refusal(
+                    "import_fails",
+                    name,
+                    node,
+                    f"the import of {module!r} fails, there is no such module here. {needed}",
+                )
 
 
 def _exists(module: str) -> bool:
@@ -217,7 +237,9 @@ def _has_jit_decorator(node: ast.FunctionDef) -> bool:
 def _describe_missing(kernel: str, tree: ast.Module, kernels: dict, name: str) -> Unreadable:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == kernel:
-            return make_refusal("no_kernel", name, node, f"`{kernel}` has lost its decorator. Put `@triton.jit` on the line above it.")
+            return make_refusal(
+                "no_kernel", name, node, f"`{kernel}` has lost its decorator. Put `@triton.jit` on the line above it."
+            )
     found = f"it has {', '.join(f'`{k}`' for k in kernels)}" if kernels else "it has no @triton.jit function at all"
     return Unreadable(
         "no_kernel",
@@ -248,10 +270,17 @@ def _check_constant(node: ast.stmt, file: str) -> None:
     assert isinstance(node, (ast.Assign, ast.AnnAssign))
     value = node.value
     # the child evaluates the whole line: nothing but the one argument may stand in it
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "tl.constexpr" and len(value.args) == 1 and not value.keywords:
+    if (
+        isinstance(value, ast.Call)
+        and ast.unparse(value.func) == "tl.constexpr"
+        and len(value.args) == 1
+        and not value.keywords
+    ):
         value = value.args[0]
     if value is None or not is_plain(value):
-        raise make_refusal("not_allowed", file, node, "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`.")
+        raise make_refusal(
+            "not_allowed", file, node, "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`."
+        )
 
 
 def is_plain(value: ast.expr) -> bool:
@@ -283,18 +312,32 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imp
         refuse(kernel, f"`{kernel.name}` takes * or ** arguments, which a kernel cannot. Name each argument.")
     parameters = [*arguments.posonlyargs, *arguments.args]
     for parameter in parameters:
-        if parameter.annotation is not None and ast.unparse(parameter.annotation) not in ("tl.constexpr", "triton.language.constexpr"):
+        if parameter.annotation is not None and ast.unparse(parameter.annotation) not in (
+            "tl.constexpr",
+            "triton.language.constexpr",
+        ):
             refuse(
                 parameter,
                 f"argument `{parameter.arg}` is annotated with `{ast.unparse(parameter.annotation)}`; only `tl.constexpr` means something here.",
             )
     if kernel.returns is not None or getattr(kernel, "type_params", None):
-        refuse(kernel, f"`{kernel.name}` declares what it returns, or a type of its own. A kernel does neither; leave it out.")
+        refuse(
+            kernel,
+            f"`{kernel.name}` declares what it returns, or a type of its own. A kernel does neither; leave it out.",
+        )
     for default in arguments.defaults:
         if not (isinstance(default, ast.Name) or is_plain(default)):
-            refuse(default, f"the default `{ast.unparse(default)}` of an argument must be a plain number, or the name of a constant.")
+            refuse(
+                default,
+                f"the default `{ast.unparse(default)}` of an argument must be a plain number, or the name of a constant.",
+            )
     body = [*kernel.body, *arguments.defaults]
-    assigned = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    assigned = {
+        node.id
+        for part in body
+        for node in ast.walk(part)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
     defined = {parameter.arg for parameter in parameters} | assigned | set(known) | _BUILTINS | {"tl", "triton"}
     for node in (node for part in body for node in ast.walk(part)):
         if isinstance(node, ast.FunctionDef):
@@ -306,7 +349,10 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imp
         if isinstance(node, ast.Name) and node.id.startswith("__"):
             refuse(node, f"`{node.id}` is not possible inside a kernel.")
         if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            refuse(node, f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.")
+            refuse(
+                node,
+                f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.",
+            )
         if isinstance(node, ast.Attribute) and _find_root(node) in defined:  # of `np.zeros`, what is wrong is `np`
             _check_attribute(node, refuse)
 
@@ -329,7 +375,10 @@ def _describe_undefined(name: str, plain: set[str], imported: set[str]) -> tuple
         )
     if hasattr(builtins, name):
         return f"`{name}` is Python, not Triton; a kernel cannot use it.", "not_allowed"
-    return f"`{name}` is used, and nothing in the kernel defines it. Is a part still missing, or the name mistyped?", "undefined_name"
+    return (
+        f"`{name}` is used, and nothing in the kernel defines it. Is a part still missing, or the name mistyped?",
+        "undefined_name",
+    )
 
 
 def _check_attribute(node: ast.Attribute, refuse) -> None:
@@ -367,7 +416,10 @@ def keep_lines(text: str, keep: list[ast.stmt], header: str) -> str:
         for number in range(first, (node.end_lineno or node.lineno) + 1):
             out[number - 1] = lines[number - 1]
     if not out or out[0]:
-        raise Unreadable("not_allowed", "code starts in the first line of the file. Begin with the imports that the exercise came with.")
+        raise Unreadable(
+            "not_allowed",
+            "code starts in the first line of the file. Begin with the imports that the exercise came with.",
+        )
     return "\n".join([header, *out[1:]]) + "\n"
 
 

@@ -69,7 +69,8 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
         for function in functions
         if function is kernel or function.name not in entry_points
         for call, what in _list_accesses(function)
-        if what != "load" and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
+        if what != "load"
+        and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
     ]
     return find_span(writes[0][0]) if len(writes) == 1 and writes[0][1] == "store" else None
 
@@ -80,14 +81,20 @@ def find_return(tree: ast.Module, function: str) -> Span | None:
     found = []
     for node in waiting:
         found += [node] if isinstance(node, ast.Return) else []
-        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.FunctionDef, ast.Lambda))]
+        waiting += [
+            child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.FunctionDef, ast.Lambda))
+        ]
     return find_span(found[0]) if len(found) == 1 else None
 
 
 def find_access(tree: ast.Module, line: int, kind: str) -> Span:
     """The access to memory in that line, if there is one alone; else the line. ``kind``: "load", "store", or any other word
     for any access."""
-    calls = [call for call, what in _list_accesses(tree) if call.lineno == line and (kind not in ("load", "store") or what == kind)]
+    calls = [
+        call
+        for call, what in _list_accesses(tree)
+        if call.lineno == line and (kind not in ("load", "store") or what == kind)
+    ]
     return find_span(calls[0]) if len(calls) == 1 else Span(line)
 
 
@@ -107,7 +114,9 @@ def _find_address(call: ast.Call) -> ast.AST:
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     if not (isinstance(owner, ast.Name) and owner.id == "tl"):
         return owner
-    return next((keyword.value for keyword in call.keywords if keyword.arg == "pointer"), call.args[0] if call.args else call)
+    return next(
+        (keyword.value for keyword in call.keywords if keyword.arg == "pointer"), call.args[0] if call.args else call
+    )
 
 
 def _count_characters(source: str, column: int) -> int:

@@ -7,7 +7,16 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from course_lib.lessons import style
-from course_lib.lessons.access_map.model import AccessMap, Pass, _describe_step, _list_verbs, describe, operation, runs, title
+from course_lib.lessons.access_map.model import (
+    AccessMap,
+    Pass,
+    _describe_step,
+    _list_verbs,
+    describe,
+    operation,
+    runs,
+    title,
+)
 from course_lib.lessons.access_map.run import Tensor
 from course_lib.lessons.live import Picture
 from course_lib.lessons.words import format_bytes, format_count
@@ -51,7 +60,11 @@ def draw(state: AccessMap, at: int, program: int | None = None) -> Picture:
         _tensor(axes, state, at, tensor, shown, colours[tensor.name], (left, width, row))
         left += width + _GAP
     below = _TOP + len(shown) * row
-    paged = f"programs {shown[0]} to {shown[-1]} of {state.recording.programs}; " if len(shown) < state.recording.programs else ""
+    paged = (
+        f"programs {shown[0]} to {shown[-1]} of {state.recording.programs}; "
+        if len(shown) < state.recording.programs
+        else ""
+    )
     style.write(axes, _LEFT, below + 0.38, f"{paged}addresses: elements from each tensor's start", colour=style.QUIET)
     for k, line in enumerate(keys):
         _legend(axes, line, below + 0.7 + 0.3 * k)
@@ -89,7 +102,9 @@ def _step(axes: Axes, state: AccessMap, at: int) -> None:
 def _widths(state: AccessMap, tensors: list[Tensor], shown: range) -> list[float]:
     """Inches for each tensor: more for more addresses, and for the narrowest enough to be seen."""
     room = style.WIDTH - _LEFT - _RIGHT - _GAP * (len(tensors) - 1)
-    weights = np.array([max(_span(state, tensor, shown)[1] - _span(state, tensor, shown)[0] + 1, 1) ** 0.4 for tensor in tensors])
+    weights = np.array(
+        [max(_span(state, tensor, shown)[1] - _span(state, tensor, shown)[0] + 1, 1) ** 0.4 for tensor in tensors]
+    )
     narrow = min(_NARROW, room / max(len(tensors), 1))
     return list(narrow + (room - narrow * len(tensors)) * weights / weights.sum()) if len(tensors) else []
 
@@ -100,7 +115,9 @@ def _span(state: AccessMap, tensor: Tensor, shown: range) -> tuple[int, int]:
     return (min(int(o[0]) for o in touched), max(int(o[-1]) for o in touched)) if touched else (0, 0)
 
 
-def _tensor(axes: Axes, state: AccessMap, at: int, tensor: Tensor, shown: range, colour: str, place: tuple[float, float, float]) -> None:
+def _tensor(
+    axes: Axes, state: AccessMap, at: int, tensor: Tensor, shown: range, colour: str, place: tuple[float, float, float]
+) -> None:
     left, width, row = place
     low, high = _span(state, tensor, shown)
     scale = width / (high - low + 1)
@@ -108,16 +125,28 @@ def _tensor(axes: Axes, state: AccessMap, at: int, tensor: Tensor, shown: range,
     passes = state.passes[tensor.name]
     style.write(axes, left, _TOP - 0.22, tensor.name, bold=True)
     height = len(shown) * row
-    axes.add_patch(Rectangle((left, _TOP), width, height, facecolor="none", edgecolor=style.GRID, linewidth=0.8, zorder=1))
+    axes.add_patch(
+        Rectangle((left, _TOP), width, height, facecolor="none", edgecolor=style.GRID, linewidth=0.8, zorder=1)
+    )
     for i in range(1, len(shown)):
-        axes.plot([left, left + width], [_TOP + i * row] * 2, color=style.GRID, linestyle="-", linewidth=0.8, marker="", zorder=1)
+        axes.plot(
+            [left, left + width],
+            [_TOP + i * row] * 2,
+            color=style.GRID,
+            linestyle="-",
+            linewidth=0.8,
+            marker="",
+            zorder=1,
+        )
     later, done = state.footprint(tensor.name, shown), state.footprint(tensor.name, shown, at + 1)
     strip = (row - 0.1) / max(len(passes), 1)
 
     def bars(program: int, a_pass: Pass, offsets: np.ndarray, **look) -> None:
         top = _TOP + (program - shown[0]) * row + 0.05 + passes.index(a_pass) * strip
         for first, last in runs(offsets, gap):
-            axes.add_patch(Rectangle((left + (first - low) * scale, top), max((last - first + 1) * scale, 0.02), strip, **look))
+            axes.add_patch(
+                Rectangle((left + (first - low) * scale, top), max((last - first + 1) * scale, 0.02), strip, **look)
+            )
 
     for (program, a_pass), offsets in later.items():
         bars(program, a_pass, offsets, facecolor=_NOT_YET, edgecolor="none", zorder=1.5)
@@ -167,19 +196,31 @@ def _name(key: Pass | None) -> str:
 def _legend(axes: Axes, keys: list[Pass | None], y: float) -> None:
     x = 0.2
     for key in keys:
-        look = {"facecolor": _NOT_YET, "edgecolor": style.GRID, "linewidth": 0.5} if key is None else _look(key, style.COLOURS["masked"])
+        look = (
+            {"facecolor": _NOT_YET, "edgecolor": style.GRID, "linewidth": 0.5}
+            if key is None
+            else _look(key, style.COLOURS["masked"])
+        )
         axes.add_patch(Rectangle((x, y - 0.09), 0.36, 0.18, **look, zorder=2))
         style.write(axes, x + 0.43, y, _name(key))
         x += 0.55 + style.text_width(_name(key))
 
 
-def _table(axes: Axes, state: AccessMap, at: int, tensors: list[Tensor], used: list[Pass], top: float, colours: dict[str, str]) -> None:
+def _table(
+    axes: Axes, state: AccessMap, at: int, tensors: list[Tensor], used: list[Pass], top: float, colours: dict[str, str]
+) -> None:
     """Bytes asked for up to the step, by tensor and pass, with the lines that ask; and times over the tensor in the whole launch."""
     so_far = state.traffic(at + 1)
     columns = used
     left, right = _LEFT, style.WIDTH - _RIGHT
     step = (right - left - 1.15) / max(len(columns), 1)
-    style.write(axes, 0.2, top, "bytes so far, in brackets the lines of the kernel; on the right the whole launch", colour=style.QUIET)
+    style.write(
+        axes,
+        0.2,
+        top,
+        "bytes so far, in brackets the lines of the kernel; on the right the whole launch",
+        colour=style.QUIET,
+    )
     y = top + _HEAD
     for i, a_pass in enumerate(columns):
         words = a_pass.words.replace(" ", "\n") if style.text_width(a_pass.words) > step - 0.1 else a_pass.words
@@ -189,7 +230,9 @@ def _table(axes: Axes, state: AccessMap, at: int, tensors: list[Tensor], used: l
     for k, tensor in enumerate(tensors):
         y = top + _HEAD + (k + 1) * _LINE
         axes.plot([0.2, right], [y - _LINE / 2] * 2, color=style.GRID, linestyle="-", linewidth=0.8, marker="")
-        axes.add_patch(Rectangle((0.2, y - 0.07), 0.14, 0.14, facecolor=colours[tensor.name], edgecolor=style.INK, linewidth=0.6))
+        axes.add_patch(
+            Rectangle((0.2, y - 0.07), 0.14, 0.14, facecolor=colours[tensor.name], edgecolor=style.INK, linewidth=0.6)
+        )
         style.write(axes, 0.42, y, tensor.name, bold=True)
         for i, a_pass in enumerate(columns):
             if a_pass in state.passes[tensor.name]:

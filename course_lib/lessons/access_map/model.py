@@ -73,7 +73,9 @@ class AccessMap:
 
     recording: Recording
     steps: tuple[AccessStep, ...]
-    _counted: dict[int, dict[tuple[str, Pass], Traffic]] = field(default_factory=dict)  # a drawing asks for the same several times
+    _counted: dict[int, dict[tuple[str, Pass], Traffic]] = field(
+        default_factory=dict
+    )  # a drawing asks for the same several times
 
     @cached_property
     def of_program(self) -> dict[int, list[int]]:
@@ -116,14 +118,20 @@ class AccessMap:
 
     def bytes(self, tensor: str | None = None, verb: str | None = None, until: int | None = None) -> int:
         """Bytes asked for, of one tensor or all of them, by one verb or all. Memory that is no tensor's is not in it."""
-        return sum(t.bytes for (name, a_pass), t in self.traffic(until).items() if tensor in (None, name) and verb in (None, a_pass.verb))
+        return sum(
+            t.bytes
+            for (name, a_pass), t in self.traffic(until).items()
+            if tensor in (None, name) and verb in (None, a_pass.verb)
+        )
 
     def times(self, tensor: str, verb: str) -> float:
         """How often the launch goes over the tensor: bytes asked for by ``verb`` over its size; 0 for an empty tensor."""
         (size,) = [t.nbytes for t in self.recording.tensors if t.name == tensor]
         return self.bytes(tensor, verb) / size if size else 0.0
 
-    def footprint(self, tensor: str, programs: Iterable[int], until: int | None = None) -> dict[tuple[int, Pass], np.ndarray]:
+    def footprint(
+        self, tensor: str, programs: Iterable[int], until: int | None = None
+    ) -> dict[tuple[int, Pass], np.ndarray]:
         """(program, pass) -> the sorted offsets it covers, of the first ``until`` steps."""
         wanted = set(programs)
         found: dict[tuple[int, Pass], list[np.ndarray]] = defaultdict(list)
@@ -191,11 +199,19 @@ def title(state: AccessMap) -> str:
         most = max(totals, key=lambda name: totals[name], default=None)
         if most is not None and totals[most]:
             parts.append(f"{does} {most} {_often(_most_visits(state, most, verb))}")
-    return f"A program {' and '.join(filter(None, [', '.join(parts[:-1]), parts[-1]]))}" if parts else "No program asks for any memory"
+    return (
+        f"A program {' and '.join(filter(None, [', '.join(parts[:-1]), parts[-1]]))}"
+        if parts
+        else "No program asks for any memory"
+    )
 
 
 def _most_visits(state: AccessMap, tensor: str, verb: str) -> int:
-    return max(int(step.visits.max()) for step in state.steps if step.access.tensor == tensor and step.verb == verb and step.visits.size)
+    return max(
+        int(step.visits.max())
+        for step in state.steps
+        if step.access.tensor == tensor and step.verb == verb and step.visits.size
+    )
 
 
 def _often(count: int) -> str:
@@ -219,7 +235,9 @@ def describe(state: AccessMap, at: int) -> str:
         words.append(f"Times over each tensor in the whole launch: {', '.join(over)}.")
     if recording.fault:
         words.append(recording.fault)
-    words.append("A cache may answer part of it." if not recording.apart else f"A cache may answer part of it. {recording.apart}")
+    words.append(
+        "A cache may answer part of it." if not recording.apart else f"A cache may answer part of it. {recording.apart}"
+    )
     return " ".join(words)
 
 

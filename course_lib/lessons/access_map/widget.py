@@ -19,7 +19,9 @@ class AccessMapStepper(LiveStepper):
     def __init__(self, state: AccessMap) -> None:
         self.map = state
         last = state.recording.programs - 1
-        program = ipywidgets.IntSlider(0, 0, last, description="program", disabled=last == 0, layout=ipywidgets.Layout(width="280px"))
+        program = ipywidgets.IntSlider(
+            0, 0, last, description="program", disabled=last == 0, layout=ipywidgets.Layout(width="280px")
+        )
         super().__init__(self._operations, self._draw_operation, {"program": program}, interval=600)
         self.slider.description = "operation"
 

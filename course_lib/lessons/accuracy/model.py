@@ -183,7 +183,9 @@ def _why_not(run: grading.Run, file: str) -> str:
     if raised is not None:
         where = f"{file}, line {raised['line']}" if raised["line"] else file
         return f"{where}: {raised['type']}: {' '.join(raised['text'].split())[:300]}."
-    how = {"timed out": "was stopped: it took too long", "not started": "could not be started"}.get(run.ended, "ended its process")
+    how = {"timed out": "was stopped: it took too long", "not started": "could not be started"}.get(
+        run.ended, "ended its process"
+    )
     return f"{file} {how}."
 
 
@@ -245,7 +247,10 @@ def model(
             f"{', '.join(ALGORITHMS)} and {len(RATIOS)} ratios; you asked for {quantity!r}, N={n}, BLOCK={block}, {rows!r}, {chosen!r}, ratio {ratio}."
         )
     x = data(n, rows)
-    curves = [Curve(key, label, errors(quantity, x, *course_statistics(key, n, block, rows))) for key, label in ALGORITHMS.items()]
+    curves = [
+        Curve(key, label, errors(quantity, x, *course_statistics(key, n, block, rows)))
+        for key, label in ALGORITHMS.items()
+    ]
     notes = []
     for exercise_id in own:
         mine = own_statistics(exercise_id, n, block, rows)
@@ -253,12 +258,17 @@ def model(
             notes.append(f"{OWN[exercise_id]} gave nothing to draw: {mine.note}")
         else:
             curves.append(Curve(exercise_id, OWN[exercise_id], errors(quantity, x, mine.mean, mine.var)))
-    return AccuracyState(quantity, n, block, rows, chosen, ratio, tuple(curves), bound(chosen, quantity, n, block, x), tuple(notes))
+    return AccuracyState(
+        quantity, n, block, rows, chosen, ratio, tuple(curves), bound(chosen, quantity, n, block, x), tuple(notes)
+    )
 
 
 def title(state: AccuracyState) -> str:
     """The message: what is left of the digits at the chosen ratio."""
-    worst = max((curve for curve in state.curves if curve.key in ALGORITHMS), key=lambda curve: is_drawn(curve.errors[state.ratio]))
+    worst = max(
+        (curve for curve in state.curves if curve.key in ALGORITHMS),
+        key=lambda curve: is_drawn(curve.errors[state.ratio]),
+    )
     at = f"mean/std = {format_ratio(RATIOS[state.ratio])}"
     error = worst.errors[state.ratio]
     if error < 1e-4:
@@ -271,14 +281,22 @@ def title(state: AccuracyState) -> str:
 
 def describe(state: AccuracyState) -> str:
     """The caption: settings, the error of every curve at the chosen ratio, the bound, and why a kernel is missing."""
-    kind = "absolute error of y, which is around 1" if state.quantity == "y" else f"relative error of the {QUANTITIES[state.quantity]}"
+    kind = (
+        "absolute error of y, which is around 1"
+        if state.quantity == "y"
+        else f"relative error of the {QUANTITIES[state.quantity]}"
+    )
     each = ", ".join(f"{curve.label} {format_number(curve.errors[state.ratio])}" for curve in state.curves)
     limit = state.bound[state.ratio]
     if not np.isfinite(limit):
         bounded = f"For {ALGORITHMS[state.chosen]} nothing is promised here."
     else:
         bounded = f"{ALGORITHMS[state.chosen].capitalize()} cannot be off by more than {format_number(limit)}."
-    shown = f"rows whose first element lies {(state.n - 1) ** 0.5:.0f} standard deviations out" if state.rows == "loud" else "normal rows"
+    shown = (
+        f"rows whose first element lies {(state.n - 1) ** 0.5:.0f} standard deviations out"
+        if state.rows == "loud"
+        else "normal rows"
+    )
     words = f"N = {state.n}, BLOCK = {state.block}, fp32, {shown}. At mean/std = {format_ratio(RATIOS[state.ratio])}, {kind}, worst of {SAMPLES} rows: {each}. {bounded}"
     return " ".join([words, *state.notes])
 

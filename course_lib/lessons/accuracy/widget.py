@@ -40,12 +40,19 @@ def draw(state: AccuracyState) -> Picture:
         broken = [(ratio, CEILING) for ratio, error in zip(RATIOS, curve.errors, strict=True) if np.isnan(error)]
         if broken:
             axes.plot(
-                *zip(*broken, strict=True), linestyle="", marker="x", markeredgecolor=looks["color"], markersize=11, markeredgewidth=2.5
+                *zip(*broken, strict=True),
+                linestyle="",
+                marker="x",
+                markeredgecolor=looks["color"],
+                markersize=11,
+                markeredgewidth=2.5,
             )
     limits = [min(max(limit, FLOOR), CEILING) for limit in state.bound]
     axes.plot(RATIOS, limits, color=style.COLOURS[state.chosen], linestyle=(0, (1, 2)), linewidth=1.4, marker="")
     axes.fill_between(RATIOS, limits, 10 * CEILING, color=style.COLOURS[state.chosen], alpha=0.08, linewidth=0)
-    axes.annotate(f"bound of {ALGORITHMS[state.chosen]}", (RATIOS[4], limits[4]), (-6, 7), textcoords="offset points", ha="right")
+    axes.annotate(
+        f"bound of {ALGORITHMS[state.chosen]}", (RATIOS[4], limits[4]), (-6, 7), textcoords="offset points", ha="right"
+    )
     axes.axvline(RATIOS[state.ratio], color=style.QUIET, linewidth=1.0, marker="")
     axes.axhline(1.0, color=style.QUIET, linewidth=0.8, linestyle="--", marker="")
     axes.annotate("no digit is right", (RATIOS[0], 1.0), (0, 4), textcoords="offset points", color=style.QUIET)
@@ -53,7 +60,12 @@ def draw(state: AccuracyState) -> Picture:
         axes.annotate("x: NaN", (RATIOS[0], CEILING), (0, -12), textcoords="offset points")
     what = "largest error of y" if state.quantity == "y" else f"relative error of the {QUANTITIES[state.quantity]}"
     axes.set(
-        xscale="log", yscale="log", xlabel="mean/std of the row", ylabel=what, ylim=(FLOOR / 2, 3 * CEILING), xlim=(0.8, 1.3 * RATIOS[-1])
+        xscale="log",
+        yscale="log",
+        xlabel="mean/std of the row",
+        ylabel=what,
+        ylim=(FLOOR / 2, 3 * CEILING),
+        xlim=(0.8, 1.3 * RATIOS[-1]),
     )
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, frameon=False)
     axes.set_title(title(state))

@@ -23,7 +23,11 @@ EXAMPLE = (
 )
 # what a sweep does, by phase
 SWEEPS = {
-    "layer_norm": {"sum": "sum x for the mean", "deviation": "sum (x - mean)^2 for the variance", "normalise": "write y"},
+    "layer_norm": {
+        "sum": "sum x for the mean",
+        "deviation": "sum (x - mean)^2 for the variance",
+        "normalise": "write y",
+    },
     "rms_norm": {"squares": "sum x^2 for the mean square", "normalise": "write y"},
 }
 _WORKING = {"sum": "summing", "squares": "summing", "deviation": "variance", "normalise": "normalising"}
@@ -101,8 +105,18 @@ def steps(
 class _Rows:
     """The rows' states while the frames are made."""
 
-    def __init__(self, x: np.ndarray, w: np.ndarray, b: np.ndarray, block: int, kind: str, eps: float, mask_deviation: bool) -> None:
-        self.x, self.w, self.b, self.block, self.kind, self.eps, self.mask_deviation = x, w, b, block, kind, eps, mask_deviation
+    def __init__(
+        self, x: np.ndarray, w: np.ndarray, b: np.ndarray, block: int, kind: str, eps: float, mask_deviation: bool
+    ) -> None:
+        self.x, self.w, self.b, self.block, self.kind, self.eps, self.mask_deviation = (
+            x,
+            w,
+            b,
+            block,
+            kind,
+            eps,
+            mask_deviation,
+        )
         self.rows = [RowState(y=(None,) * x.shape[1]) for _ in x]
         self.shown = tuple(tuple(float(value) for value in row) for row in x)
 
@@ -141,7 +155,9 @@ class _Rows:
         with np.errstate(invalid="ignore"):  # 0 * inf, if eps is 0: NaN is what such a row becomes
             return centred * known.rstd * w + b, None
 
-    def _record(self, row: int, phase: str, lanes: np.ndarray, columns: np.ndarray, accumulator: np.ndarray, last: bool) -> None:
+    def _record(
+        self, row: int, phase: str, lanes: np.ndarray, columns: np.ndarray, accumulator: np.ndarray, last: bool
+    ) -> None:
         n, known, running = self.x.shape[1], self.rows[row], float(accumulator.sum())
         if phase == "normalise":
             y = list(known.y)
@@ -183,7 +199,9 @@ class _Rows:
 def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = np.asarray(x, dtype=np.float64)
     if x.ndim != 2 or 0 in x.shape:
-        raise CourseError(f"the block stepper takes x of shape (M, N) with at least one number; this x has shape {x.shape}.")
+        raise CourseError(
+            f"the block stepper takes x of shape (M, N) with at least one number; this x has shape {x.shape}."
+        )
     if kind not in KINDS:
         raise CourseError(f"the block stepper knows {' and '.join(KINDS)}; you asked for {kind!r}.")
     if block < 1 or block & (block - 1):
@@ -196,7 +214,9 @@ def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.nd
     w = np.ones(n) if w is None else np.asarray(w, dtype=np.float64)
     b = np.zeros(n) if b is None else np.asarray(b, dtype=np.float64)
     if w.shape != (n,) or b.shape != (n,):
-        raise CourseError(f"w and b have one number for each of the {n} columns; their shapes are {w.shape} and {b.shape}.")
+        raise CourseError(
+            f"w and b have one number for each of the {n} columns; their shapes are {w.shape} and {b.shape}."
+        )
     return x, w, b
 
 
@@ -232,7 +252,9 @@ def describe(frame: BlockFrame) -> str:
         if frame.phase == "normalise":
             words.append(f"{spare} and {_s(pad, 'stores', 'store')} nothing.")
         elif frame.phase == "deviation" and not frame.mask_deviation:
-            words.append(f"{spare} and, unmasked, {_s(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-(row.mean or 0.0))}.")
+            words.append(
+                f"{spare} and, unmasked, {_s(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-(row.mean or 0.0))}."
+            )
         else:
             words.append(f"{spare} and {_s(pad, 'adds', 'add')} 0.")
     if frame.running is not None:
@@ -243,11 +265,17 @@ def describe(frame: BlockFrame) -> str:
         words.append(f"mean = {format_decimal(row.total)} / {n} = {format_decimal(row.mean)}.")
     elif frame.phase in ("deviation", "squares") and row.rstd is not None and row.spread is not None:
         name = "variance" if frame.phase == "deviation" else "mean square"
-        words.append(f"{name} = {format_decimal(row.squares)} / {n} = {format_decimal(row.spread)}, rstd = {format_decimal(row.rstd)}.")
+        words.append(
+            f"{name} = {format_decimal(row.squares)} / {n} = {format_decimal(row.spread)}, rstd = {format_decimal(row.rstd)}."
+        )
         if frame.eps >= 0.01 * row.spread > 0:
-            words.append(f"eps = {frame.eps:g} matters here: without it rstd would be {format_decimal(row.spread**-0.5)}.")
+            words.append(
+                f"eps = {frame.eps:g} matters here: without it rstd would be {format_decimal(row.spread**-0.5)}."
+            )
         elif row.spread == 0:
-            without = f"1 / sqrt(eps), and eps is {frame.eps:g}" if frame.eps else "1 / 0, and 0 times that is no number"
+            without = (
+                f"1 / sqrt(eps), and eps is {frame.eps:g}" if frame.eps else "1 / 0, and 0 times that is no number"
+            )
             words.append(f"The {name} is 0, so rstd is {without}.")
     if row.spread is not None and frame.right_spread is not None and _is_wrong(frame):
         words.append(
@@ -285,13 +313,17 @@ def _typed_number(word: str) -> float:
 
 def check_room(shape: tuple[int, ...]) -> None:
     if shape[0] > MAX_ROWS or shape[1] > MAX_COLUMNS:
-        raise CourseError(f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {shape}.")
+        raise CourseError(
+            f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {shape}."
+        )
 
 
 def _is_wrong(frame: BlockFrame) -> bool:
     spread = frame.rows[frame.row].spread
     return (
-        frame.right_spread is not None and spread is not None and not math.isclose(spread, frame.right_spread, rel_tol=1e-9, abs_tol=1e-12)
+        frame.right_spread is not None
+        and spread is not None
+        and not math.isclose(spread, frame.right_spread, rel_tol=1e-9, abs_tol=1e-12)
     )
 
 

@@ -77,21 +77,36 @@ def _draw_matrix(axes: Axes, frame: BlockFrame, left: float, top: float, cell_w:
                 continue
             y = frame.rows[r].y[column]
             kind = "active" if here else "waiting" if y is None else "done"
-            style.cell(axes, at, (cell_w, row_h - 0.06), _fitting(values[column], cell_w - 0.04), kind, dy=0.27 if y is not None else 0.5)
+            style.cell(
+                axes,
+                at,
+                (cell_w, row_h - 0.06),
+                _fitting(values[column], cell_w - 0.04),
+                kind,
+                dy=0.27 if y is not None else 0.5,
+            )
             if y is not None:
                 colour = style.COLOURS[kind]
-                style.write(axes, at[0] + cell_w / 2, at_y + 0.32, _fitting(y, cell_w - 0.05), on=colour, ha="center", bold=True)
+                style.write(
+                    axes, at[0] + cell_w / 2, at_y + 0.32, _fitting(y, cell_w - 0.05), on=colour, ha="center", bold=True
+                )
     start = left + frame.columns[0] * cell_w
     outline = {"fill": False, "linewidth": 2.6, "edgecolor": style.INK, "zorder": 5}
     axes.add_patch(Rectangle((start, top + frame.row * row_h), frame.block * cell_w, row_h - 0.06, **outline))
 
 
-def _draw_lanes(axes: Axes, frame: BlockFrame, left: float, top: float, cell_w: float, lane_h: float, lane_rows: int) -> None:
+def _draw_lanes(
+    axes: Axes, frame: BlockFrame, left: float, top: float, cell_w: float, lane_h: float, lane_rows: int
+) -> None:
     held = {"sum": "x", "squares": "x", "deviation": "x - mean", "normalise": "y"}[frame.phase]
     added = {"sum": "adds x", "squares": "adds x^2", "deviation": "squared", "normalise": ""}[frame.phase]
     wrong = frame.phase == "deviation" and not frame.mask_deviation
     style.write(
-        axes, 0.2, top - 0.2, f"the {frame.block} lanes of this block: sweep to {SWEEPS[frame.kind][frame.phase]}", colour=style.QUIET
+        axes,
+        0.2,
+        top - 0.2,
+        f"the {frame.block} lanes of this block: sweep to {SWEEPS[frame.kind][frame.phase]}",
+        colour=style.QUIET,
     )
     rows = [(held, frame.lanes), (added, frame.added), ("sum so far", frame.accumulator)][:lane_rows]
     for r, (name, values) in enumerate(rows):
@@ -111,7 +126,12 @@ def _draw_lanes(axes: Axes, frame: BlockFrame, left: float, top: float, cell_w: 
 
 def _draw_table(axes: Axes, frame: BlockFrame, top: float) -> None:
     layer = frame.kind == "layer_norm"
-    names = ["row", *(["sum", "mean"] if layer else []), "sum of sq." if not layer else "sq. dev.", "variance" if layer else "mean sq."]
+    names = [
+        "row",
+        *(["sum", "mean"] if layer else []),
+        "sum of sq." if not layer else "sq. dev.",
+        "variance" if layer else "mean sq.",
+    ]
     names += ["rms" if not layer else "std", "rstd", "state"]
     right = layer and not frame.mask_deviation
     if right:
@@ -124,14 +144,21 @@ def _draw_table(axes: Axes, frame: BlockFrame, top: float) -> None:
     axes.plot([0.2, style.WIDTH - 0.2], [top + 0.2, top + 0.2], color=style.GRID, linewidth=1.0, marker="")
     for r, row in enumerate(frame.rows):
         values: list[Any] = [str(r), *([row.total, row.mean] if layer else []), row.squares, row.spread]
-        values += [None if row.spread is None else math.sqrt(row.spread), row.rstd]  # the true rms: where eps matters, not 1 / rstd
+        values += [
+            None if row.spread is None else math.sqrt(row.spread),
+            row.rstd,
+        ]  # the true rms: where eps matters, not 1 / rstd
         if right:
             values.append(_variance(frame.x[r]) if row.spread is not None else None)
         at_y = top + 0.2 + (r + 0.5) * line
         if r == frame.row:
             band = {"facecolor": style.COLOURS["active"], "alpha": 0.25, "zorder": 0, "linewidth": 0}
             axes.add_patch(Rectangle((0.2, top + 0.2 + r * line + 0.02), style.WIDTH - 0.4, line - 0.04, **band))
-        wrong = right and row.spread is not None and not math.isclose(row.spread, _variance(frame.x[r]), rel_tol=1e-9, abs_tol=1e-12)
+        wrong = (
+            right
+            and row.spread is not None
+            and not math.isclose(row.spread, _variance(frame.x[r]), rel_tol=1e-9, abs_tol=1e-12)
+        )
         if wrong:
             style.cell(axes, (edges[names.index("variance")] - 0.65, at_y - 0.12), (0.7, 0.24), "", "fault", heavy=True)
         for x, name, value in zip(edges, names, values, strict=False):
@@ -171,7 +198,9 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
         "kind": ipywidgets.Dropdown(
             options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=wide(170)
         ),
-        "data": ipywidgets.Dropdown(options=[first, TYPED, "random, mean 0", "random, mean 3"], description="x", layout=wide(180)),
+        "data": ipywidgets.Dropdown(
+            options=[first, TYPED, "random, mean 0", "random, mean 3"], description="x", layout=wide(180)
+        ),
         "typed": ipywidgets.Text(
             "; ".join(" ".join(f"{value:g}" for value in row) for row in given[:2]),
             description="rows",
@@ -182,7 +211,9 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
         "rows": ipywidgets.IntSlider(given.shape[0], 1, MAX_ROWS, description="rows M", layout=wide(230)),
         "columns": ipywidgets.IntSlider(given.shape[1], 1, MAX_COLUMNS, description="columns N", layout=wide(250)),
         "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK", layout=wide(130)),
-        "eps": ipywidgets.Dropdown(options=[(f"{eps:g}", eps) for eps in EPS], value=1e-5, description="eps", layout=wide(120)),
+        "eps": ipywidgets.Dropdown(
+            options=[(f"{eps:g}", eps) for eps in EPS], value=1e-5, description="eps", layout=wide(120)
+        ),
         "mask_deviation": ipywidgets.Checkbox(True, description="mask the deviation", indent=False, layout=wide(170)),
     }
 
@@ -198,7 +229,9 @@ def block_stepper(kind: str = "rms_norm", x: ArrayLike | None = None, block: int
         for name, size in zip(("rows", "columns"), fixed, strict=False):
             controls[name].value = size
 
-    def frames(kind: str, data: str, typed: str, rows: int, columns: int, block: int, eps: float, mask_deviation: bool) -> list[BlockFrame]:
+    def frames(
+        kind: str, data: str, typed: str, rows: int, columns: int, block: int, eps: float, mask_deviation: bool
+    ) -> list[BlockFrame]:
         if data in (first, TYPED):
             values = given if data == first else parsed(typed)
         else:

@@ -158,10 +158,14 @@ def describe(state: Comparison, bandwidth: float) -> str:
     if state.case == "eager":
         casts = state.upcast and ITEMSIZE[state.dtype] != 4
         words.append("x is cast to fp32 first and back before w." if casts else f"Every intermediate is {state.dtype}.")
-    words.append("Counted: every tensor of a launch crosses HBM once. Left out on both sides: w (N elements) and the saved rstd.")
+    words.append(
+        "Counted: every tensor of a launch crosses HBM once. Left out on both sides: w (N elements) and the saved rstd."
+    )
     if state.m < 16:
         words.append("With so few rows w is not small beside x, and launch cost, not bytes, sets the time.")
     elif state.m * state.n * ITEMSIZE[state.dtype] < L2_BYTES:
         size = format_bytes(state.m * state.n * ITEMSIZE[state.dtype])
-        words.append(f"A tensor of {size} fits in an H100's 50 MB of L2, so a real second launch finds part of it there.")
+        words.append(
+            f"A tensor of {size} fits in an H100's 50 MB of L2, so a real second launch finds part of it there."
+        )
     return " ".join(words)

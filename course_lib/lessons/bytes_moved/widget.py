@@ -66,7 +66,9 @@ def _segment(axes: Axes, x: float, y: float, width: float, height: float, part: 
     """One tensor's share of a bar; True if its name fits inside."""
     colour = style.COLOURS[part.colour]
     look: dict[str, Any] = {"hatch": "//", "hatchcolor": style.PANEL} if part.write else {}
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, linewidth=0.8, zorder=2, **look))
+    axes.add_patch(
+        Rectangle((x, y), width, height, facecolor=colour, edgecolor=style.INK, linewidth=0.8, zorder=2, **look)
+    )
     for label in (_verb(part), part.tensor):
         if style.text_width(label) + 0.06 <= width:
             style.write(axes, x + width / 2, y + height / 2, label, on=colour, ha="center", halo=part.write)
@@ -76,7 +78,9 @@ def _segment(axes: Axes, x: float, y: float, width: float, height: float, part: 
 
 def _flow(launch: LaunchTraffic) -> str:
     """What goes in and what comes out: "x, rstd → xhat"."""
-    read, written = (", ".join(part.tensor for part in launch.traffic if part.write is write) for write in (False, True))
+    read, written = (
+        ", ".join(part.tensor for part in launch.traffic if part.write is write) for write in (False, True)
+    )
     return f"{read} → {written}"
 
 
@@ -95,7 +99,9 @@ def _axis(axes: Axes, state: Comparison, left: float, y: float, scale: float) ->
         axes.plot([x, x], [y, y + 0.05], color=style.QUIET, linewidth=1.0, marker="")
         style.write(axes, x, y + 0.17, f"{at * step:g}", ha="center")
         at += 1
-    style.write(axes, left, y + 0.4, f"{name} through HBM, one launch after the other; hatched: writes", colour=style.QUIET)
+    style.write(
+        axes, left, y + 0.4, f"{name} through HBM, one launch after the other; hatched: writes", colour=style.QUIET
+    )
 
 
 def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16") -> LiveFigure:
@@ -107,9 +113,13 @@ def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16") -> LiveFigure
     """
     model("add", M, N, dtype)
     controls = {
-        "case": ipywidgets.Dropdown(options=[(label, key) for key, label in CASES.items()], description="case", layout=wide(220)),
+        "case": ipywidgets.Dropdown(
+            options=[(label, key) for key, label in CASES.items()], description="case", layout=wide(220)
+        ),
         "m": ipywidgets.SelectionSlider(options=sorted({*ROWS, M}), value=M, description="M rows", layout=wide(270)),
-        "n": ipywidgets.SelectionSlider(options=sorted({*COLUMNS, N}), value=N, description="N columns", layout=wide(280)),
+        "n": ipywidgets.SelectionSlider(
+            options=sorted({*COLUMNS, N}), value=N, description="N columns", layout=wide(280)
+        ),
         "dtype": ipywidgets.Dropdown(options=list(ITEMSIZE), value=dtype, description="dtype", layout=wide(130)),
         "upcast": ipywidgets.Checkbox(True, description="op by op in fp32", indent=False, layout=wide(150)),
         "bandwidth": ipywidgets.IntSlider(3000, 100, 8000, 100, description="GB/s", layout=wide(280)),

@@ -78,7 +78,9 @@ class Exploration:
     row: Row
 
 
-def model(algorithm: str, ratio: float, n: int, dtype: str, order: str = "pairwise", clamp: bool = False) -> Exploration:
+def model(
+    algorithm: str, ratio: float, n: int, dtype: str, order: str = "pairwise", clamp: bool = False
+) -> Exploration:
     """Compute the variance of rows with mean ``ratio`` and std 1, stored and computed in ``dtype``, and compare with float64.
 
     What storing the rows in dtype does to them is not counted: the true variance is that of the stored row.
@@ -116,7 +118,9 @@ def _curve(algorithm: str, order: str, dtype: str, n: int) -> tuple[Point, ...]:
     return tuple(_point(algorithm, order, dtype, r, x[i], true[i], computed[i]) for i, r in enumerate(RATIOS))
 
 
-def _point(algorithm: str, order: str, dtype: str, ratio: float, x: np.ndarray, true: np.ndarray, computed: np.ndarray) -> Point:
+def _point(
+    algorithm: str, order: str, dtype: str, ratio: float, x: np.ndarray, true: np.ndarray, computed: np.ndarray
+) -> Point:
     errors = [_relative(float(c), float(t)) for c, t in zip(computed, true, strict=True)]
     bounds = [_bound(algorithm, order, dtype, row) for row in x]
     return Point(ratio, max(errors), max(bounds), bool((computed < 0).any()), bool(np.isfinite(computed).all()))
@@ -126,7 +130,9 @@ def _row(algorithm: str, order: str, dtype: str, n: int, ratio: float, clamp: bo
     rows = _data(n, ratio, dtype)
     with np.errstate(all="ignore"):
         of_all = statistics.compute(algorithm, rows, DTYPES[dtype], order)
-        errors = [_relative(float(c), float(t)) for c, t in zip(of_all.var, rows.astype(np.float64).var(axis=1), strict=True)]
+        errors = [
+            _relative(float(c), float(t)) for c, t in zip(of_all.var, rows.astype(np.float64).var(axis=1), strict=True)
+        ]
         worst = int(np.argmax(errors))
         x, got = rows[worst], statistics.Statistics(of_all.mean[worst], of_all.var[worst])
         x64 = x.astype(np.float64)
@@ -173,7 +179,11 @@ def title(state: Exploration) -> str:
     name, row = NAMES[state.algorithm], state.row
     head = f"{name[0].upper()}{name[1:]} at mean/std = {state.ratio:g}"
     if not math.isfinite(row.computed):
-        return f"{head}: the variance is infinite, y is 0" if row.computed == math.inf else f"{head}: the variance is NaN, and so is y"
+        return (
+            f"{head}: the variance is infinite, y is 0"
+            if row.computed == math.inf
+            else f"{head}: the variance is NaN, and so is y"
+        )
     if any(math.isnan(value) for value in row.y):
         return f"{head}: the variance is negative, y is NaN"
     if row.error <= 1e-3:
@@ -199,7 +209,9 @@ def describe(state: Exploration) -> str:
     if negative := [p for p in state.points if p.negative]:
         words.append(f"Negative variances at mean/std = {', '.join(f'{p.ratio:g}' for p in negative)}.")
     if math.isinf(state.points[0].bound):
-        words.append(f"So many roundings one on top of the other that the bound promises nothing: N u = {_nu(state):.2g}.")
+        words.append(
+            f"So many roundings one on top of the other that the bound promises nothing: N u = {_nu(state):.2g}."
+        )
     return " ".join(words)
 
 

@@ -11,7 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
-from course_lib.lessons.cancellation.model import COLUMNS, DTYPES, NAMES, ORDERS, RATIOS, SHOWN, Exploration, describe, model, title
+from course_lib.lessons.cancellation.model import (
+    COLUMNS,
+    DTYPES,
+    NAMES,
+    ORDERS,
+    RATIOS,
+    SHOWN,
+    Exploration,
+    describe,
+    model,
+    title,
+)
 from course_lib.lessons.live import LiveFigure, Picture, wide
 
 _FLOOR, _CEILING = 1e-9, 1e5
@@ -68,7 +79,9 @@ def _draw_output(axes: Axes, state: Exploration) -> None:
     axes.set_ylim(-reach, reach)
 
 
-def cancellation(mean_over_std: float = 1000.0, N: int = 4096, dtype: str = "fp32", algorithm: str = "one_pass") -> LiveFigure:
+def cancellation(
+    mean_over_std: float = 1000.0, N: int = 4096, dtype: str = "fp32", algorithm: str = "one_pass"
+) -> LiveFigure:
     """What each algorithm loses as the mean moves away from zero, against its bound, and the LayerNorm output of one row.
 
     Raises: CourseError if an argument is unknown or outside what the arithmetic can hold.

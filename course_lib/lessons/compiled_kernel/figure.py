@@ -32,7 +32,15 @@ def draw(view: View) -> Picture:
     _chart(axes, view, step)
     y = table
     for name, cells, row_height in rows:
-        axes.plot([0.2, style.WIDTH - _RIGHT], [y - 0.02, y - 0.02], color=style.GRID, linewidth=0.8, linestyle="-", marker="", zorder=0.5)
+        axes.plot(
+            [0.2, style.WIDTH - _RIGHT],
+            [y - 0.02, y - 0.02],
+            color=style.GRID,
+            linewidth=0.8,
+            linestyle="-",
+            marker="",
+            zorder=0.5,
+        )
         style.write(axes, _LEFT - 0.12, y + row_height / 2, name, ha="right")
         for i, cell in enumerate(cells):
             lines = cell.split("\n")
@@ -50,7 +58,9 @@ def _chart(axes: Axes, view: View, step: float) -> None:
     spilled = max((column.report.spill_bytes for column in view.columns if column.report), default=0)
     bar = 0.3
     limit = base - _CHART * 0.86
-    axes.plot([_LEFT, style.WIDTH - _RIGHT], [limit, limit], color=style.QUIET, linestyle="--", linewidth=1.0, marker="")
+    axes.plot(
+        [_LEFT, style.WIDTH - _RIGHT], [limit, limit], color=style.QUIET, linestyle="--", linewidth=1.0, marker=""
+    )
     style.write(axes, _LEFT - 0.12, limit, "255, the most", ha="right", colour=style.QUIET)
     style.write(axes, _LEFT - 0.12, base - 0.78, "plain bar:", ha="right")
     style.write(axes, _LEFT - 0.12, base - 0.59, "registers a thread", ha="right")
@@ -59,9 +69,13 @@ def _chart(axes: Axes, view: View, step: float) -> None:
     axes.plot([_LEFT, style.WIDTH - _RIGHT], [base, base], color=style.QUIET, linestyle="-", linewidth=1.0, marker="")
     for i, column in enumerate(view.columns):
         middle = _LEFT + (i + 0.5) * step
-        style.write(axes, middle, base + 0.17, f"{column.num_warps} {'warp' if column.num_warps == 1 else 'warps'}", ha="center")
+        style.write(
+            axes, middle, base + 0.17, f"{column.num_warps} {'warp' if column.num_warps == 1 else 'warps'}", ha="center"
+        )
         if column.report is None:
-            style.write(axes, middle, base - 0.3, "refused" if column.refused else "...", ha="center", colour=style.QUIET)
+            style.write(
+                axes, middle, base - 0.3, "refused" if column.refused else "...", ha="center", colour=style.QUIET
+            )
             continue
         for at, value, most, key in (
             (middle - bar - 0.03, column.report.registers, _MOST_REGISTERS, "x"),
@@ -69,7 +83,12 @@ def _chart(axes: Axes, view: View, step: float) -> None:
         ):
             tall = _CHART * 0.86 * value / most if most else 0.0
             if value:
-                look: dict[str, Any] = {"facecolor": style.COLOURS[key], "edgecolor": style.INK, "linewidth": 0.8, "zorder": 2}
+                look: dict[str, Any] = {
+                    "facecolor": style.COLOURS[key],
+                    "edgecolor": style.INK,
+                    "linewidth": 0.8,
+                    "zorder": 2,
+                }
                 if key == "fault":
                     look |= {"hatch": style.HATCHES["fault"], "hatchcolor": "#8A4A1F"}
                 axes.add_patch(Rectangle((at, base - tall), bar, tall, **look))
@@ -85,7 +104,11 @@ def _rows(view: View) -> list[tuple[str, list[str], float]]:
         ("shared bytes", [_cell(column, lambda c: str(c.report.shared_bytes)) for column in view.columns], _LINE),
         ("loads, bits", loads, _measure_height(loads)),
         ("stores, bits", stores, _measure_height(stores)),
-        ("resident warps", [_cell(column, lambda c: f"{c.residency.warps} of {c.residency.most}") for column in view.columns], _LINE),
+        (
+            "resident warps",
+            [_cell(column, lambda c: f"{c.residency.warps} of {c.residency.most}") for column in view.columns],
+            _LINE,
+        ),
         ("limited by", limits, _measure_height(limits)),
     ]
 
@@ -118,7 +141,9 @@ def _describe_columns(view: View) -> str:
     parts = []
     for column in view.columns:
         if column.report is not None:
-            parts.append(f"{column.num_warps}: {column.report.registers} registers, {column.report.spill_bytes} bytes spilled")
+            parts.append(
+                f"{column.num_warps}: {column.report.registers} registers, {column.report.spill_bytes} bytes spilled"
+            )
         else:
             parts.append(f"{column.num_warps}: {'refused' if column.refused else 'not compiled yet'}")
     return "; ".join(parts)

@@ -11,7 +11,16 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
-from course_lib.compiler import CompileError, CompileReport, KernelSource, Pointer, Residency, compile_report, residency, source_text
+from course_lib.compiler import (
+    CompileError,
+    CompileReport,
+    KernelSource,
+    Pointer,
+    Residency,
+    compile_report,
+    residency,
+    source_text,
+)
 from course_lib.grading.public import NotAttempted, Unreadable, read_own_attempt
 
 WARPS = (1, 2, 4, 8, 16, 32)
@@ -262,7 +271,11 @@ def _occupancy(held: Residency) -> str:
     resident = f"{held.warps} of {held.most} warps of a multiprocessor are resident"
     if not held.warps:
         return f"No program fits a multiprocessor: {' and '.join(held.limited_by)} do not suffice."
-    return f"{resident}: every place is taken." if not held.limited_by else f"{resident}; the limit is {' and '.join(held.limited_by)}."
+    return (
+        f"{resident}: every place is taken."
+        if not held.limited_by
+        else f"{resident}; the limit is {' and '.join(held.limited_by)}."
+    )
 
 
 def bits(widths: Mapping[int, int] | None) -> str:

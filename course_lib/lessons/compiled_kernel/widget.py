@@ -18,7 +18,18 @@ from course_lib.base.errors import CourseError
 from course_lib.compiler import KernelSource, Pointer
 from course_lib.lessons import style
 from course_lib.lessons.compiled_kernel.figure import draw
-from course_lib.lessons.compiled_kernel.model import ARCHS, BLOCKS, DTYPES, WARPS, Choice, Column, Reports, Subject, code_of, family
+from course_lib.lessons.compiled_kernel.model import (
+    ARCHS,
+    BLOCKS,
+    DTYPES,
+    WARPS,
+    Choice,
+    Column,
+    Reports,
+    Subject,
+    code_of,
+    family,
+)
 from course_lib.lessons.live import LiveFigure, Picture, wide
 
 _AS_GIVEN = "as given"
@@ -28,9 +39,7 @@ _BOX = (
     f"background: {style.PANEL}; color: {style.INK}; border: 1px solid {style.QUIET}; border-radius: 4px; padding: 4px 8px; margin: 0; "
     "overflow: auto; height: 21em; line-height: 1.35; font-family: monospace; font-size: 12px; white-space: pre"
 )
-_STYLE = (
-    "<style>.course-source select { font-family: monospace; font-size: 12px; line-height: 1.35 } .course-code { flex: 1 1 320px }</style>"
-)
+_STYLE = "<style>.course-source select { font-family: monospace; font-size: 12px; line-height: 1.35 } .course-code { flex: 1 1 320px }</style>"
 
 
 class Explorer(LiveFigure):
@@ -48,8 +57,12 @@ class Explorer(LiveFigure):
         self._shown: tuple[Any, ...] | None = None  # what the listing was last filled from
         self.listing = ipywidgets.SelectMultiple(rows=18, layout=ipywidgets.Layout(width="calc(100% - 8px)"))
         self.listing.add_class("course-source")
-        self.line = ipywidgets.IntSlider(1, 1, 1, description="line", layout=wide(330), style={"description_width": "auto"})
-        self.count = ipywidgets.IntSlider(1, 1, _MOST_LINES, description="lines", layout=wide(280), style={"description_width": "auto"})
+        self.line = ipywidgets.IntSlider(
+            1, 1, 1, description="line", layout=wide(330), style={"description_width": "auto"}
+        )
+        self.count = ipywidgets.IntSlider(
+            1, 1, _MOST_LINES, description="lines", layout=wide(280), style={"description_width": "auto"}
+        )
         self._head = ipywidgets.HTML()
         self._ptx, self._sass = ipywidgets.HTML(), ipywidgets.HTML()
         for panel in (self._ptx, self._sass):
@@ -57,7 +70,10 @@ class Explorer(LiveFigure):
         self._compile_all({name: control.value for name, control in controls.items()})
         super().__init__(self._draw_known, controls)
         row = ipywidgets.Layout(flex_flow="row wrap", width="100%")
-        panels, sliders = ipywidgets.HBox([self._ptx, self._sass], layout=row), ipywidgets.HBox([self.line, self.count], layout=row)
+        panels, sliders = (
+            ipywidgets.HBox([self._ptx, self._sass], layout=row),
+            ipywidgets.HBox([self.line, self.count], layout=row),
+        )
         self.children = (*self.children, ipywidgets.HTML(_STYLE), self._head, sliders, self.listing, panels)
         self.layout.max_width = "1100px"
         self._watch(True)
@@ -89,7 +105,11 @@ class Explorer(LiveFigure):
 
     def _choice(self, values: Mapping[str, Any]) -> Choice:
         return Choice(
-            values.get("kernel", self._only), values["block"], values["num_warps"], values.get("dtype", _AS_GIVEN), values["arch"]
+            values.get("kernel", self._only),
+            values["block"],
+            values["num_warps"],
+            values.get("dtype", _AS_GIVEN),
+            values["arch"],
         )
 
     def _draw_known(self, **values: Any) -> Picture:
@@ -117,7 +137,9 @@ class Explorer(LiveFigure):
     def _work(self) -> None:
         while True:
             with self._guard:
-                wanted = self._missing()  # of the settings as they are now: those that were passed over are not compiled
+                wanted = (
+                    self._missing()
+                )  # of the settings as they are now: those that were passed over are not compiled
                 if wanted is None:
                     self._working = None
                     return
@@ -141,7 +163,9 @@ class Explorer(LiveFigure):
             self.listing.options = [(label, number) for number, label in listed(source, column)]
             self.listing.value = keep or _first_load(source, column)
             last = source.first_line + len(self.listing.options) - 1
-            self.line.min = self.line.max = min(source.first_line, self.line.min)  # so that the new limits may come in any order
+            self.line.min = self.line.max = min(
+                source.first_line, self.line.min
+            )  # so that the new limits may come in any order
             self.line.max, self.line.min = max(last, source.first_line), source.first_line
             self._watch(True)
             where = f"{source.file}, from line {source.first_line}" if source.text else "no source"
@@ -152,12 +176,18 @@ class Explorer(LiveFigure):
         self._show_chosen_lines()
 
     def _watch(self, on: bool) -> None:
-        for control, called in ((self.listing, self._show_chosen_lines), (self.line, self._select_lines), (self.count, self._select_lines)):
+        for control, called in (
+            (self.listing, self._show_chosen_lines),
+            (self.line, self._select_lines),
+            (self.count, self._select_lines),
+        ):
             (control.observe if on else control.unobserve)(called, names="value")
 
     def _select_lines(self, change: Mapping[str, Any]) -> None:
         numbers = {number for _, number in self.listing.options}
-        self.listing.value = tuple(n for n in range(self.line.value, self.line.value + self.count.value) if n in numbers)
+        self.listing.value = tuple(
+            n for n in range(self.line.value, self.line.value + self.count.value) if n in numbers
+        )
 
     def _show_chosen_lines(self, change: Mapping[str, Any] | None = None) -> None:
         if self.listing.value:
@@ -165,8 +195,14 @@ class Explorer(LiveFigure):
             self.line.value = min(self.listing.value)
             self.count.value = min(max(self.listing.value) - self.line.value + 1, _MOST_LINES)
             self._watch(True)
-        column = self.column if self._shown is not None and self._shown[0].text else Column(self.choice.num_warps, None, "no source")
-        for panel, name, code in zip((self._ptx, self._sass), ("PTX", "SASS"), code_of(column, self.listing.value), strict=True):
+        column = (
+            self.column
+            if self._shown is not None and self._shown[0].text
+            else Column(self.choice.num_warps, None, "no source")
+        )
+        for panel, name, code in zip(
+            (self._ptx, self._sass), ("PTX", "SASS"), code_of(column, self.listing.value), strict=True
+        ):
             panel.value = code_panel(name, code, self.listing.value, column)
 
 
@@ -217,7 +253,12 @@ def code_panel(name: str, code: Sequence[tuple[int, str]], lines: Sequence[int],
 
 
 def kernel_explorer(
-    kernel: str = "resident", BLOCK: int = 8192, num_warps: int = 4, dtype: str = "fp16", arch: str = "sm_90", rows: int = 1
+    kernel: str = "resident",
+    BLOCK: int = 8192,
+    num_warps: int = 4,
+    dtype: str = "fp16",
+    arch: str = "sm_90",
+    rows: int = 1,
 ) -> Explorer:
     """The compiler's report on a LayerNorm forward kernel, with controls, and the code of the lines you select.
 
@@ -265,7 +306,11 @@ def explore(
     """
     constexprs = dict(constexprs or {})
     first = constexprs.get(block, 1)
-    sizes = tuple(blocks) if blocks else tuple(sorted({first, *(first * 2**k for k in (-2, -1, 1, 2) if first * 2**k >= 16)}))
+    sizes = (
+        tuple(blocks)
+        if blocks
+        else tuple(sorted({first, *(first * 2**k for k in (-2, -1, 1, 2) if first * 2**k >= 16)}))
+    )
     sizes = sizes if block in constexprs else (1,)
     _within(block, first, sizes)
     takes_block = callable(arguments) and len(inspect.signature(arguments).parameters) > 1
@@ -289,7 +334,11 @@ def explore(
 def _typed(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
     """ "fp16, fp16, fp32" for the tensors among the arguments."""
     values = arguments.values() if isinstance(arguments, Mapping) else arguments
-    found = [value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1] for value in values if hasattr(value, "dtype")]
+    found = [
+        value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1]
+        for value in values
+        if hasattr(value, "dtype")
+    ]
     return f"tensors of {', '.join(dict.fromkeys(found))}" if found else ""
 
 
@@ -297,8 +346,12 @@ def _common(blocks: Sequence[int], size: int, num_warps: int, arch: str, name: s
     _within("num_warps", num_warps, WARPS)
     _within("arch", arch, tuple(ARCHS))
     return {
-        "block": ipywidgets.SelectionSlider(options=list(blocks), value=size, description=name, disabled=len(blocks) < 2, layout=wide(230)),
-        "num_warps": ipywidgets.SelectionSlider(options=WARPS, value=num_warps, description="num_warps", layout=wide(230)),
+        "block": ipywidgets.SelectionSlider(
+            options=list(blocks), value=size, description=name, disabled=len(blocks) < 2, layout=wide(230)
+        ),
+        "num_warps": ipywidgets.SelectionSlider(
+            options=WARPS, value=num_warps, description="num_warps", layout=wide(230)
+        ),
         "arch": ipywidgets.Dropdown(
             options=[(words, key) for key, words in ARCHS.items()], value=arch, description="arch", layout=wide(190)
         ),

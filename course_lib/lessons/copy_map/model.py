@@ -82,9 +82,7 @@ def title(state: CopyMap) -> str:
         return f"{format_count(grid, 'program')} {_s(grid, 'is', 'are')} too few: {format_count(count, 'element')} of y never written"
     if state.idle:
         count = len(state.idle)
-        return (
-            f"{format_count(count, 'program')} {_s(count, 'has', 'have')} nothing to copy: all {_s(count, 'its', 'their')} lanes are past n"
-        )
+        return f"{format_count(count, 'program')} {_s(count, 'has', 'have')} nothing to copy: all {_s(count, 'its', 'their')} lanes are past n"
     spare = grid * state.block - state.n
     if not spare:
         return f"{state.n} is {grid} x {state.block}: every lane has an element, no mask is needed"

@@ -31,13 +31,21 @@ def draw(state: CopyMap) -> Picture:
     figure, axes = style.drawing(style.WIDTH, height)
 
     style.write(axes, 0.2, 0.26, title(state), font=12, bold=True)
-    style.write(axes, 0.2, 0.6, f"lanes of each program: the offset that lane asks for, {state.block} lanes a program", colour=style.QUIET)
+    style.write(
+        axes,
+        0.2,
+        0.6,
+        f"lanes of each program: the offset that lane asks for, {state.block} lanes a program",
+        colour=style.QUIET,
+    )
     for row, program in enumerate(state.lanes):
         top = lane_top + row * row_h
         style.write(axes, left - 0.12, top + (row_h - 0.05) / 2, f"program {program.pid}", ha="right")
         for lane, (offset, allowed) in enumerate(zip(program.offsets, program.mask, strict=True)):
             kind = "active" if allowed else "masked" if state.masked else "fault"
-            style.cell(axes, (left + lane * lane_w, top), (lane_w, row_h - 0.05), str(offset), kind, heavy=kind == "fault")
+            style.cell(
+                axes, (left + lane * lane_w, top), (lane_w, row_h - 0.05), str(offset), kind, heavy=kind == "fault"
+            )
 
     y_left = left
     style.write(
@@ -84,13 +92,21 @@ def copy_map(n: int = 10, block: int = 4) -> LiveFigure:
     Raises: CourseError if n or block is outside those.
     """
     if not 1 <= n <= MAX_N or block not in BLOCKS:
-        raise CourseError(f"copy_map shows n from 1 to {MAX_N} and block from {BLOCKS}; you asked for n={n}, block={block}.")
+        raise CourseError(
+            f"copy_map shows n from 1 to {MAX_N} and block from {BLOCKS}; you asked for n={n}, block={block}."
+        )
     wide = ipywidgets.Layout(width="290px")
     controls = {
         "n": ipywidgets.IntSlider(n, 1, MAX_N, description="n", layout=wide),
-        "block": ipywidgets.Dropdown(options=BLOCKS, value=block, description="BLOCK", layout=ipywidgets.Layout(width="130px")),
-        "masked": ipywidgets.Checkbox(True, description="mask = offsets < n", indent=False, layout=ipywidgets.Layout(width="180px")),
-        "enough": ipywidgets.Checkbox(True, description="grid = cdiv(n, BLOCK)", indent=False, layout=ipywidgets.Layout(width="190px")),
+        "block": ipywidgets.Dropdown(
+            options=BLOCKS, value=block, description="BLOCK", layout=ipywidgets.Layout(width="130px")
+        ),
+        "masked": ipywidgets.Checkbox(
+            True, description="mask = offsets < n", indent=False, layout=ipywidgets.Layout(width="180px")
+        ),
+        "enough": ipywidgets.Checkbox(
+            True, description="grid = cdiv(n, BLOCK)", indent=False, layout=ipywidgets.Layout(width="190px")
+        ),
         "programs": ipywidgets.IntSlider(-(-n // block), 1, MAX_PROGRAMS, description="programs", layout=wide),
     }
 

@@ -23,7 +23,13 @@ def through_layers(sizes: Mapping[str, Sequence[float]]) -> Figure:
     for (label, values), (look, line) in zip(sizes.items(), _LOOKS.items(), strict=False):
         axes.plot(values, color=style.COLOURS[look], linestyle=line, marker="")
         middle, rises = len(values) // 2, values[-1] > 2
-        axes.annotate(label, (middle, values[middle]), (-4 if rises else 4, 8), textcoords="offset points", ha="right" if rises else "left")
+        axes.annotate(
+            label,
+            (middle, values[middle]),
+            (-4 if rises else 4, 8),
+            textcoords="offset points",
+            ha="right" if rises else "left",
+        )
     axes.axhline(65504, color=style.QUIET, linestyle=":", linewidth=1.2)
     axes.annotate("65504, the end of fp16", (0, 65504), (4, -13), textcoords="offset points", color=style.QUIET)
     last = len(next(iter(sizes.values()))) - 1
@@ -38,7 +44,9 @@ def shared_means(B: int, T: int, C: int) -> Figure:
     top, left, second = 1.3, 1.2, style.WIDTH / 2 + 0.85
     height = top + B * T * cell_h + (B - 1) * gap + 0.25
     figure, axes = style.drawing(style.WIDTH, height)
-    style.write(axes, 0.2, 0.28, "LayerNorm: one mean a token. BatchNorm: one mean a channel", font=style.FONT + 2, bold=True)
+    style.write(
+        axes, 0.2, 0.28, "LayerNorm: one mean a token. BatchNorm: one mean a channel", font=style.FONT + 2, bold=True
+    )
     for at, name, count in ((left, "LayerNorm", B * T), (second, "BatchNorm", C)):
         style.write(axes, at, 0.66, f"{name}: {count} means", bold=True)
         for c in range(C):
@@ -49,7 +57,12 @@ def shared_means(B: int, T: int, C: int) -> Figure:
             for t in range(T):
                 if at == left:
                     style.write(axes, at - 0.1, y + (t + 0.5) * cell_h, f"token {t}", ha="right", colour=style.QUIET)
-                _row(axes, (at, y + t * cell_h), (cell_w, cell_h), [b * T + t] * C if name == "LayerNorm" else list(range(C)))
+                _row(
+                    axes,
+                    (at, y + t * cell_h),
+                    (cell_w, cell_h),
+                    [b * T + t] * C if name == "LayerNorm" else list(range(C)),
+                )
     return figure
 
 
@@ -57,7 +70,13 @@ def _row(axes: Axes, at: tuple[float, float], size: tuple[float, float], numbers
     """One token; what shares mean 0 is coloured and heavy."""
     for c, number in enumerate(numbers):
         style.cell(
-            axes, (at[0] + c * size[0], at[1]), size, str(number), "waiting" if number else "active", heavy=not number, bold=not number
+            axes,
+            (at[0] + c * size[0], at[1]),
+            size,
+            str(number),
+            "waiting" if number else "active",
+            heavy=not number,
+            bold=not number,
         )
 
 
@@ -75,7 +94,9 @@ def small_rows(rms: Sequence[float], inside: Sequence[float], outside: Sequence[
     axes.plot(rms, outside, color=style.QUIET, linestyle="--", marker="")
     for at, name, y, ha in ((eps, "eps", 0.95, "right"), (eps**0.5, "sqrt(eps)", 0.02, "left")):
         axes.axvline(at, color=style.QUIET, linestyle=":", linewidth=1.2)
-        axes.annotate(f"{name} = {_short(at)}", (at, y), (5 if ha == "left" else -5, 0), textcoords="offset points", ha=ha)
+        axes.annotate(
+            f"{name} = {_short(at)}", (at, y), (5 if ha == "left" else -5, 0), textcoords="offset points", ha=ha
+        )
     axes.annotate("outside:\nx / (rms + eps)", (eps, 0.6), (-10, 0), textcoords="offset points", ha="right")
     axes.annotate("inside:\nx / sqrt(rms\u00b2 + eps)", (eps**0.5, 0.6), (14, -24), textcoords="offset points")
     axes.set(xscale="log", xlabel="rms of the row", ylabel="rms of y (large rows: 1)", ylim=(-0.02, 1.08))

@@ -20,7 +20,9 @@ NAMES = {
 _DTYPE_LOOKS = {"fp16": ("#D55E00", "--"), "bf16": ("#007F5F", "-."), "fp32": ("#00305A", "-")}
 
 
-def errors_and_bounds(ratios: Sequence[float], measured: Mapping[str, np.ndarray], bounds: Mapping[str, np.ndarray], source: str) -> Figure:
+def errors_and_bounds(
+    ratios: Sequence[float], measured: Mapping[str, np.ndarray], bounds: Mapping[str, np.ndarray], source: str
+) -> Figure:
     """A panel for each algorithm: the relative error of every row against its bound, over mean/std, on logarithmic axes.
 
     Args:
@@ -46,7 +48,13 @@ def errors_and_bounds(ratios: Sequence[float], measured: Mapping[str, np.ndarray
     panels[0, 0].annotate("1: nothing left", (ratios[0], 1.0), (2, 4), textcoords="offset points", color=style.QUIET)
     figure.supxlabel(f"mean/std\n{source}", fontsize=style.FONT)
     figure.supylabel("relative error of the variance", fontsize=style.FONT)
-    figure.suptitle("Only one-pass loses digits with the square of mean/std", x=0.01, ha="left", fontsize=style.FONT + 2, weight="bold")
+    figure.suptitle(
+        "Only one-pass loses digits with the square of mean/std",
+        x=0.01,
+        ha="left",
+        fontsize=style.FONT + 2,
+        weight="bold",
+    )
     return figure
 
 
@@ -59,7 +67,12 @@ def stalled_sums(sums: Mapping[str, np.ndarray]) -> Figure:
         axes.plot(np.arange(1, len(running) + 1), running, color=colour, linestyle=line, marker="")
         where = {"fp32": (-6, -4, "right"), "fp16": (0, 6, "right"), "bf16": (0, 6, "right")}[name]
         axes.annotate(
-            f"{name}: {running[-1]:g}", (len(running), running[-1]), where[:2], textcoords="offset points", ha=where[2], va="bottom"
+            f"{name}: {running[-1]:g}",
+            (len(running), running[-1]),
+            where[:2],
+            textcoords="offset points",
+            ha=where[2],
+            va="bottom",
         )
     axes.set(xlabel="ones added up, one after the other", ylabel="the sum so far")
     axes.set_title("A sum of ones stops at 2048 in fp16, at 256 in bf16")

@@ -38,7 +38,9 @@ def sweep_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     figure = Figure(figsize=(style.WIDTH, 4.8))
     axes = figure.add_subplot()
     for provider, label in LABELS.items():
-        points = sorted((shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider)
+        points = sorted(
+            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
+        )
         if points:
             axes.plot(*zip(*points, strict=True), label=label, **(_LOOKS.get(provider) or style.line(provider)))
     for level, words in ((1.0, "x read once"), (2.0, "twice")):
@@ -78,7 +80,9 @@ def sweeps() -> Figure:
         axes.annotate(f"{reads} M N", (reads, position), (5, -4), textcoords="offset points")
     axes.set_yticks(range(len(names)), [LABELS[name] for name in names], fontsize=style.FONT)
     axes.invert_yaxis()
-    axes.set(xlabel="elements of x read from memory, by count, where no cache holds the row", xlim=(0, 2.5), xticks=[0, 1, 2])
+    axes.set(
+        xlabel="elements of x read from memory, by count, where no cache holds the row", xlim=(0, 2.5), xticks=[0, 1, 2]
+    )
     axes.grid(visible=False, axis="y")
     axes.set_title("Only a streamed two-pass kernel reads x twice")
     return figure

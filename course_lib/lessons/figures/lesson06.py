@@ -14,7 +14,9 @@ from course_lib.lessons import style
 PROVIDERS = {"blocked": "blocked: asks for 3 reads", "resident": "resident: 1 read", "torch": "PyTorch"}
 
 
-def padded_variance(means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int) -> Figure:
+def padded_variance(
+    means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int
+) -> Figure:
     """The variance of a row whose true variance is 1, against its mean, with padded lanes squared and with none.
 
     Args:
@@ -36,7 +38,9 @@ def padded_variance(means: Sequence[float], unmasked: Sequence[float], masked: S
         ha="right",
     )
     axes.annotate("measured, no padded lane", (means[-1], masked[-1]), (0, 10), textcoords="offset points", ha="right")
-    axes.set(xlabel="mean of the row (its standard deviation is 1)", ylabel="variance computed (true: 1)", ylim=(0, None))
+    axes.set(
+        xlabel="mean of the row (its standard deviation is 1)", ylabel="variance computed (true: 1)", ylim=(0, None)
+    )
     axes.set_title(f"{pad} padded lanes of {N + pad} ruin the variance once the mean leaves 0")
     return figure
 
@@ -53,7 +57,9 @@ def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     axes = figure.add_subplot()
     highest = max(row["over_floor"] for row in rows)
     for provider, label in PROVIDERS.items():
-        points = sorted((shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider)
+        points = sorted(
+            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
+        )
         if points:
             axes.plot(*zip(*points, strict=True), **style.line(provider, label=label))
     axes.axhline(1.0, color=style.COLOURS["floor"], linewidth=1.2, linestyle="--")
@@ -69,5 +75,7 @@ def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 
 def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
     """The message in the data's own numbers, so that it is true wherever they were measured."""
-    middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")}
+    middle = {
+        name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")
+    }
     return f"Reading once costs {middle['resident']:.2f} copies, asking three times {middle['blocked']:.2f} (medians)"

@@ -25,7 +25,9 @@ def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     figure = Figure()
     axes = figure.add_subplot()
     for provider, label in PROVIDERS.items():
-        points = sorted((shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider)
+        points = sorted(
+            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
+        )
         axes.plot(*zip(*points, strict=True), **style.line(_LOOKS[provider]))
         axes.annotate(label, points[-1], (8, -18), textcoords="offset points", ha="right")
     for level, words in ((1.0, "4 M N"), (1.25, "5 M N")):
@@ -42,4 +44,6 @@ def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
     """The message in the data's own numbers, so that it is true wherever they were measured."""
     middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in PROVIDERS}
-    return f"Add + RMSNorm: {middle['resident']:.2f} of the floor in one kernel, {middle['unfused']:.2f} in two (medians)"
+    return (
+        f"Add + RMSNorm: {middle['resident']:.2f} of the floor in one kernel, {middle['unfused']:.2f} in two (medians)"
+    )

@@ -23,7 +23,9 @@ def seen(table: Mapping[str, Mapping[str, bool]]) -> Figure:
     left, top, wide, high = 2.35, 1.05, (style.WIDTH - 2.5) / len(tests), 0.42
     figure, axes = style.drawing(style.WIDTH, top + high * len(bugs) + 0.2)
     complete = [test for test in tests if all(row[test] for row in table.values())]
-    style.write(axes, 0.15, 0.28, f"{complete[0]} sees every bug" if complete else "No test sees every bug", font=12, bold=True)
+    style.write(
+        axes, 0.15, 0.28, f"{complete[0]} sees every bug" if complete else "No test sees every bug", font=12, bold=True
+    )
     for column, test in enumerate(tests):
         style.write(axes, left + wide * (column + 0.5), top - 0.22, test, ha="center", bold=True)
     for line, bug in enumerate(bugs):
@@ -60,7 +62,9 @@ def training_speed(rows: Sequence[dict[str, Any]], source: str) -> Figure:
     axes.set_yticks(range(len(order)), [
         f"{'compiled' if row['compiled'] else 'eager'}, {names[row['norm']]}: {PROVIDERS[row['provider']]}" for row in order
     ])  # fmt: skip
-    axes.set(ylim=(len(order) - 0.4, -0.6), xlim=(0, 1.12 * highest / 1e3), xlabel=f"thousand tokens a second\n{source}")
+    axes.set(
+        ylim=(len(order) - 0.4, -0.6), xlim=(0, 1.12 * highest / 1e3), xlabel=f"thousand tokens a second\n{source}"
+    )
     figure.suptitle("Training speed of the small transformer, by norm", fontsize=12, weight="bold", x=0.01, ha="left")
     axes.grid(axis="y", visible=False)
     return figure

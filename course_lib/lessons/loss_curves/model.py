@@ -37,17 +37,25 @@ class LossState:
         return int(apart[0]) if apart.size else None
 
 
-def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float, baseline: float | None = None) -> LossState:
+def model(
+    runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float, baseline: float | None = None
+) -> LossState:
     """``run`` against the first of ``runs``, over the first ``until`` steps.
 
     Raises: CourseError if there is no such run, or nothing to compare it with.
     """
     names = list(runs)
     if not names or run not in names[1:]:
-        raise CourseError(f"loss_curves compares a run with {names[0] if names else 'a first one'!r}; there is no other run {run!r}.")
+        raise CourseError(
+            f"loss_curves compares a run with {names[0] if names else 'a first one'!r}; there is no other run {run!r}."
+        )
     if until < 1 or limit <= 0:
-        raise CourseError(f"loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}.")
-    return LossState(names[0], run, tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit, baseline, names.index(run) - 1)
+        raise CourseError(
+            f"loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}."
+        )
+    return LossState(
+        names[0], run, tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit, baseline, names.index(run) - 1
+    )
 
 
 def title(state: LossState) -> str:

@@ -38,7 +38,14 @@ def _draw_losses(axes: Axes, state: LossState) -> None:
     look = style.COLOURS[_LOOKS[state.number % len(_LOOKS)]]
     # the reference is wide and light in print, so that a curve on top of it shows it on both sides
     axes.plot(state.wanted, color=style.COLOURS["torch"], linewidth=5.0, alpha=0.45, marker="", label=state.reference)
-    axes.plot(state.losses, color=look, linestyle=_LINES[state.number % len(_LINES)], linewidth=1.7, marker="", label=state.run)
+    axes.plot(
+        state.losses,
+        color=look,
+        linestyle=_LINES[state.number % len(_LINES)],
+        linewidth=1.7,
+        marker="",
+        label=state.run,
+    )
     if state.baseline is not None:
         axes.axhline(state.baseline, color=style.INK, linewidth=1.0, linestyle=":")
         axes.annotate(
@@ -65,7 +72,9 @@ def _draw_gaps(axes: Axes, state: LossState) -> None:
         markeredgecolor=style.QUIET,
     )
     if (~differ).any():
-        axes.annotate("| equal", (1.0, floor), (-4, 5), xycoords=("axes fraction", "data"), textcoords="offset points", ha="right")
+        axes.annotate(
+            "| equal", (1.0, floor), (-4, 5), xycoords=("axes fraction", "data"), textcoords="offset points", ha="right"
+        )
     axes.axhline(state.limit, color=style.INK, linewidth=1.0, linestyle="--")
     if state.parts is not None:
         axes.axvline(state.parts, color=style.INK, linewidth=1.2)
@@ -77,7 +86,9 @@ def _draw_gaps(axes: Axes, state: LossState) -> None:
             textcoords="offset points",
             ha="left" if right else "right",
         )
-    axes.set(yscale="log", ylim=(floor / 2, max(1.0, 2 * float(np.nanmax(gaps, initial=0.0)))), ylabel="|difference|, nats")
+    axes.set(
+        yscale="log", ylim=(floor / 2, max(1.0, 2 * float(np.nanmax(gaps, initial=0.0)))), ylabel="|difference|, nats"
+    )
 
 
 class LossCurves(LiveFigure):
@@ -113,7 +124,10 @@ class LossCurves(LiveFigure):
 
 
 def loss_curves(
-    runs: Mapping[str, Iterable[float]], steps: int | None = None, baseline: float | None = None, show: str | None = None
+    runs: Mapping[str, Iterable[float]],
+    steps: int | None = None,
+    baseline: float | None = None,
+    show: str | None = None,
 ) -> LossCurves:
     """Losses of the same training, the first run against each of the others; stored, or empty and fed with ``add``.
 
@@ -128,5 +142,7 @@ def loss_curves(
     runs = {name: list(losses) for name, losses in runs.items()}
     steps = steps or max((len(losses) for losses in runs.values()), default=0)
     if steps < 1:
-        raise CourseError("loss_curves has nothing to draw: no run has a step. Say with `steps` how many there will be.")
+        raise CourseError(
+            "loss_curves has nothing to draw: no run has a step. Say with `steps` how many there will be."
+        )
     return LossCurves(runs, steps, baseline, show)

@@ -66,7 +66,9 @@ def steps(x: ArrayLike, block: int = 1, dtype: str = "fp32") -> list[MergeFrame]
     if x.ndim != 1 or not 1 <= len(x) <= MAX_COLUMNS:
         raise CourseError(f"the merge tree shows one row of 1 to {MAX_COLUMNS} numbers; this x has shape {x.shape}.")
     if block not in BLOCKS or dtype not in DTYPES:
-        raise CourseError(f"the merge tree knows blocks of {BLOCKS} and the dtypes {', '.join(DTYPES)}; you asked for {block}, {dtype!r}.")
+        raise CourseError(
+            f"the merge tree knows blocks of {BLOCKS} and the dtypes {', '.join(DTYPES)}; you asked for {block}, {dtype!r}."
+        )
     x = x.astype(DTYPES[dtype])
     with np.errstate(over="ignore", invalid="ignore"):  # one-pass leaves fp16's range, and that is to be seen
         return _Tree(x, block, dtype).frames()
@@ -123,7 +125,9 @@ def title(frame: MergeFrame) -> str:
         return f"The root knows all {frame.root.count}: variance {format_decimal(frame.root.M2, 3)} / {frame.root.count} = {format_decimal(_variance(frame), 3)}"
     if frame.step == "update":
         return (
-            "Each block takes in its first number" if frame.column == 0 else f"Welford: each block takes in its number {frame.column + 1}"
+            "Each block takes in its first number"
+            if frame.column == 0
+            else f"Welford: each block takes in its number {frame.column + 1}"
         )
     _, a, b = _merged(frame)
     if 0 in (a.count, b.count):
@@ -150,7 +154,9 @@ def describe(frame: MergeFrame) -> str:
             words.append(
                 f"The means are {format_decimal(a.mean, 3)} and {format_decimal(b.mean, 3)}, d = {gap}, n = {a.count} + {b.count} = {node.count}."
             )
-            words.append(f"mean = {format_decimal(a.mean, 3)} + d * {b.count} / {node.count} = {format_decimal(node.mean, 3)}.")
+            words.append(
+                f"mean = {format_decimal(a.mean, 3)} + d * {b.count} / {node.count} = {format_decimal(node.mean, 3)}."
+            )
             words.append(
                 f"M2 = {format_decimal(a.M2, 3)} + {format_decimal(b.M2, 3)} + d^2 * {a.count} * {b.count} / {node.count} = {format_decimal(node.M2, 3)}."
             )

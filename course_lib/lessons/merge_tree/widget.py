@@ -10,7 +10,17 @@ from matplotlib.axes import Axes
 from course_lib.base.errors import CourseError
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveStepper, Picture, wide
-from course_lib.lessons.merge_tree.model import BLOCKS, DATA, DTYPES, MAX_COLUMNS, MergeFrame, Node, describe, steps, title
+from course_lib.lessons.merge_tree.model import (
+    BLOCKS,
+    DATA,
+    DTYPES,
+    MAX_COLUMNS,
+    MergeFrame,
+    Node,
+    describe,
+    steps,
+    title,
+)
 from course_lib.lessons.words import format_decimal
 
 
@@ -45,7 +55,13 @@ def draw(frames: Sequence[MergeFrame], index: int) -> Picture:
                     }
                     axes.plot([child[0], centre], [child[1], y], **shown)
     for level in range(len(frame.levels)):
-        style.write(axes, 0.12, top + level * (box_h + gap) + box_h / 2, "block" if level == 0 else f"+{level}", colour=style.QUIET)
+        style.write(
+            axes,
+            0.12,
+            top + level * (box_h + gap) + box_h / 2,
+            "block" if level == 0 else f"+{level}",
+            colour=style.QUIET,
+        )
     caption = f"Frame {index + 1} of {len(frames)}. {describe(frame)}"
     alt = f"{title(frame)}. A tree: numbers on top, blocks below them, merges down to the root, each with n, mean and M2. {caption}"
     return Picture(style.png(figure, alt), alt, caption)
@@ -59,7 +75,14 @@ def _draw_element(axes: Axes, frame: MergeFrame, column: int, at: tuple[float, f
     place, within = divmod(column, frame.block)
     active = frame.step == "update" and place in frame.made and within == frame.column
     known = frame.step == "merge" or within < frame.column
-    style.cell(axes, at, size, format_decimal(frame.x[column], 1), "active" if active else "done" if known else "waiting", heavy=active)
+    style.cell(
+        axes,
+        at,
+        size,
+        format_decimal(frame.x[column], 1),
+        "active" if active else "done" if known else "waiting",
+        heavy=active,
+    )
 
 
 def _draw_node(axes: Axes, node: Node | None, at: tuple[float, float], width: float, height: float, made: bool) -> None:
@@ -94,7 +117,9 @@ def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: 
     Raises: CourseError if an argument is outside those.
     """
     if data not in DATA or not 1 <= N <= MAX_COLUMNS:
-        raise CourseError(f"the merge tree has the rows {', '.join(DATA)} and N from 1 to {MAX_COLUMNS}; you asked for {data!r}, N = {N}.")
+        raise CourseError(
+            f"the merge tree has the rows {', '.join(DATA)} and N from 1 to {MAX_COLUMNS}; you asked for {data!r}, N = {N}."
+        )
     steps(DATA[data][:N], block, dtype)
     controls = {
         "data": ipywidgets.Dropdown(options=list(DATA), value=data, description="x", layout=wide(170)),

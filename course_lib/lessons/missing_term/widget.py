@@ -69,7 +69,15 @@ def _draw_line(axes: Axes, state: MissingTermState) -> None:
     error = np.where(np.abs(state.error) <= state.noise, 0.0, state.error)
     axes.plot(reach, state.intercept + state.slope * reach, color=style.INK, linestyle="--", marker="", linewidth=1.6)
     axes.plot(state.xhat, error, linestyle="", marker="D", color="#A44A00", markersize=6)
-    axes.plot([0], [clean(state.intercept, state)], linestyle="", marker="v", color=style.COLOURS["mean"], markersize=10, zorder=5)
+    axes.plot(
+        [0],
+        [clean(state.intercept, state)],
+        linestyle="",
+        marker="v",
+        color=style.COLOURS["mean"],
+        markersize=10,
+        zorder=5,
+    )
     axes.axhline(0, color=style.QUIET, linewidth=0.8)
     axes.axvline(0, color=style.QUIET, linewidth=0.8)
     axes.set(xlabel="xhat of the column", ylabel="dx computed - true dx")
@@ -94,7 +102,9 @@ def _draw_parts(axes: Axes, state: MissingTermState) -> None:
     looks: dict[str, Any] = {key: [look[key] for look in _PARTS.values()] for key in ("facecolor", "hatch")}
     axes.barh(range(3), sizes, 0.6, edgecolor=style.INK, linewidth=0.8, **looks)
     for at, value in enumerate(sizes):
-        axes.annotate(format_size(value, state), (value, at), (4, 0), textcoords="offset points", va="center", weight="bold")
+        axes.annotate(
+            format_size(value, state), (value, at), (4, 0), textcoords="offset points", va="center", weight="bold"
+        )
     axes.set(yticks=range(3), yticklabels=list(parts), ylim=(2.6, -0.6), xlim=(0, 1.35 * (max(sizes) or 1.0)))
     axes.set_xlabel("size (root mean square)")
     axes.set_title("parts of the error", fontsize=style.FONT + 1)

@@ -95,10 +95,14 @@ def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> Projecti
     spread = float((centred**2).mean()) + eps
     if spread <= 0.0:
         what = "is constant" if kind == "layer_norm" else "is zero"
-        raise CourseError(f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value.")
+        raise CourseError(
+            f"this row {what} and eps is 0: 1 / sqrt(0) has no value. Give the row a spread, or eps a value."
+        )
     rstd = spread**-0.5
     xhat = centred * rstd
-    return ProjectionState(kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None)
+    return ProjectionState(
+        kind, eps, x, wdy, rstd, xhat, float((xhat * wdy).mean()), float(wdy.mean()) if kind == "layer_norm" else None
+    )
 
 
 def row(turn: float, mean: float, std: float) -> np.ndarray:
@@ -138,9 +142,13 @@ def describe(state: ProjectionState) -> str:
     drift, stretch = clean(state.left.mean()), clean(float((state.left * state.xhat).mean()))
     words.append(f"Its mean is {format_decimal(drift)}, so a step along it {_moves(drift)} the mean of the row.")
     if state.kept < ZERO:
-        words.append(f"Along xhat nothing is left{_describe_share(state)}: to first order the step does not change the row's scale.")
         words.append(
-            "Applied once more, the matrix changes nothing: it is a projector." if state.eps == 0 else _describe_second_application(state)
+            f"Along xhat nothing is left{_describe_share(state)}: to first order the step does not change the row's scale."
+        )
+        words.append(
+            "Applied once more, the matrix changes nothing: it is a projector."
+            if state.eps == 0
+            else _describe_second_application(state)
         )
     else:
         share = f"the share eps * rstd^2 = {state.kept:.2g}"
@@ -157,7 +165,9 @@ def _describe_share(state: ProjectionState) -> str:
 def _describe_second_application(state: ProjectionState) -> str:
     moved = float(np.linalg.norm(state.again - state.left))
     if moved < ZERO:
-        return "Applied once more, the matrix moves it by less than the drawing shows; only at eps = 0 is it a projector."
+        return (
+            "Applied once more, the matrix moves it by less than the drawing shows; only at eps = 0 is it a projector."
+        )
     return f"Applied once more, the matrix would leave {format_vector(state.again)}: it is no projector."
 
 

@@ -75,17 +75,28 @@ def _draw_space(axes: Axes3D, state: ProjectionState, view: float) -> None:
     around = np.linspace(0, 2 * math.pi, 73)
     disc = 2.4 * np.stack([np.cos(around), np.sin(around)])
     corners = np.column_stack([disc[0], disc[1], np.zeros_like(around)])
-    axes.add_collection3d(Poly3DCollection([corners], facecolor=style.COLOURS["masked"], alpha=0.22, edgecolor=style.QUIET, zorder=1))
+    axes.add_collection3d(
+        Poly3DCollection([corners], facecolor=style.COLOURS["masked"], alpha=0.22, edgecolor=style.QUIET, zorder=1)
+    )
     axes.plot([0, 0], [0, 0], [-2.1, 2.2], color=style.QUIET, linewidth=1.0, linestyle=(0, (9, 2)), marker="", zorder=2)
     _label(axes, np.array([0, 0, 2.45]), "1", style.QUIET)
     for number, axis in enumerate(np.eye(N)):
         end = 1.7 * _rotate(axis)
-        axes.plot(*zip(np.zeros(N), end, strict=True), color=style.QUIET, linewidth=0.7, linestyle="-", marker="", zorder=2)
+        axes.plot(
+            *zip(np.zeros(N), end, strict=True), color=style.QUIET, linewidth=0.7, linestyle="-", marker="", zorder=2
+        )
         _label(axes, 1.12 * end, f"x[{number}]", style.QUIET, bold=False)
     if state.kind == "layer_norm" and state.eps == 0:
         only = np.cross(ONE, state.xhat)
         only = 2.4 * _rotate(only / np.linalg.norm(only))
-        axes.plot(*zip(-only, only, strict=True), color=LOOKS["left"]["color"], linewidth=0.9, linestyle="-.", marker="", zorder=2)
+        axes.plot(
+            *zip(-only, only, strict=True),
+            color=LOOKS["left"]["color"],
+            linewidth=0.9,
+            linestyle="-.",
+            marker="",
+            zorder=2,
+        )
 
 
 def _draw_vectors(axes: Axes3D, state: ProjectionState) -> None:
@@ -98,7 +109,15 @@ def _draw_vectors(axes: Axes3D, state: ProjectionState) -> None:
     _arrow(axes, "left", np.zeros(N), state.left, width=3.2)
     again = _rotate(state.again)
     if np.linalg.norm(state.again - state.left) > 0.05:
-        axes.plot(*again[:, None], linestyle="", marker="X", color=style.PANEL, markersize=9, markeredgecolor=style.INK, zorder=9)
+        axes.plot(
+            *again[:, None],
+            linestyle="",
+            marker="X",
+            color=style.PANEL,
+            markersize=9,
+            markeredgecolor=style.INK,
+            zorder=9,
+        )
         _label(axes, again + 2 * _BELOW, "once more", style.INK)
 
 
@@ -122,7 +141,9 @@ def _arrow(axes: Axes3D, name: str, start: np.ndarray, end: np.ndarray, width: f
     if name in removed:
         if np.linalg.norm(last - first) > 0.4:
             middle = (first + last) / 2
-            outwards = middle * [1, 1, 0] if name == "along_one" else middle  # past the line, away from the other arrows
+            outwards = (
+                middle * [1, 1, 0] if name == "along_one" else middle
+            )  # past the line, away from the other arrows
             _label(axes, middle + 1.7 * _move_past_tip(outwards), removed[name], look["color"])
     else:
         _label(axes, last + (_BELOW if name == "left" else _move_past_tip(last)), name, look["color"])
@@ -168,9 +189,15 @@ def _draw_key(figure: Figure, state: ProjectionState) -> None:
         style.write(axes, 0.19, y + 0.058, "none: no mean was subtracted" if vector is None else format_vector(vector))
     along = clean(float((state.left * state.xhat).mean()))
     style.write(
-        axes, 0.0, 0.78, f"mean: {format_decimal(state.wdy.mean())} in wdy, {format_decimal(clean(state.left.mean()))} left", bold=True
+        axes,
+        0.0,
+        0.78,
+        f"mean: {format_decimal(state.wdy.mean())} in wdy, {format_decimal(clean(state.left.mean()))} left",
+        bold=True,
     )
-    style.write(axes, 0.0, 0.838, f"along xhat: {format_decimal(state.c1)} in wdy, {format_decimal(along)} left", bold=True)
+    style.write(
+        axes, 0.0, 0.838, f"along xhat: {format_decimal(state.c1)} in wdy, {format_decimal(along)} left", bold=True
+    )
     style.write(axes, 0.0, 0.896, f"eps lets through eps * rstd^2 = {state.kept:.2g}", colour=style.QUIET)
     only = state.kind == "layer_norm" and state.eps == 0
     style.write(axes, 0.0, 0.952, "dash-dotted: the only line left for dx" if only else "", colour=style.QUIET)
@@ -193,17 +220,30 @@ def projection(kind: str = "layer_norm", eps: float = 0.0) -> LiveFigure:
         "kind": ipywidgets.Dropdown(
             options=[(label, key) for key, label in KINDS.items()], value=kind, description="norm", layout=wide(170)
         ),
-        "eps": ipywidgets.SelectionSlider(options=[(f"{e:g}", e) for e in EPS], value=eps, description="eps", layout=wide(230)),
+        "eps": ipywidgets.SelectionSlider(
+            options=[(f"{e:g}", e) for e in EPS], value=eps, description="eps", layout=wide(230)
+        ),
         "x_turn": ipywidgets.IntSlider(60, 0, 345, 15, description="turn x", layout=wide(250)),
         "x_mean": ipywidgets.FloatSlider(0.5, min=-2.0, max=2.0, step=0.5, description="mean of x", layout=wide(260)),
-        "x_std": ipywidgets.SelectionSlider(options=[(f"{s:g}", s) for s in STDS], value=1.0, description="std of x", layout=wide(230)),
+        "x_std": ipywidgets.SelectionSlider(
+            options=[(f"{s:g}", s) for s in STDS], value=1.0, description="std of x", layout=wide(230)
+        ),
         "push_turn": ipywidgets.IntSlider(15, 0, 345, 15, description="turn wdy", layout=wide(260)),
-        "push_mean": ipywidgets.FloatSlider(0.75, min=-1.0, max=1.0, step=0.25, description="mean of wdy", layout=wide(280)),
+        "push_mean": ipywidgets.FloatSlider(
+            0.75, min=-1.0, max=1.0, step=0.25, description="mean of wdy", layout=wide(280)
+        ),
         "view": ipywidgets.IntSlider(285, 0, 345, 15, description="walk around", layout=wide(270)),
     }
 
     def redraw(
-        kind: str, eps: float, x_turn: float, x_mean: float, x_std: float, push_turn: float, push_mean: float, view: float
+        kind: str,
+        eps: float,
+        x_turn: float,
+        x_mean: float,
+        x_std: float,
+        push_turn: float,
+        push_mean: float,
+        view: float,
     ) -> Picture:
         return draw(model(kind, row(x_turn, x_mean, x_std), push(push_turn, push_mean), eps), view)
 

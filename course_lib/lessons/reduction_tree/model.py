@@ -113,13 +113,19 @@ def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, 
     """
     values = np.asarray(values)
     if values.ndim != 1 or not values.size:
-        raise CourseError(f"the reduction tree adds up a row of at least one number; this one has shape {values.shape}.")
+        raise CourseError(
+            f"the reduction tree adds up a row of at least one number; this one has shape {values.shape}."
+        )
     if threads < 1 or threads & (threads - 1) or warp < 1 or warp & (warp - 1):
         raise CourseError(f"threads and the threads of a warp are powers of two; you asked for {threads} and {warp}.")
     if way == "shuffle" and threads > warp * warp:
-        raise CourseError(f"one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads are {threads // warp}.")
+        raise CourseError(
+            f"one warp of {warp} threads adds up the sums of at most {warp} warps; {threads} threads are {threads // warp}."
+        )
     if way not in WAYS or dtype not in DTYPES:
-        raise CourseError(f"the ways are {', '.join(WAYS)} and the dtypes {', '.join(DTYPES)}; you asked for {way!r} and {dtype!r}.")
+        raise CourseError(
+            f"the ways are {', '.join(WAYS)} and the dtypes {', '.join(DTYPES)}; you asked for {way!r} and {dtype!r}."
+        )
     values = values.astype(DTYPES[dtype])
     held = np.zeros(threads, dtype=DTYPES[dtype])
     first = values[:threads]
@@ -199,7 +205,10 @@ def describe(made: Reduction, done: int) -> str:
     """The caption: who adds what in this step, and at the end what it cost and what rounding made of it."""
     words = [f"{format_count(len(made.values), 'value')}, {made.threads} threads, {WAYS[made.way]}, {made.dtype}."]
     if not done:
-        words.append("Thread t starts with value t." + (" Threads without one start with 0." if len(made.values) < made.threads else ""))
+        words.append(
+            "Thread t starts with value t."
+            + (" Threads without one start with 0." if len(made.values) < made.threads else "")
+        )
     else:
         words.append(_described(made, done))
     if done == len(made.steps) and made.steps:
@@ -237,7 +246,11 @@ def _describe_cost(made: Reduction) -> str:
     n = len(made.values)
     useful = n - 1
     done = sum(step.working for step in made.additions)
-    spare = f"{done - useful} of the {done} additions were done twice or added 0" if done > useful else f"{format_count(done, 'addition')}"
+    spare = (
+        f"{done - useful} of the {done} additions were done twice or added 0"
+        if done > useful
+        else f"{format_count(done, 'addition')}"
+    )
     error, other = abs(made.sum - made.exact), abs(made.sequential - made.exact)
     rounding = (
         f"Sum {format_number(made.sum, 7)}, exact."

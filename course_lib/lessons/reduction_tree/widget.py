@@ -48,7 +48,12 @@ def draw(made: Reduction, done: int) -> Picture:
 
     for thread in range(made.threads):
         style.write(
-            axes, left(thread) + width / 2, 0.56, f"t {thread}" if made.threads <= 8 else str(thread), ha="center", colour=style.QUIET
+            axes,
+            left(thread) + width / 2,
+            0.56,
+            f"t {thread}" if made.threads <= 8 else str(thread),
+            ha="center",
+            colour=style.QUIET,
         )
     style.write(axes, _LEFT - 0.12, 0.56, "thread", ha="right", colour=style.QUIET)
     for line in range(value_lines):
@@ -69,7 +74,15 @@ def draw(made: Reduction, done: int) -> Picture:
         shown = done >= len(own) + number
         label = {"shared": f"stride {step.stride}", "shuffle": f"xor {step.stride}"}.get(step.kind, "shared memory")
         _line_of_threads(
-            axes, left, width, at, label, step.held if shown else None, step.partners, digits, current=done == len(own) + number
+            axes,
+            left,
+            width,
+            at,
+            label,
+            step.held if shown else None,
+            step.partners,
+            digits,
+            current=done == len(own) + number,
         )
         if shown:
             _draw_partners(axes, left, width, at, step, made.warp, current=done == len(own) + number)
@@ -79,7 +92,9 @@ def draw(made: Reduction, done: int) -> Picture:
 
 
 def _line_of_threads(axes: Axes, left, width, top, label, held, partners, digits, current) -> None:
-    style.write(axes, _LEFT - 0.12, top + _CELL / 2, label, ha="right", bold=current, colour=None if current else style.QUIET)
+    style.write(
+        axes, _LEFT - 0.12, top + _CELL / 2, label, ha="right", bold=current, colour=None if current else style.QUIET
+    )
     for thread, partner in enumerate(partners):
         if held is None:
             kind, text = "waiting", ""
@@ -91,7 +106,12 @@ def _line_of_threads(axes: Axes, left, width, top, label, held, partners, digits
 
 
 def _draw_partners(axes: Axes, left, width, top, step: ReductionStep, warp: int, current: bool) -> None:
-    look = {"color": style.INK if current else style.QUIET, "linewidth": 1.4 if current else 0.7, "marker": "", "zorder": 1}
+    look = {
+        "color": style.INK if current else style.QUIET,
+        "linewidth": 1.4 if current else 0.7,
+        "marker": "",
+        "zorder": 1,
+    }
     for thread, partner in enumerate(step.partners):
         if partner is None:
             continue
@@ -123,10 +143,18 @@ def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int
         )
     controls = {
         "n": ipywidgets.SelectionSlider(options=sorted({*COUNTS, n}), value=n, description="values", layout=wide(220)),
-        "threads": ipywidgets.SelectionSlider(options=list(THREADS), value=threads, description="threads", layout=wide(220)),
-        "way": ipywidgets.Dropdown(options=[(label, key) for key, label in WAYS.items()], value=way, description="by", layout=wide(190)),
-        "warp": ipywidgets.SelectionSlider(options=list(WARPS), value=warp, description="threads a warp", layout=wide(240)),
-        "data": ipywidgets.Dropdown(options=[(label, key) for key, label in DATA.items()], description="row", layout=wide(160)),
+        "threads": ipywidgets.SelectionSlider(
+            options=list(THREADS), value=threads, description="threads", layout=wide(220)
+        ),
+        "way": ipywidgets.Dropdown(
+            options=[(label, key) for key, label in WAYS.items()], value=way, description="by", layout=wide(190)
+        ),
+        "warp": ipywidgets.SelectionSlider(
+            options=list(WARPS), value=warp, description="threads a warp", layout=wide(240)
+        ),
+        "data": ipywidgets.Dropdown(
+            options=[(label, key) for key, label in DATA.items()], description="row", layout=wide(160)
+        ),
         "dtype": ipywidgets.Dropdown(options=list(DTYPES), description="dtype", layout=wide(130)),
     }
 

@@ -6,7 +6,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
-from course_lib.lessons.schedule.model import MARKS, MOST_COLUMNS, MOST_ELEMENTS, MOST_ROWS, Lane, Memory, ScheduleFrame, number, title
+from course_lib.lessons.schedule.model import (
+    MARKS,
+    MOST_COLUMNS,
+    MOST_ELEMENTS,
+    MOST_ROWS,
+    Lane,
+    Memory,
+    ScheduleFrame,
+    number,
+    title,
+)
 
 _LEFT, _STEP, _LANE = 1.0, 0.195, 0.34
 _SHOWN = 24  # operations: a window that ends at the current one
@@ -19,7 +29,11 @@ def figure(frame: ScheduleFrame) -> Figure:
     rows = sum(_rows(memory) for memory in frame.memory)
     lanes_bottom = 0.95 + len(frame.lanes) * _LANE
     height = (
-        lanes_bottom + 0.75 + rows * (_CELL_H + 0.06) + 0.12 * len(frame.memory) + (0.28 if any(m.integers for m in frame.memory) else 0.0)
+        lanes_bottom
+        + 0.75
+        + rows * (_CELL_H + 0.06)
+        + 0.12 * len(frame.memory)
+        + (0.28 if any(m.integers for m in frame.memory) else 0.0)
     )
     drawn, axes = style.drawing(style.WIDTH, height)
     style.write(axes, 0.2, 0.25, title(frame), bold=True, font=style.FONT + 2)
@@ -32,7 +46,13 @@ def figure(frame: ScheduleFrame) -> Figure:
     legend = "   ".join(f"{letter} {word}" for letter, word in MARKS.items())
     style.write(axes, 0.2, lanes_bottom, legend, colour=style.QUIET)
     if raced:
-        style.write(axes, 0.2, lanes_bottom + 0.24, "hatched, with a thick edge: the two operations of a race", colour=style.QUIET)
+        style.write(
+            axes,
+            0.2,
+            lanes_bottom + 0.24,
+            "hatched, with a thick edge: the two operations of a race",
+            colour=style.QUIET,
+        )
     top = lanes_bottom + 0.5
     for memory in frame.memory:
         top = _memory(axes, memory, top)
@@ -41,7 +61,15 @@ def figure(frame: ScheduleFrame) -> Figure:
 
 def _lane(axes: Axes, frame: ScheduleFrame, lane: Lane, top: float, first: int, raced: set[int]) -> None:
     style.write(axes, _LEFT - 0.1, top + _LANE / 2, f"program {lane.program}", ha="right", bold=_acts(frame, lane))
-    axes.plot([_LEFT, _LEFT + _SHOWN * _STEP], [top + _LANE / 2] * 2, color=style.GRID, linewidth=1.0, linestyle="-", marker="", zorder=1)
+    axes.plot(
+        [_LEFT, _LEFT + _SHOWN * _STEP],
+        [top + _LANE / 2] * 2,
+        color=style.GRID,
+        linewidth=1.0,
+        linestyle="-",
+        marker="",
+        zorder=1,
+    )
     for at, letter in lane.marks:
         if at <= first:
             continue
@@ -79,12 +107,21 @@ def _memory(axes: Axes, memory: Memory, top: float) -> float:
             held = memory.integers and element in memory.holders
             state = "done" if held else "waiting"
             state = "active" if element in memory.touched else state
-            style.cell(axes, (1.55 + c * width, at_y), (width - 0.04, _CELL_H), number(value), state, heavy=element in memory.touched)
+            style.cell(
+                axes,
+                (1.55 + c * width, at_y),
+                (width - 0.04, _CELL_H),
+                number(value),
+                state,
+                heavy=element in memory.touched,
+            )
         if columns < memory.columns:
             style.write(axes, 1.6 + columns * width, at_y + _CELL_H / 2, "...")
     bottom = top + _rows(memory) * (_CELL_H + 0.06) + 0.12
     if memory.integers:
-        held = "; ".join(f"[{element}] was set by program {program}" for element, program in sorted(memory.holders.items()))
+        held = "; ".join(
+            f"[{element}] was set by program {program}" for element, program in sorted(memory.holders.items())
+        )
         style.write(axes, 1.55, bottom - 0.02, held or "all 0", colour=style.QUIET)
         bottom += 0.24
     return bottom

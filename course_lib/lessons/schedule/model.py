@@ -77,7 +77,9 @@ def frames(run: Interleaving, *, everything: bool = False) -> list[ScheduleFrame
     Raises: CourseError if there are more programs than the picture has lanes.
     """
     if run.programs > MOST_PROGRAMS:
-        raise CourseError(f"the schedule explorer has {MOST_PROGRAMS} lanes; this launch has {run.programs} programs. Use a smaller grid.")
+        raise CourseError(
+            f"the schedule explorer has {MOST_PROGRAMS} lanes; this launch has {run.programs} programs. Use a smaller grid."
+        )
     state = _State(run, everything)
     out = [state.frame(0, -1)]
     for number, operation in enumerate(run.operations):
@@ -98,7 +100,9 @@ def shared_tensors(run: Interleaving) -> tuple[str, ...]:
         if operation.kind not in ("load", "barrier"):
             written.add(operation.tensor)
     names = [tensor for tensor in run.tensors if tensor.name in written and len(programs[tensor.name]) > 1]
-    return tuple(tensor.name for tensor in sorted(names, key=lambda tensor: not tensor.dtype.startswith(("int", "uint"))))
+    return tuple(
+        tensor.name for tensor in sorted(names, key=lambda tensor: not tensor.dtype.startswith(("int", "uint")))
+    )
 
 
 def mark(operation: Operation) -> str:
@@ -129,7 +133,9 @@ class _State:
     def __init__(self, run: Interleaving, everything: bool):
         self.run, self.shared = run, shared_tensors(run)
         shown = [
-            i for i, operation in enumerate(run.operations) if everything or operation.tensor in self.shared or operation.kind == "barrier"
+            i
+            for i, operation in enumerate(run.operations)
+            if everything or operation.tensor in self.shared or operation.kind == "barrier"
         ]
         self.shown, self.total = shown, len(shown)
         self.frame_of = {number: at + 1 for at, number in enumerate(shown)}
@@ -137,7 +143,10 @@ class _State:
         self.changed_by: dict[tuple[str, int], int] = {}
         self.marks: dict[int, list[tuple[int, str]]] = {program: [] for program in range(run.programs)}
         self.latest: dict[int, Operation] = {}
-        self.ends = {p: max((i for i, operation in enumerate(run.operations) if operation.program == p), default=-1) for p in run.finished}
+        self.ends = {
+            p: max((i for i, operation in enumerate(run.operations) if operation.program == p), default=-1)
+            for p in run.finished
+        }
 
     def apply(self, number: int, operation: Operation) -> None:
         self.latest[operation.program] = operation
@@ -180,14 +189,22 @@ class _State:
             return Lane(program, done, "not started")
         if mark(last) != "w":
             return Lane(program, done, "running")
-        return Lane(program, done, "waits", _place(last), self.changed_by.get((last.tensor, last.elements[0])) if last.elements else None)
+        return Lane(
+            program,
+            done,
+            "waits",
+            _place(last),
+            self.changed_by.get((last.tensor, last.elements[0])) if last.elements else None,
+        )
 
     def memory(self, name: str, operation: Operation | None) -> Memory:
         tensor, values = self.run.tensor(name), tuple(self.contents[name])
         integers = tensor.dtype.startswith(("int", "uint"))
         touched = frozenset(operation.elements) if operation is not None and operation.tensor == name else frozenset()
         holders = (
-            {i: self.changed_by[name, i] for i, value in enumerate(values) if value and (name, i) in self.changed_by} if integers else {}
+            {i: self.changed_by[name, i] for i, value in enumerate(values) if value and (name, i) in self.changed_by}
+            if integers
+            else {}
         )
         return Memory(name, len(values) if integers else tensor.shape[-1], values, touched, holders, integers)
 
@@ -208,7 +225,9 @@ def caption(frame: ScheduleFrame) -> str:
         if frame.left_out:
             words.append(f"{frame.left_out} loads and stores of a program's own memory are left out.")
     else:
-        words.append(f"Program {frame.operation.program}, line {frame.operation.line}: {_describe_operation(frame.operation)}.")
+        words.append(
+            f"Program {frame.operation.program}, line {frame.operation.line}: {_describe_operation(frame.operation)}."
+        )
     waiting = [
         f"program {lane.program} waits for {lane.waits_on}"
         + (f", changed last by program {lane.waits_for}" if lane.waits_for is not None else "")

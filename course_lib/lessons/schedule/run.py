@@ -101,11 +101,19 @@ class Interleaving:
         for tensor in self.tensors:
             if tensor.name == wanted:
                 return tensor
-        raise CourseError(f"`{self.kernel}` was given no tensor `{name}`; it has {', '.join(tensor.name for tensor in self.tensors)}.")
+        raise CourseError(
+            f"`{self.kernel}` was given no tensor `{name}`; it has {', '.join(tensor.name for tensor in self.tensors)}."
+        )
 
 
 def interleaved(
-    kernel: Any, grid: Any, *arguments: Any, seeds: Iterable[int] = range(10), resident: int = 8, apart: bool = False, **named: Any
+    kernel: Any,
+    grid: Any,
+    *arguments: Any,
+    seeds: Iterable[int] = range(10),
+    resident: int = 8,
+    apart: bool = False,
+    **named: Any,
 ) -> list[Interleaving]:
     """Run ``kernel[grid](*arguments, **named)`` once for each seed, its programs interleaved as the seed draws it.
 
@@ -123,7 +131,11 @@ def interleaved(
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
     of_all = {"seeds": [int(seed) for seed in seeds], "resident": resident}
-    answers = second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all) if why else run_all(kernel, job, **of_all)
+    answers = (
+        second_process.interpret_apart(run_all, kernel, job, SECONDS, **of_all)
+        if why
+        else run_all(kernel, job, **of_all)
+    )
     source = second_process.read_source_lines(kernel)
     before = tuple(job.buffers)
     return [
@@ -161,7 +173,9 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
 
     try:
         with LOCK, hooks.observing(keep), checked(copies.regions):
-            outcome = schedule.run(kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=MOST_STEPS, **job.constexprs)
+            outcome = schedule.run(
+                kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=MOST_STEPS, **job.constexprs
+            )
     except CourseError:
         raise
     except Exception as raised:
@@ -175,7 +189,9 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
         "programs": len(outcome.programs),
         "operations": operations,
         "races": [
-            asdict(Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message))
+            asdict(
+                Clash(numbers[id(race.first)], numbers[id(race.second)], race.where.replace("_ptr[", "["), race.message)
+            )
             for race in outcome.races
         ],
         "deadlock": outcome.deadlock.message if outcome.deadlock else "",

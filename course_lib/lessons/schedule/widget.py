@@ -52,7 +52,14 @@ class _Runs:
         if seed not in self._known:
             first = seed // _AT_ONCE * _AT_ONCE
             seeds = range(first, first + _AT_ONCE)
-            runs = interleaved(kernel, self.launch.grid, *self.launch.arguments, seeds=seeds, resident=self.resident, **self.launch.named)
+            runs = interleaved(
+                kernel,
+                self.launch.grid,
+                *self.launch.arguments,
+                seeds=seeds,
+                resident=self.resident,
+                **self.launch.named,
+            )
             self._known |= {run.seed: run for run in runs}
         return self._known[seed]
 
@@ -71,9 +78,15 @@ def schedule_explorer(launches: Mapping[str, ScheduleLaunch], seed: int = 0, res
         raise CourseError("the schedule explorer has nothing to explore: pass at least one launch by name.")
     runs = {name: _Runs(launch, resident) for name, launch in launches.items()}
     controls = {
-        "kernel": ipywidgets.Dropdown(options=list(launches), description="kernel", layout=ipywidgets.Layout(width="330px")),
-        "seed": ipywidgets.BoundedIntText(seed, 0, MOST_SEED, description="seed", layout=ipywidgets.Layout(width="130px")),
-        "everything": ipywidgets.Checkbox(False, description="private memory, too", indent=False, layout=ipywidgets.Layout(width="180px")),
+        "kernel": ipywidgets.Dropdown(
+            options=list(launches), description="kernel", layout=ipywidgets.Layout(width="330px")
+        ),
+        "seed": ipywidgets.BoundedIntText(
+            seed, 0, MOST_SEED, description="seed", layout=ipywidgets.Layout(width="130px")
+        ),
+        "everything": ipywidgets.Checkbox(
+            False, description="private memory, too", indent=False, layout=ipywidgets.Layout(width="180px")
+        ),
     }
 
     def make(kernel: str, seed: int, everything: bool) -> list[ScheduleFrame]:
@@ -101,7 +114,9 @@ def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as unreadable:
-            raise CourseError(f"{paths.shown(path)} cannot be read: {unreadable}. `course reset {exercise_id}` writes it anew.") from None
+            raise CourseError(
+                f"{paths.shown(path)} cannot be read: {unreadable}. `course reset {exercise_id}` writes it anew."
+            ) from None
         return KernelSource(text, exercise.entry_points[0], paths.shown(path))
 
     return read
