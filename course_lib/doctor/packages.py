@@ -37,12 +37,12 @@ def examine_python() -> list[Finding]:
                 "`make lab PYTHON=python3.12` makes the environment with another.",
             )
         ]
-    if sys.version_info >= (3, 13):
+    if sys.version_info >= (3, 14):
         return [
             Finding(
                 "Python",
                 NOTE,
-                f"{version}; tested are 3.11 and 3.12",
+                f"{version}; tested are 3.11 to 3.13",
                 "If something odd happens, `make lab PYTHON=python3.12`.",
             )
         ]

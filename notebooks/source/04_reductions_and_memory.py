@@ -412,7 +412,7 @@ if "H100" in measured.device and "HBM3" in measured.device:
 # for by the bytes of the matrix.
 
 # %% tags=["nbval-check-output"]
-from course_lib.lessons.pass_counter.widget import ALGORITHMS, count
+from course_lib.lessons.pass_counter.model import ALGORITHMS, count
 
 counted = {name: count(name, N=8192) for name in ALGORITHMS}
 print(f"{'':20} reads writes passes launches")
@@ -509,7 +509,7 @@ assert bytes_us > 5 * 2 * arithmetic_us  # the sheet counts a fused multiply-add
 # and no `b`, so it should need 5. How many floating-point operations an element does the PTX hold? An `fma` is two. *(Predict, then run.)*
 
 # %%
-from course_lib.lessons.pass_counter.widget import resident_kernel
+from course_lib.lessons.pass_counter.model import resident_kernel
 
 per_element = {}
 for BLOCK, num_warps in ((1024, 4), (4096, 8), (8192, 8)):
@@ -674,7 +674,7 @@ exercise("04a")
 # - Williams, Waterman and Patterson 2009, "Roofline: An Insightful Visual Performance Model for Multicore Architectures".
 # - The post "Layer Normalization as fast as possible": three kernels, and where a sweep can be saved. Its one-pass formula is lesson 03's
 #   erratum.
-# - `course_lib/lessons/pass_counter/widget.py`: the nine small kernels that were traced.
+# - `course_lib/lessons/pass_counter/model.py`: the nine small kernels that were traced.
 #
 # **Next: lesson 05, statistics in Triton.** Welford and Chan need a reduction of three numbers at once. `tl.reduce` takes any function:
 # what becomes of the tree?

@@ -306,7 +306,8 @@ def test_another_version_is_a_note(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "level"), [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 14, 0), NOTE)]
+    ("version", "level"),
+    [((3, 10, 2), PROBLEM), ((3, 11, 0), OK), ((3, 12, 9), OK), ((3, 13, 0), OK), ((3, 14, 0), NOTE)],
 )
 def test_python_versions(monkeypatch, version: tuple, level: str) -> None:
     monkeypatch.setattr(sys, "version_info", version)

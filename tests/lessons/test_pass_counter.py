@@ -19,18 +19,18 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.worker import Launch, WorkerTimeout
 from course_lib.lessons import pass_counter
-from course_lib.lessons.pass_counter import widget
-from course_lib.lessons.pass_counter.widget import (
+from course_lib.lessons.pass_counter import model as counting
+from course_lib.lessons.pass_counter.model import (
     ALGORITHMS,
     COLUMNS,
     _count_elsewhere,
     count,
     describe,
-    draw,
     model,
     run,
     title,
 )
+from course_lib.lessons.pass_counter.widget import draw
 
 interpreted = pytest.mark.skipif(
     course_lib.MODE != "cpu", reason="this process compiles: it asks another for its counts"
@@ -92,7 +92,7 @@ import course_lib
 from course_lib.base import runtime
 runtime._chosen = dataclasses.replace(runtime.current(), mode="gpu")
 from course_lib.lessons import style
-module = sys.modules["course_lib.lessons.pass_counter.widget"]
+module = sys.modules["course_lib.lessons.pass_counter.model"]
 module._trace = None  # there is no interpreter in such a process
 first = module.count("two_pass", 100)
 module._count_elsewhere = None
@@ -108,7 +108,7 @@ print(repr([first, *(module.count("naive", N) for N in {COLUMNS})]))
 
 def test_a_second_process_that_fails_says_so(monkeypatch):
     failing = [sys.executable, "-c", "import sys; sys.exit('Traceback\\nImportError: no triton here')"]
-    monkeypatch.setattr(widget, "_launch", lambda: Launch(failing, os.environ))
+    monkeypatch.setattr(counting, "_launch", lambda: Launch(failing, os.environ))
     with pytest.raises(CourseError, match=r"failed \(ImportError: no triton here\)"):
         _count_elsewhere({100}, 64)
 
@@ -117,7 +117,7 @@ def test_a_second_process_that_hangs_says_so(monkeypatch):
     def hang(*args, **kwargs):
         raise WorkerTimeout("gave no answer", "")
 
-    monkeypatch.setattr(widget.Worker, "ask", hang)
+    monkeypatch.setattr(counting.Worker, "ask", hang)
     with pytest.raises(CourseError, match="took longer than 120 s"):
         _count_elsewhere({100}, 64)
 
@@ -127,9 +127,9 @@ def test_a_second_process_that_hangs_says_so(monkeypatch):
 def test_a_killed_owner_leaves_no_counter(moment, tmp_path):
     program = """
 import course_lib
-from course_lib.lessons.pass_counter import widget
+from course_lib.lessons.pass_counter import model
 print("now", flush=True)
-widget._count_elsewhere({100, 8192, 65536}, 64)
+model._count_elsewhere({100, 8192, 65536}, 64)
 """
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
     owner = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, cwd=tmp_path)
