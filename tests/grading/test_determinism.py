@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -53,6 +54,8 @@ SECRET = "a secret that is always the same"
 def told(submission: tuple[str, Path], secret: str | None = None) -> str:
     verdict = check(catalog.get(submission[0]), submission[1], secret=secret)
     assert verdict.status != "grader fault", verdict.message
+    if course_lib.MODE == "gpu":  # which program of a GPU prints first is nobody's to say
+        verdict = dataclasses.replace(verdict, printed="\n".join(sorted(set(verdict.printed.split("\n")))))
     return verdict.timed(0).as_json()
 
 

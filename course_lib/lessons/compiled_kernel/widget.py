@@ -221,8 +221,12 @@ def _first_load(source: KernelSource, column: Column) -> tuple[int, ...]:
     texts = source.text.split("\n") if source.text else []
     made = column.report.lines if column.report else {}
     lines = [n for n in range(source.first_line, source.first_line + len(texts)) if n in made]
-    statement = {n: "".join(texts[n - source.first_line : n - source.first_line + 2]) for n in lines}
-    return tuple([n for n in lines if "tl.load(" in statement[n]][:1] or lines[:1])
+    # a call that is broken over lines may have become instructions of the line above it
+    for rows in (1, 2):
+        loads = [n for n in lines if "tl.load(" in "".join(texts[n - source.first_line : n - source.first_line + rows])]
+        if loads:
+            return (loads[0],)
+    return tuple(lines[:1])
 
 
 def code_panel(name: str, code: Sequence[tuple[int, str]], lines: Sequence[int], column: Column) -> str:
