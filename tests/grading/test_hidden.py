@@ -103,6 +103,13 @@ def test_a_hidden_case_is_there_for_the_same_thing(exercise, data, number):
     assert new.M * new.N <= 2 * case.M * case.N + 64, "it costs more"
 
 
+@pytest.mark.parametrize("number", range(40))
+def test_a_single_column_is_drawn_in_another_shape(number):
+    (case,) = [case for case in battery(catalog.get("09a")) if case.name == "one column"]
+    new = drawn(case, number)
+    assert (new.M, new.block, new.rows) != (case.M, case.block, case.rows), "only the number of buffers is another"
+
+
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_what_is_said_of_a_hidden_case_is_true_of_it(exercise):
     for case in battery(exercise):
