@@ -120,7 +120,9 @@ def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
     ]
     # another number of buffers alone is the learner's own shape again
     same_columns = column == _Columns(case.N, case.block)
-    others = [[r for r in some if (r.M, r.rows) != (now.M, now.rows) or (not same_columns and r != now)] for some in rows]
+    others = [
+        [r for r in some if (r.M, r.rows) != (now.M, now.rows) or (not same_columns and r != now)] for some in rows
+    ]
     return _reshape_case(case, column, _choose(rng, others) or now)
 
 
