@@ -286,12 +286,12 @@ def describe(state: AccuracyState) -> str:
         if state.quantity == "y"
         else f"relative error of the {QUANTITIES[state.quantity]}"
     )
-    each = ", ".join(f"{curve.label} {format_number(curve.errors[state.ratio])}" for curve in state.curves)
+    each = ", ".join(f"{curve.label} {format_number(curve.errors[state.ratio], 2)}" for curve in state.curves)
     limit = state.bound[state.ratio]
     if not np.isfinite(limit):
         bounded = f"For {ALGORITHMS[state.chosen]} nothing is promised here."
     else:
-        bounded = f"{ALGORITHMS[state.chosen].capitalize()} cannot be off by more than {format_number(limit)}."
+        bounded = f"{ALGORITHMS[state.chosen].capitalize()} cannot be off by more than {format_number(limit, 2)}."
     shown = (
         f"rows whose first element lies {(state.n - 1) ** 0.5:.0f} standard deviations out"
         if state.rows == "loud"
