@@ -48,3 +48,8 @@ def format_count(many: float, noun: str, plural: str = "") -> str:
     ending = "es" if noun.endswith(("ch", "sh", "s", "x")) else "s"
     amount = f"{many:.0f}" if many == round(many) else format_number(many, 3)
     return f"{amount} {noun if many == 1 else plural or noun + ending}"
+
+
+def agree(many: int, one: str, more: str) -> str:
+    """The form of a word that goes with ``many``: agree(1, "lane lies", "lanes lie")."""
+    return one if many == 1 else more

@@ -17,6 +17,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from leftovers import processes_under
 
 from course_lib import compiler
 from course_lib.base import paths
@@ -423,16 +424,6 @@ def k(y, B: tl.constexpr):
         tl.store(y + c + i * B, tl.exp(tl.load(y + c + i)))
 """
 ENDLESS = SLOW.replace("range(4)", "range(100000000)")
-
-
-def processes_under(folder) -> list[psutil.Process]:
-    """Every process that works in the folder or below it: the helper, and the programs it has started."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.cwd().startswith(str(folder)) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
 
 
 def start_owner(folder, text, limit="60") -> subprocess.Popen:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import random
 import subprocess
 import sys
-import time
 
-import psutil
 import pytest
 import torch
+from leftovers import kill_owner
 
 import course_lib
 from course_lib.base import paths
@@ -132,24 +130,7 @@ print("now", flush=True)
 model._count_elsewhere({100, 8192, 65536}, 64)
 """
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
-    owner = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, cwd=tmp_path)
-    assert owner.stdout is not None and owner.stdout.readline() == b"now\n"
-    time.sleep(moment)
-    owner.kill()
-    owner.communicate()
-    deadline = time.monotonic() + 10
-    while _processes_in(tmp_path):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def _processes_in(folder) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+    kill_owner(program, moment, tmp_path, environment)
 
 
 def test_the_words_and_the_bytes():

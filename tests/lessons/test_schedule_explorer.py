@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import subprocess
-import sys
 import threading
-import time
 
 import numpy as np
 import psutil
@@ -18,6 +14,7 @@ import triton
 import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from leftovers import kill_owner
 
 import course_lib
 from course_lib.base import paths
@@ -205,24 +202,7 @@ print("now", flush=True)
 interleaved(KernelSource({text!r}, "kernel", "x.py"), (1,), torch.zeros(1), 1, seeds=[0])
 """
     environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu", "TMPDIR": str(tmp_path)}
-    owner = subprocess.Popen([sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, cwd=tmp_path)
-    assert owner.stdout is not None and owner.stdout.readline() == b"now\n"
-    time.sleep(moment)
-    owner.kill()
-    owner.communicate()
-    deadline = time.monotonic() + 10
-    while _processes_in(tmp_path):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def _processes_in(folder) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+    kill_owner(program, moment, tmp_path, environment)
 
 
 def test_what_cannot_be_run_is_said_in_words():

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
-from course_lib.lessons.words import format_decimal
+from course_lib.lessons.words import agree, format_decimal
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 BLOCKS = (2, 4, 8, 16)
@@ -250,13 +250,13 @@ def describe(frame: BlockFrame) -> str:
     if pad:
         spare = f"{pad} {'lane lies' if pad == 1 else 'lanes lie'} past column {n - 1}"
         if frame.phase == "normalise":
-            words.append(f"{spare} and {_s(pad, 'stores', 'store')} nothing.")
+            words.append(f"{spare} and {agree(pad, 'stores', 'store')} nothing.")
         elif frame.phase == "deviation" and not frame.mask_deviation:
             words.append(
-                f"{spare} and, unmasked, {_s(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-(row.mean or 0.0))}."
+                f"{spare} and, unmasked, {agree(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-(row.mean or 0.0))}."
             )
         else:
-            words.append(f"{spare} and {_s(pad, 'adds', 'add')} 0.")
+            words.append(f"{spare} and {agree(pad, 'adds', 'add')} 0.")
     if frame.running is not None:
         words.append(
             f"The lanes' partial sums are {', '.join(format_decimal(value) for value in frame.accumulator)}: {format_decimal(frame.running)} together."
@@ -330,7 +330,3 @@ def _is_wrong(frame: BlockFrame) -> bool:
 def _columns(frame: BlockFrame) -> str:
     inside = [column for column, off in zip(frame.columns, frame.masked, strict=True) if not off]
     return f"column {inside[0]}" if len(inside) == 1 else f"columns {inside[0]} to {inside[-1]}"
-
-
-def _s(count: int, one: str, many: str) -> str:
-    return one if count == 1 else many

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from course_lib.base.errors import CourseError
-from course_lib.lessons.words import format_count
+from course_lib.lessons.words import agree, format_count
 
 BLOCKS = (2, 4, 8, 16)
 MAX_N = 40
@@ -76,13 +76,13 @@ def title(state: CopyMap) -> str:
     grid = len(state.lanes)
     if state.past_end:
         count = len(state.past_end)
-        return f"Without the mask, {format_count(count, 'lane')} {_s(count, 'writes', 'write')} past the end of y"
+        return f"Without the mask, {format_count(count, 'lane')} {agree(count, 'writes', 'write')} past the end of y"
     if state.unwritten:
         count = len(state.unwritten)
-        return f"{format_count(grid, 'program')} {_s(grid, 'is', 'are')} too few: {format_count(count, 'element')} of y never written"
+        return f"{format_count(grid, 'program')} {agree(grid, 'is', 'are')} too few: {format_count(count, 'element')} of y never written"
     if state.idle:
         count = len(state.idle)
-        return f"{format_count(count, 'program')} {_s(count, 'has', 'have')} nothing to copy: all {_s(count, 'its', 'their')} lanes are past n"
+        return f"{format_count(count, 'program')} {agree(count, 'has', 'have')} nothing to copy: all {agree(count, 'its', 'their')} lanes are past n"
     spare = grid * state.block - state.n
     if not spare:
         return f"{state.n} is {grid} x {state.block}: every lane has an element, no mask is needed"
@@ -96,11 +96,11 @@ def describe(state: CopyMap) -> str:
         f"n = {state.n}, BLOCK = {state.block}, {format_count(grid, 'program')} (cdiv(n, BLOCK) is {state.needed}), "
         f"{'with' if state.masked else 'without'} the mask.",
         f"The last program, {last.pid}, asks for offsets {last.offsets[0]} to {last.offsets[-1]}.",
-        f"{_s(len(state.written), 'Element', 'Elements')} {_span(state.written)} of y {_s(len(state.written), 'is', 'are')} written.",
+        f"{agree(len(state.written), 'Element', 'Elements')} {_span(state.written)} of y {agree(len(state.written), 'is', 'are')} written.",
     ]
     if state.unwritten:
         words.append(
-            f"{_s(len(state.unwritten), 'Element', 'Elements')} {_span(state.unwritten)}: no program asks, so the old value stays."
+            f"{agree(len(state.unwritten), 'Element', 'Elements')} {_span(state.unwritten)}: no program asks, so the old value stays."
         )
     if state.past_end:
         one = len(state.past_end) == 1
@@ -122,7 +122,3 @@ def describe(state: CopyMap) -> str:
 
 def _span(numbers: tuple[int, ...]) -> str:
     return f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-
-
-def _s(count: int, one: str, many: str) -> str:
-    return one if count == 1 else many
