@@ -22,9 +22,9 @@ from course_lib.base import paths
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
+from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import judge
-from course_lib.grading.sandbox import runner
 from course_lib.grading.submission.attempt import extract
 from course_lib.grading.submission.extract_kernels import Unreadable
 

@@ -3,9 +3,16 @@
 from course_lib.compiler.helper import warm
 from course_lib.compiler.kernel_source import KernelSource, Pointer, describe_constant, describe_units, source_text
 from course_lib.compiler.occupancy import MULTIPROCESSORS, Multiprocessor, Residency, occupancy, residency
-from course_lib.compiler.report import CompileError, CompileReport, Lines, compile_report
+from course_lib.compiler.report import (
+    CompileError,
+    CompileReport,
+    Lines,
+    Specialisation,
+    compile_report,
+    compile_reports,
+)
 
 __all__ = [
-    "MULTIPROCESSORS", "CompileError", "CompileReport", "KernelSource", "Lines", "Multiprocessor", "Pointer", "Residency",
-    "compile_report", "describe_constant", "describe_units", "occupancy", "residency", "source_text", "warm",
+    "MULTIPROCESSORS", "CompileError", "CompileReport", "KernelSource", "Lines", "Multiprocessor", "Pointer", "Residency", "Specialisation",
+    "compile_report", "compile_reports", "describe_constant", "describe_units", "occupancy", "residency", "source_text", "warm",
 ]  # fmt: skip

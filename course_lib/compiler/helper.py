@@ -1,72 +1,99 @@
-"""The helper process that compiles (``server.py``), from the side that asks: started by the first report, kept for the next."""
+"""Has kernels compiled in a confined process (``machine.py``): the side that asks."""
 
 from __future__ import annotations
 
-import json
-import os
+import dataclasses
 import signal
 import sys
-from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import CourseError
-from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerFailure, WorkerTimeout
+from course_lib.base.worker import WorkerFailure
+from course_lib.sandbox import jobs, servers
+from course_lib.sandbox.isolation import Needs
+from course_lib.sandbox.jobs import Answer, JobFailure, ResourceLimits
+from course_lib.sandbox.machine import ServerKind
+from course_lib.sandbox.stage import Stage
 
-_SERVER = Path(__file__).with_name("server.py")
-_START_SECONDS = 60.0
+KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRAMS)
 _LOG_CHARACTERS = 2000
+# ten times what it takes; an endless unrolled loop ends here and not in swap
+_LIMITS = ResourceLimits(
+    address_bytes=8 << 30, memory_bytes=0, file_bytes=64 << 20, open_files=1024, processes=32, log_bytes=1 << 20
+)
 
 
 class CompilerCrash(Exception):
-    """The helper did not survive the job; ``cause`` is "crash" or "timeout"."""
+    """The process that compiles did not survive the job; ``cause`` is "crash", "timeout" or "flood".
 
-    def __init__(self, cause: str, sentence: str):
-        super().__init__(sentence)
-        self.cause = cause
-
-
-def ask(job: dict[str, Any], limit: float) -> dict[str, Any]:
-    """The helper's answer to a job. ``limit``: seconds for the job alone.
-
-    Raises: CompilerCrash; CourseError if the helper does not start.
+    ``number``: which of the kernels it was at, from 0.
     """
-    warm()
+
+    def __init__(self, cause: str, sentence: str, number: int = 0):
+        super().__init__(sentence)
+        self.cause, self.number = cause, number
+
+
+def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
+    """The answers to a submission's kernels, up to the first that is refused. ``limit``: seconds for each kernel.
+
+    The answers come from a process that a kernel may have taken over: their shape is checked, their truth cannot be.
+
+    Raises: CompilerCrash; CourseError if the process does not start.
+    """
+    limits = dataclasses.replace(_LIMITS, case=limit, total=limit * max(1, len(kernels)))
     try:
-        return json.loads(worker.ask(json.dumps(job), limit))
-    except WorkerTimeout:
-        raise CompilerCrash(
-            "timeout",
-            f"compiling takes longer than {limit:g} seconds, and was ended; does `tl.static_range` unroll too much, "
-            "or BLOCK hold too many elements",
-        ) from None
-    except WorkerDied as died:
-        how = _describe_end(died.code)
-        raise CompilerCrash(
-            "crash", f"the compiler itself crashed on this kernel ({how}); change the lines you wrote last"
-        ) from None
+        answers = jobs.ask(KIND, {"kernels": kernels}, limits)
+    except JobFailure as failure:
+        raise _describe_failure(failure.answer, limit) from None
+    except (WorkerFailure, OSError) as failed:
+        raise _describe_start(failed) from None
+    if not _are_answers(answers, len(kernels)):
+        raise CompilerCrash("crash", "the compiler gave no answer that makes sense; change the lines you wrote last")
+    return answers
 
 
 def warm() -> None:
-    """Start the helper process now, so that the first report need not wait for it.
+    """Start the process that compiles now, so that the first report need not wait for it.
 
     Raises: CourseError if it does not start.
     """
     try:
-        worker.start()
+        servers.warm(KIND)
     except (WorkerFailure, OSError) as failed:
-        how, printed = str(failed), ""
-        if isinstance(failed, WorkerFailure):
-            how, printed = f"it {failed}", failed.printed.strip()[-_LOG_CHARACTERS:]
-        raise CourseError(
-            f"the compiler's helper process does not start ({how}). Is Triton installed in {sys.executable}? "
-            f"`course doctor` looks. It said:\n{printed}"
-        ) from None
+        raise _describe_start(failed) from None
 
 
-def _launch() -> Launch:
-    environment = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    # -P: beside the script lie modules of the course with names that the standard library may have
-    return Launch([sys.executable, "-P", str(_SERVER)], environment)
+def _describe_start(failed: WorkerFailure | OSError) -> CourseError:
+    how, printed = str(failed), ""
+    if isinstance(failed, WorkerFailure):
+        how, printed = f"it {failed}", failed.printed.strip()[-_LOG_CHARACTERS:]
+    return CourseError(
+        f"the process that compiles kernels does not start ({how}). Is Triton installed in {sys.executable}? "
+        f"`course doctor` looks. It said:\n{printed}"
+    )
+
+
+def _describe_failure(answer: Answer, limit: float) -> Exception:
+    number = answer.case or 0
+    if answer.stage is Stage.STARTING:
+        return CourseError(
+            f"the process that compiles kernels does not start ({answer.printed.strip()[-_LOG_CHARACTERS:] or answer.ended}). "
+            "`course doctor` says what is wrong with this machine."
+        )
+    if answer.cause_of_end == "timed out":
+        return CompilerCrash(
+            "timeout",
+            f"compiling takes longer than {limit:g} seconds, and was ended; does `tl.static_range` unroll too much, "
+            "or BLOCK hold too many elements",
+            number,
+        )
+    if answer.cause_of_end in ("flooded", "too many files"):
+        return CompilerCrash("flood", "it writes megabytes while it is compiled, and was ended", number)
+    how = answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)
+    return CompilerCrash(
+        "crash", f"the compiler itself crashed on this kernel ({how}); change the lines you wrote last", number
+    )
 
 
 def _describe_end(code: int | None) -> str:
@@ -80,7 +107,23 @@ def _describe_end(code: int | None) -> str:
     return known.get(-code, f"signal {-code}")
 
 
-# SIGURG: ignored until the server handles it, and then it removes its folder
-worker = Worker(
-    _launch, ready_seconds=_START_SECONDS, on_owner_death=signal.SIGURG, temporary_folder="course-compile-"
-)  # fmt: skip
+_TEXT, _NUMBER = (str,), (int,)
+_REPORT = {
+    "registers": _NUMBER, "spill_bytes": _NUMBER, "shared_bytes": _NUMBER, "ttir": _TEXT, "ttgir": _TEXT, "ptx": _TEXT,
+    "sass": (str, type(None)), "loads": (dict, type(None)), "stores": (dict, type(None)), "lines": (list,), "seconds": (int, float),
+}  # fmt: skip
+_ERROR = {"cause": _TEXT, "sentence": _TEXT, "unit": _NUMBER, "line": _NUMBER, "column": _NUMBER}
+
+
+def _are_answers(answers: Any, count: int) -> bool:
+    """True for at most ``count`` answers of the shape that ``machine.py`` gives."""
+    if not isinstance(answers, list) or not 1 <= len(answers) <= count:
+        return False
+    for answer in answers:
+        ((kind, content),) = answer.items() if isinstance(answer, dict) and len(answer) == 1 else (("", {}),)
+        shape = {"report": _REPORT, "error": _ERROR}.get(kind)
+        if shape is None or not isinstance(content, dict) or content.keys() != shape.keys():
+            return False
+        if not all(isinstance(content[name], kinds) for name, kinds in shape.items()):
+            return False
+    return len(answers) == count or "error" in answers[-1]

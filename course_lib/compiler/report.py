@@ -100,35 +100,78 @@ def compile_report(
     Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long; CourseError if the kernel has
     no source text, an option is impossible, the helper process does not start, or Triton's ptxas cannot run here; TypeError for an argument of another kind.
     """
+    (report,) = compile_reports(
+        kernel, [Specialisation(arguments, constexprs or {}, num_warps)], num_stages=num_stages, maxnreg=maxnreg, arch=arch,
+        disassemble=disassemble, limit=limit,
+    )  # fmt: skip
+    return report
+
+
+@dataclass(frozen=True)
+class Specialisation:
+    """What a kernel is compiled for: its arguments and constants, as :func:`compile_report` takes them.
+
+    ``kernel``: which function of the source it is; "" for the source's own.
+    """
+
+    arguments: Mapping[str, object] | Sequence[object]
+    constexprs: Mapping[str, object]
+    num_warps: int = 4
+    kernel: str = ""
+
+
+def compile_reports(
+    kernel: Any,
+    specialisations: Sequence[Specialisation],
+    *,
+    num_stages: int | None = None,
+    maxnreg: int | None = None,
+    arch: str = "sm_90",
+    disassemble: bool = True,
+    limit: float = 60.0,
+) -> list[CompileReport]:
+    """Compile a source for each specialisation, in one confined process. ``limit``: seconds for each of them.
+
+    Raises: as :func:`compile_report`, for the first specialisation that is refused.
+    """
     multiprocessor(arch)
-    if num_warps not in (1, 2, 4, 8, 16, 32):
-        raise CourseError(f"num_warps is {num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps.")
     sources = collect(kernel)
-    positional, named = ([], arguments) if isinstance(arguments, Mapping) else (arguments, {})
-    job = {
-        "name": sources.name,
-        "units": sources.units,
-        "positional": [describe_argument(value) for value in positional],
-        "named": {name: describe_argument(value) for name, value in named.items()}
-        | {name: describe_constant(value) for name, value in (constexprs or {}).items()},
-        "num_warps": num_warps, "num_stages": num_stages, "maxnreg": maxnreg, "arch": int(arch.removeprefix("sm_")),
-        "disassemble": disassemble,
-    }  # fmt: skip
+    described = []
+    for one in specialisations:
+        if one.num_warps not in (1, 2, 4, 8, 16, 32):
+            raise CourseError(f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps.")
+        positional, named = ([], one.arguments) if isinstance(one.arguments, Mapping) else (one.arguments, {})
+        described.append(
+            {
+                "name": one.kernel or sources.name,
+                "units": sources.units,
+                "positional": [describe_argument(value) for value in positional],
+                "named": {name: describe_argument(value) for name, value in named.items()}
+                | {name: describe_constant(value) for name, value in one.constexprs.items()},
+                "num_warps": one.num_warps, "num_stages": num_stages, "maxnreg": maxnreg,
+                "arch": int(arch.removeprefix("sm_")), "disassemble": disassemble,
+            }
+        )  # fmt: skip
     try:
-        answer = helper.ask(job, limit)
+        answers = helper.ask(described, limit)
     except helper.CompilerCrash as crash:
         raise _refusal(sources, crash.cause, str(crash), 0, sources.kernel_line, 0) from None
+    return [_read_answer(sources, answer, one, arch) for answer, one in zip(answers, specialisations, strict=False)]
+
+
+def _read_answer(sources: Sources, answer: dict[str, Any], one: Specialisation, arch: str) -> CompileReport:
     if "error" in answer:
         error = answer["error"]
         if error["cause"] == "no_tool":
             raise CourseError(error["sentence"])
-        raise _refusal(sources, error["cause"], error["sentence"], error["unit"], error["line"], error["column"])
+        unit = error["unit"] if 0 <= error["unit"] < len(sources.units) else 0
+        raise _refusal(sources, error["cause"], error["sentence"], unit, error["line"], error["column"])
     made = answer["report"]
     by_width = {
         name: made[name] and {int(width): count for width, count in made[name].items()} for name in ("loads", "stores")
     }
     lines = {number: Lines(tuple(ptx), tuple(sass)) for number, ptx, sass in made["lines"]}
-    own = {"kernel": sources.name, "arch": arch, "num_warps": num_warps, "lines": lines}
+    own = {"kernel": one.kernel or sources.name, "arch": arch, "num_warps": one.num_warps, "lines": lines}
     return CompileReport(**made | by_width | own)
 
 

@@ -16,7 +16,7 @@ from course_lib.grading.verdict import GRADER_FAULT, Verdict
 
 if TYPE_CHECKING:
     from course_lib.grading.judging.judge import Judged
-    from course_lib.grading.sandbox.runner import ResourceLimits
+    from course_lib.sandbox.jobs import ResourceLimits
 
 
 def check(
@@ -27,6 +27,7 @@ def check(
     seed: int = 0,
     secret: str | bytes | None = None,
     limits: ResourceLimits | None = None,
+    required_tier: str | None = None,
 ) -> Verdict:
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
@@ -35,16 +36,20 @@ def check(
         seed: of the inputs; a learner's check always uses 0, so that two checks of one file agree.
         secret: an instructor's. Its cases have other shapes and values than the learner's own check, the same ones each time.
         limits: time and memory; None takes those of the mode.
+        required_tier: of isolation, as ``course_lib.sandbox.isolation.TIERS`` names them; a machine that cannot shut the
+            submission in at least so well does not run it. None takes the best that the machine has.
 
     Returns: the verdict. Nothing a learner's file holds makes this function raise; a bug of the grader is the verdict
     "grader fault", never the learner's.
 
     Raises: EnvironmentFault if the machine, the installation or a setting does not let the file be checked (no GPU although
-    ``COURSE_DEVICE`` asks for one, a package that cannot be imported, a full disk, no process can be started): there is no
+    ``COURSE_DEVICE`` asks for one, a package that cannot be imported, a full disk, no process can be started, no isolation as good as ``required_tier``): there is no
     verdict then, and nothing to record. CourseError if Triton was imported before the course. ValueError if the secret is
     empty.
     """
-    return check_with_cases(exercise, path, mode=mode, seed=seed, secret=secret, limits=limits)[0]
+    return check_with_cases(
+        exercise, path, mode=mode, seed=seed, secret=secret, limits=limits, required_tier=required_tier
+    )[0]
 
 
 def check_with_cases(
@@ -55,6 +60,7 @@ def check_with_cases(
     seed: int = 0,
     secret: str | bytes | None = None,
     limits: ResourceLimits | None = None,
+    required_tier: str | None = None,
 ) -> tuple[Verdict, list[Judged]]:
     """As :func:`check`, with the judged cases and their outputs; no cases where nothing was run."""
     if secret is not None and not secret:
@@ -66,11 +72,14 @@ def check_with_cases(
         # here, not above: where NumPy cannot be imported, that is said like everything else that is wrong with a machine
         from course_lib.grading.cases.hidden import Secret
         from course_lib.grading.grade import grade
+        from course_lib.sandbox.isolation import LIMITS
+        from course_lib.sandbox.jobs import require_tier
 
         drawn_from = None if secret is None else Secret(secret)
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
-        verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits)
+        with require_tier(required_tier or LIMITS):
+            verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             raise EnvironmentFault(f"{exercise.id} was not checked: {fault}") from error

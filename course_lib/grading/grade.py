@@ -12,17 +12,26 @@ from course_lib.compiler import CompileError
 from course_lib.grading import faults
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Plan
+from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, make_sentence
-from course_lib.grading.judging.compiled import Compilation
+from course_lib.grading.judging.compiled import Compilation, CompilerFailure
 from course_lib.grading.judging.judge import Judged, judge
-from course_lib.grading.sandbox import runner
-from course_lib.grading.submission import extract_kernels, places
-from course_lib.grading.submission.attempt import extract, is_attempted
+from course_lib.grading.submission import extract_kernels, places, reader
 from course_lib.grading.submission.places import Span
-from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict
+from course_lib.grading.verdict import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    CaseResult,
+    Finding,
+    Place,
+    Verdict,
+)
 
 _LONGEST = 600  # characters of what an exception says
 
@@ -38,11 +47,11 @@ def grade(
     text = ""
     try:
         text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
-        if not is_attempted(exercise, text, path.name):
+        kernels = reader.read(exercise, text, path.name)
+        if kernels is None:
             mark = "YOUR CODE" if "YOUR CODE" in texts.make_unsolved_text(exercise) else "REPAIR"
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
             return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode), []
-        kernels = extract(exercise, text, path.name)
     except extract_kernels.Unreadable as unreadable:
         where = unreadable.span and places.make_place(paths.shown(path), text, unreadable.span)
         headline = make_sentence(unreadable.what)
@@ -75,13 +84,12 @@ def grade(
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
     if compilation and verdict.passed:
-        refusal, unknown = compilation.find_refusal()
-        if refusal is not None:
-            verdict = writer.write_refusal(refusal)
-        elif unknown:
-            why = unknown.strip().splitlines()[-1]  # what the helper printed may be a whole traceback
-            asked = f"Whether a GPU's compiler takes the kernel could not be asked ({why}); `course doctor` says what is missing."
-            verdict = replace(verdict, message=f"{verdict.message} {asked}")
+        try:
+            refusal = compilation.find_refusal()
+        except CompilerFailure as failure:
+            verdict = writer.write_compiler_failure(failure)
+        else:
+            verdict = verdict if refusal is None else writer.write_refusal(refusal)
     return verdict, judged
 
 
@@ -153,9 +161,13 @@ class _VerdictWriter:
             j.plan.case.layout == "far" for j in judged if self.mode == "gpu" and not j.ran
         ):
             raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
-        message = f"All {len(judged) - left_out} cases are right."
         if left_out:
-            message += f" {left_out} could not be run on this machine: not enough memory for rows 2^30 elements apart."
+            raise EnvironmentFault(
+                f"{len(judged) - left_out} cases are right, and {left_out} could not be run: their rows lie 2^30 elements apart, and "
+                "this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
+                "otherwise check on another machine."
+            )
+        message = f"All {len(judged)} cases are right."
         return self._make(PASS, "none", message)
 
     def write_refusal(self, refusal: CompileError) -> Verdict:
@@ -164,6 +176,15 @@ class _VerdictWriter:
         where = places.make_place(self.file, self.text, span)
         first = Finding("", make_sentence(refusal.sentence) if where else str(refusal))
         return self._fail("would_not_compile", first, where, evidence=str(refusal))
+
+    def write_compiler_failure(self, failure: CompilerFailure) -> Verdict:
+        """All cases are right, and nobody can say whether a GPU would take the kernel: no pass, and no fault of the learner's."""
+        message = (
+            f"all cases are right in the interpreter, but the compiler for a GPU did not survive the kernel, twice: {failure} "
+            "This counts neither as a pass nor as a fail, and nothing is recorded. A simpler kernel may get through; "
+            "please report this one."
+        )
+        return self._make(GRADER_FAULT, "grader_fault", message)
 
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
         first = wording.describe_finding(failed[0])

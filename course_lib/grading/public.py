@@ -7,13 +7,14 @@ from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check, check_with_cases
+from course_lib.grading.execution.runner import Run, run
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, make_visible, quote_line
-from course_lib.grading.sandbox.runner import ResourceLimits, Run, run
-from course_lib.grading.submission.attempt import NotAttempted, extract, read_own_attempt
 from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
+from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
+from course_lib.sandbox.jobs import ResourceLimits
 
 __all__ = [
     "ERROR",
@@ -36,7 +37,6 @@ __all__ = [
     "Verdict",
     "check",
     "check_with_cases",
-    "extract",
     "from_dict",
     "list_cases",
     "make_report",

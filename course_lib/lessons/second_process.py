@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import ast
 import base64
+import importlib
 import inspect
-import json
-import os
 import pkgutil
-import sys
-import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from course_lib.base import paths, runtime
+from course_lib.base import runtime
 from course_lib.base.errors import CourseError
-from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerTimeout, take_stdout
+from course_lib.base.worker import WorkerFailure
+from course_lib.sandbox import jobs
+from course_lib.sandbox.jobs import Answer, JobFailure, ResourceLimits
+from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
+from course_lib.sandbox.stage import Stage
 
 MOST_BYTES = 64 << 20  # of all tensors: they are copied
 MOST_PROGRAMS = 1024
@@ -267,71 +268,85 @@ def interpret_apart(function: Callable[..., Any], kernel: Any, job: Job, seconds
         "arguments": [(kind, value if kind == "tensor" else describe_constant(value)) for kind, value in job.arguments],
         "constexprs": {name: describe_constant(value) for name, value in job.constexprs.items()},
     }  # fmt: skip
+    limits = replace(_LIMITS, case=seconds, total=seconds)
     try:
-        answer = _from_json(_second.ask(_to_json(plain), seconds).decode())
-    except WorkerTimeout:
+        kind = ServerKind("course_lib.lessons.second_process:make_machine", function.__module__, device="cpu")
+        answer = _to_bytes(jobs.ask(kind, _to_text(plain), limits))
+    except JobFailure as failure:
+        raise CourseError(_describe_end(failure.answer, seconds)) from None
+    except WorkerFailure as failed:
         raise CourseError(
-            f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?"
+            f"the process that interprets kernels did not start (it {failed}). `course doctor` looks."
         ) from None
-    except WorkerDied as died:
-        said = died.last_line or "it printed nothing"
-        raise CourseError(f"the process that interprets the kernel ended with code {died.code}: {said}") from None
     if answer["refused"]:
         raise CourseError(answer["refused"])
     return answer["answer"]
 
 
-def _launch() -> Launch:
-    inherited = {
-        key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "PYTHON", "TRITON_INTERPRET"))
-    }
-    command = [sys.executable, "-I", "-c", _START, str(paths.ROOT), *filter(None, sys.path)]
-    return Launch(command, inherited | {"COURSE_DEVICE": "cpu"}, cwd=None)
+def _describe_end(answer: Answer, seconds: float) -> str:
+    if answer.cause_of_end == "timed out" and answer.stage is not Stage.STARTING:
+        return (
+            f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?"
+        )
+    how = f"with code {answer.exit_code}" if answer.exit_code is not None else f"({answer.cause_of_end})"
+    said = (answer.printed.strip().splitlines() or ["it printed nothing"])[-1][:300]
+    return f"the process that interprets the kernel ended {how}: {said}"
 
 
-# the course first, then wherever else the process that asks finds its packages
-_START = """
-import sys
-sys.path[:0] = sys.argv[1:2]
-sys.path += sys.argv[2:]
-from course_lib.lessons.second_process import serve
-serve()
-"""
-_second = Worker(_launch)
+_LIMITS = ResourceLimits(file_bytes=256 << 20, disk_bytes=512 << 20)
 
 
-def _to_json(plain: Any) -> str:
-    def of_bytes(value: Any) -> dict[str, str]:
-        if not isinstance(value, bytes):
-            raise TypeError(f"{value!r} cannot be sent to another process")
-        return {"base64": base64.b64encode(value).decode()}
+def _to_text(plain: Any) -> Any:
+    """The same with bytes as text that survives JSON."""
+    if isinstance(plain, bytes):
+        return {"base64": base64.b64encode(plain).decode()}
+    if isinstance(plain, dict):
+        return {key: _to_text(value) for key, value in plain.items()}
+    return [_to_text(value) for value in plain] if isinstance(plain, (list, tuple)) else plain
 
-    return json.dumps(plain, default=of_bytes)
 
-
-def _from_json(text: str) -> Any:
-    def to_bytes(found: dict[str, Any]) -> Any:
-        return base64.b64decode(found["base64"]) if len(found) == 1 and isinstance(found.get("base64"), str) else found
-
-    return json.loads(text, object_hook=to_bytes)
+def _to_bytes(plain: Any) -> Any:
+    """The reverse of :func:`_to_text`."""
+    if isinstance(plain, list):
+        return [_to_bytes(value) for value in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if len(plain) == 1 and isinstance(plain.get("base64"), str):
+        return base64.b64decode(plain["base64"])
+    return {key: _to_bytes(value) for key, value in plain.items()}
 
 
 # ---- and from its own side
 
 
-def serve() -> None:
-    """The second process: a job a line on stdin, an answer a line on what was stdout, both JSON."""
-    from course_lib.interpreter import hooks
+def make_machine(module: str) -> Machine:
+    return _SecondProcess(module)
 
-    hooks.patch()
-    answers = take_stdout()
-    for line in sys.stdin:
-        with tempfile.TemporaryDirectory(prefix="course-launch-", ignore_cleanup_errors=True) as folder:
-            try:
-                answer = {"answer": _run(Path(folder), _from_json(line)), "refused": ""}
-            except CourseError as refused:
-                answer = {"answer": None, "refused": str(refused)}
-        print(_to_json(answer), file=answers)
+
+class _SecondProcess(Machine):
+    """Interprets one launch: loads the kernel's texts, and has the job's function, one of ``module``, run on it."""
+
+    def __init__(self, module: str) -> None:
+        import course_lib
+
+        if course_lib.MODE != "cpu":
+            raise RuntimeError("this process does not interpret")
+        from course_lib import interpreter
+        from course_lib.interpreter import hooks
+
+        hooks.patch()
+        # now: a job's process cannot read the course any more
+        rooms = [found.name for found in pkgutil.iter_modules(interpreter.__path__, "course_lib.interpreter.")]
+        for name in ("ml_dtypes", "course_lib.compiler.units", module, *rooms):
+            importlib.import_module(name)
+
+    def work(self, job: dict[str, Any], folder: Path) -> None:
+        begin_case(folder, 0)
+        try:
+            answer = {"answer": _run(folder, _to_bytes(job)), "refused": ""}
+        except CourseError as refused:
+            answer = {"answer": None, "refused": str(refused)}
+        write_answer(folder, _to_text(answer))
 
 
 def _run(folder: Path, plain: dict[str, Any]) -> Any:

@@ -19,8 +19,9 @@ from course_lib.base.errors import CourseError, EnvironmentFault, environment_fa
 from course_lib.catalog import texts
 from course_lib.cli import app
 from course_lib.grading.check import check
-from course_lib.grading.sandbox import runner, servers
+from course_lib.grading.execution import runner
 from course_lib.learner import progress
+from course_lib.sandbox import servers
 
 COPY, NORM, STATISTICS = catalog.get("00a"), catalog.get("01a"), catalog.get("03a")
 SITE = Path(f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages")

@@ -24,7 +24,7 @@ from course_lib.catalog import texts
 from course_lib.cli import app as cli
 from course_lib.cli import status
 from course_lib.grading.cases.hidden import Secret
-from course_lib.grading.sandbox import runner
+from course_lib.grading.execution import runner
 from course_lib.grading.verdict import FAIL, PASS, CaseResult, Verdict
 from course_lib.learner import progress, workspace
 

@@ -25,11 +25,12 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.check import check
-from course_lib.grading.sandbox import isolation, runner, servers
-from course_lib.grading.sandbox.runner import ResourceLimits
+from course_lib.grading.execution import runner
 from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
+from course_lib.sandbox import isolation, servers
+from course_lib.sandbox.jobs import ResourceLimits
 
 pytestmark = pytest.mark.skipif(
     course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not"

@@ -15,11 +15,12 @@ from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.catalog import texts
 from course_lib.grading.check import check
-from course_lib.grading.sandbox import runner, servers
-from course_lib.grading.sandbox.runner import ResourceLimits
+from course_lib.grading.execution import runner
 from course_lib.grading.submission import extract_kernels
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
+from course_lib.sandbox import servers
+from course_lib.sandbox.jobs import ResourceLimits
 
 EX = catalog.get("00a")
 RIGHT = texts.read_solution(EX)

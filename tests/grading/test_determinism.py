@@ -17,7 +17,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.check import check
-from course_lib.grading.sandbox import servers
+from course_lib.sandbox import servers
 
 HERE = Path(__file__).parent.parent
 ASKED = ("00a", "01a", "01b", "06b")

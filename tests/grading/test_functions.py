@@ -9,9 +9,9 @@ import pytest
 
 from course_lib import catalog
 from course_lib.grading.check import check
-from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission.extract_functions import extract, fingerprint
 from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.sandbox.jobs import ResourceLimits
 
 HEAD = {"torch": "import torch\n\n\n", "numpy": "import numpy as np\n\n\n"}
 

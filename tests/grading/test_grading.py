@@ -15,13 +15,13 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.check import check
+from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.judging.judge import judge
-from course_lib.grading.sandbox import runner
-from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission import extract_functions, extract_kernels
 from course_lib.grading.submission.attempt import extract
+from course_lib.sandbox.jobs import ResourceLimits
 
 HERE = Path(__file__).parent.parent
 PAGE = verdicts.PAGE.read_text(encoding="utf-8") if verdicts.PAGE.exists() else ""

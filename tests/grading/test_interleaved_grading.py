@@ -14,8 +14,8 @@ from course_lib.compiler import KernelSource, Pointer, compile_report
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading.execution.runner import run
 from course_lib.grading.judging.judge import judge
-from course_lib.grading.sandbox.runner import run
 from course_lib.grading.submission.extract_kernels import extract
 
 M, N = 4, 8

@@ -26,11 +26,12 @@ from course_lib.base import paths
 from course_lib.base.worker import WorkerDied
 from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
+from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
-from course_lib.grading.sandbox import isolation, runner, servers, syscalls
-from course_lib.grading.sandbox.runner import ResourceLimits
 from course_lib.grading.submission import extract_functions
 from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.sandbox import isolation, servers, syscalls
+from course_lib.sandbox.jobs import ResourceLimits
 
 EX = catalog.get("01a")
 SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.skipif(
 def alone(code: str, **options) -> subprocess.CompletedProcess:
     """Python code in a process of its own, with the grading package at hand: confinement cannot be undone."""
     head = (
-        "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.grading.sandbox import isolation, syscalls\n"
+        "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.sandbox import isolation, syscalls\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "COURSE_DEFER_CHOICE": "1"}
     return subprocess.run(
@@ -93,7 +94,7 @@ def other_server(tmp_path, monkeypatch):
 
 
 NO_NAMESPACES = """
-from course_lib.grading.sandbox import isolation
+from course_lib.sandbox import isolation
 def enter_namespaces():
     raise PermissionError(1, "unshare: Operation not permitted")
 isolation.enter_namespaces = enter_namespaces
@@ -106,7 +107,7 @@ def refuse(*rest, **rights):
 landlockpy.Ruleset = refuse
 """
 NO_FILTER = """
-from course_lib.grading.sandbox import syscalls
+from course_lib.sandbox import syscalls
 syscalls.refuse = lambda compiler: None
 """
 
@@ -390,7 +391,7 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
         pytest.skip(f"this machine's best isolation is: {best}")
     # Landlock would keep the shell from being started
     other_server(
-        NO_FILTER + "from course_lib.grading.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n"
+        NO_FILTER + "from course_lib.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n"
     )
     monkeypatch.setattr(runner, "BEST_TIER", tier)
     mark = f"{os.getpid()}_{isolation.TIERS.index(tier)}"
@@ -487,7 +488,7 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         from pathlib import Path
         from course_lib import catalog
         from course_lib.grading.check import check
-        from course_lib.grading.sandbox import servers
+        from course_lib.sandbox import servers
         from course_lib.grading.submission import extract_functions
         from course_lib.grading.submission.extract_kernels import Kernels
         exercise = catalog.get("01a")
@@ -572,7 +573,7 @@ def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
 def test_servers_end_with_the_process_that_started_them(end):
     result = alone(
-        f"from course_lib.grading.sandbox import servers\nservers.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
+        f"from course_lib.grading.execution import runner\nfrom course_lib.sandbox import servers\nrunner.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
     )
     pid = int(result.stdout)
     deadline = time.monotonic() + 5

@@ -139,8 +139,7 @@ def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> Own:
     exercise = catalog.get(exercise_id)
     path = texts.find_file(exercise)
     try:
-        text = grading.read_own_attempt(exercise)
-        kernels = grading.extract(exercise, text, path.name)
+        text, kernels = grading.read_own_attempt(exercise)
     except (grading.NotAttempted, grading.Unreadable) as refused:
         return Own(note=str(refused))
     key = (exercise_id, n, block, rows, hashlib.sha256(text.encode()).hexdigest())

@@ -216,7 +216,7 @@ def learners_kernel(exercise_id: str) -> KernelSource:
     """
     exercise = catalog.get(exercise_id)
     try:
-        text = read_own_attempt(exercise)
+        text, _ = read_own_attempt(exercise)
     except NotAttempted as untouched:
         raise CourseError(f"{untouched} Do exercise {exercise.id} first, then come back.") from None
     except Unreadable as unreadable:

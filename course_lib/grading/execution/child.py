@@ -12,49 +12,65 @@ import contextlib
 import importlib
 import importlib.util
 import json
-import mmap
 import sys
 import traceback
 import warnings
 from pathlib import Path
 from typing import Any
 
+from course_lib.sandbox import isolation
+from course_lib.sandbox.machine import Machine, begin_case, write_whole
+
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
-_MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 _GPU_FRACTION = 0.9  # of its memory: whatever else the person runs there keeps going
 
 
-def machine(mode: str):
+def make_machine(mode: str) -> Machine:
     """What runs cases in ``mode``: "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" or "autograd" (functions)."""
-    return {"cpu": _Interpreter, "gpu": _Gpu, "torch": _Torch, "numpy": _NumPy, "autograd": _autograd}[mode]()
+    make = {"cpu": _Interpreter, "gpu": _Gpu, "torch": _Torch, "numpy": _NumPy, "autograd": _autograd}[mode]
+    return _CaseMachine(make())
 
 
-def work(job: dict, folder: Path, runs) -> None:
-    """Every case of the job on ``runs``, one after the other. What happens from here on, the learner's code may have done."""
+class _CaseMachine(Machine):
+    """Runs the cases of a job, one after the other. ``runs`` knows how one case is run."""
+
+    def __init__(self, runs):
+        self.runs = runs
+
+    def start(self) -> None:
+        if isinstance(self.runs, _Gpu):
+            self.runs.open_device()
+
+    def work(self, job: dict[str, Any], folder: Path) -> None:
+        _work(job, folder, self.runs)
+
+
+def _work(job: dict, folder: Path, runs) -> None:
+    """Every case of the job on ``runs``. What happens from here on, the learner's code may have done."""
     file = folder / "kernels.py"
     try:
         kernels = _imported(file)
     except BaseException as error:
-        _write(folder / "import.error", _described(error, str(file)))
+        write_whole(folder / "import.error", _described(error, str(file)))
         return
     for number, case in enumerate(job["cases"]):
-        (folder / f"{number:02}.begin").touch()
-        if case["left_out"]:
+        begin_case(folder, number)
+        if number in job["left_out"]:
             continue
         try:
             data = runs.run(getattr(kernels, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
         except BaseException as error:
             sys.stdout.flush()
             lost = runs.lost(error)
-            _write(folder / f"{number:02}.error", _described(error, str(file), lost))
+            write_whole(folder / f"{number:02}.error", _described(error, str(file), lost))
             if lost:
                 return
         else:
             sys.stdout.flush()
             excess = getattr(runs, "excess", None)
             if excess is not None:
-                _write(folder / f"{number:02}.error", _described(excess, str(file)))
-            _write(folder / f"{number:02}.out", data)
+                write_whole(folder / f"{number:02}.error", _described(excess, str(file)))
+            write_whole(folder / f"{number:02}.out", data)
 
 
 def _imported(file: Path):
@@ -69,14 +85,6 @@ def _imported(file: Path):
 def far_bytes(case: dict) -> int:
     """Address space that the case's far tensors take."""
     return sum(2 * _reach(tensor) for tensor in case["tensors"] if tensor["far"])
-
-
-def reserve(size: int) -> mmap.mmap:
-    """Address space that takes memory only where it is touched, and counts as nobody's data.
-
-    Raises: OSError if this machine has no room for it.
-    """
-    return mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
 
 
 def _reach(tensor: dict) -> int:
@@ -244,7 +252,7 @@ class _Far:
         import numpy as np
 
         reach = _reach(tensor)
-        self.mapping = reserve(2 * reach)
+        self.mapping = isolation.reserve(2 * reach)
         self.bytes = np.frombuffer(self.mapping, dtype=np.uint8)
         self.address = self.bytes.ctypes.data + reach
         width, apart = tensor["shape"][1] * tensor["itemsize"], tensor["strides"][0] * tensor["itemsize"]
@@ -262,12 +270,16 @@ class _Gpu:
 
     def __init__(self):
         import torch
+        import triton.language  # noqa: F401 - imported before the forks
 
         _choose("gpu")
         self.torch = torch
-        torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
-        torch.zeros(1, device="cuda")  # a GPU that does not answer is found before the learner's code is looked at
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
+
+    def open_device(self) -> None:
+        """Make a context on the GPU: one that does not answer is found before the learner's code is looked at."""
+        self.torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
+        self.torch.zeros(1, device="cuda")
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
         torch = self.torch
@@ -420,7 +432,7 @@ def _autograd():
     _choose("cpu")
     # the learner's file imports it, when the course can no longer be read
     importlib.import_module("course_lib.norms.launchers")
-    return importlib.import_module("course_lib.grading.sandbox.autograd_child").Autograd(_Torch(), WrongReturn)
+    return importlib.import_module("course_lib.grading.execution.autograd_child").Autograd(_Torch(), WrongReturn)
 
 
 def contiguous(shape: list[int]) -> tuple[int, ...]:
@@ -462,9 +474,3 @@ def _line_of(function: str, offset: int, file: str) -> int | None:
     whole = Path(file).read_text()
     at = whole.find(function.strip())
     return whole[:at].count("\n") + offset if at >= 0 else None
-
-
-def _write(path: Path, data: bytes) -> None:
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_bytes(data)
-    part.rename(path)

@@ -1,23 +1,25 @@
 """The server: imports once what running a learner's code takes, then forks for each job and confines each fork.
 
-Started as a script, ``python -P -s server.py ROOT MODE``, by ``servers.py``. One job a line on stdin, one answer a line on
-what was stdout, both JSON. It ends with its stdin, with the process that started it, or after a quarter of an hour
-without a job. It never runs a learner's code itself, so what it answers (tier, exit code, how the job ended) may be
-believed; what lies in the job's folder may not.
+Started as a script, ``python -P -s server.py ROOT KIND``, by ``servers.py``; KIND is a ServerKind as JSON, or "probe". One job
+a line on stdin, one answer a line on what was stdout, both JSON. It ends with its stdin, with the process that started it,
+or after a quarter of an hour without a job. It never looks at a submission itself, so what it answers (tier, exit code, how
+the job ended) may be believed; what lies in the job's folder may not.
 
 The chain of a job: server -> keeper (enters namespaces) -> init (first process of the PID namespace) -> runner (confined,
-runs the learner's code). When init ends, the kernel ends all that is left in the namespace. Without namespaces the
+does the job). When init ends, the kernel ends all that is left in the namespace. Without namespaces the
 keeper starts the runner itself, and what a runner leaves behind becomes the server's own child and is ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import importlib
 import json
 import linecache
 import os
+import pkgutil
 import resource
 import select
 import signal
@@ -34,25 +36,32 @@ if __name__ == "__main__":  # a script, whose first argument says where the cour
 
 from course_lib.base.errors import environment_fault
 from course_lib.base.worker import take_stdout
-from course_lib.grading.sandbox import child, isolation
-from course_lib.grading.sandbox.stage import Stage
+from course_lib.sandbox import isolation
+from course_lib.sandbox.folders import remove_folder
+from course_lib.sandbox.isolation import Needs
+from course_lib.sandbox.machine import Machine, ServerKind
+from course_lib.sandbox.stage import Stage
 
 _IDLE_SECONDS = 900.0
 _POLL_SECONDS = 0.01
 _LOOK_SECONDS = 0.05  # between two looks at memory, processes and files
 _END_SECONDS = 5.0  # what was killed is gone within milliseconds, unless the kernel itself hangs
 _LOG_TAIL = 64 << 10
-_CONFINED, _READY = b"c", b"r"  # what a runner says before it sees the learner's code; after that it is not listened to
+_STARTS = 3  # of a chain that ended before it was ready: something killed it, and that says nothing about this machine
+_SHORT_OF = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
+# what a runner says before it sees the job; after that it is not listened to
+_CONFINED, _READY, _REFUSED = b"c", b"r", b"n"
 
 
-def main(root: str, mode: str) -> None:
+def main(root: str, kind: str) -> None:
     answers = take_stdout()
     isolation.adopt_orphans()
-    server = JobServer(root, mode)
-    if mode == "probe":
-        why = server.try_tiers()
-        print(json.dumps({"tier": server.tier, "why": why}), file=answers)
+    if kind == "probe":
+        server = JobServer(root, None)
+        tier, why = server.try_tiers()
+        print(json.dumps({"tier": tier, "why": why}), file=answers)
         return
+    server = JobServer(root, ServerKind.from_json(kind))
     try:
         server.load()
     except Exception as error:
@@ -87,33 +96,41 @@ class Outcome:
         return self.status.startswith(_CONFINED)
 
     @property
+    def refused(self) -> bool:
+        """True if this machine does not permit the tier: nothing else may lead to a lower one."""
+        return _REFUSED in self.status
+
+    @property
     def exit_code(self) -> int | None:
-        text = self.status.lstrip(_CONFINED + _READY)
+        text = self.status.lstrip(_CONFINED + _READY + _REFUSED)
         return int(text) if text else None
+
+    @property
+    def last_words(self) -> str:
+        said = bytes(self.log).decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
+        return said[-1].removeprefix("OSError: ")
 
 
 class JobServer:
     """Runs one job at a time, each in a chain of processes of its own.
 
-    ``tier`` is the best isolation that has worked here; ``machine`` what runs cases, made before the forks (not on a GPU).
+    ``kind`` None only tries the isolation, and has no machine.
     """
 
-    def __init__(self, root: str, mode: str):
-        self.root, self.mode, self.gpu = root, mode, mode == "gpu"
+    def __init__(self, root: str, kind: ServerKind | None):
+        self.root, self.kind = root, kind
+        self.needs = kind.needs if kind else Needs.NOTHING
         self.owner = os.getppid()
-        self.tier = isolation.TIERS[0]
-        self.machine = None
+        self.machine: Machine | None = None
         self.received = bytearray()
 
     def load(self) -> None:
-        """Import, without touching a GPU: CUDA does not survive a fork."""
-        os.environ["COURSE_DEVICE"] = "gpu" if self.gpu else "cpu"
-        if self.gpu:
-            os.environ["TRITON_CACHE_DIR"] = "/nonexistent"  # each job gets its own
-            for name in ("torch", "triton.language"):
-                importlib.import_module(name)
-        else:
-            self.machine = child.machine(self.mode)
+        """Make the machine: all imports, and nothing that does not survive a fork."""
+        assert self.kind is not None
+        if self.kind.device:
+            os.environ["COURSE_DEVICE"] = self.kind.device
+        os.environ["TRITON_CACHE_DIR"] = "/nonexistent"  # each job gets its own
+        self.machine = pkgutil.resolve_name(self.kind.make)(self.kind.argument)
         with contextlib.suppress(ImportError, OSError):
             # the fork then has it, with the C library that it looks for
             importlib.import_module("landlockpy").supported()
@@ -125,20 +142,18 @@ class JobServer:
         gc.collect()
         gc.freeze()  # a collection in a fork would copy every page
 
-    def try_tiers(self) -> dict[str, str]:
-        """Try the tiers from the best one; ``tier`` becomes the first that works. Returns why the others do not."""
-        why = {}
+    def try_tiers(self) -> tuple[str, dict[str, str]]:
+        """Try the tiers from the best one. Returns the first that works, and why the better ones do not."""
+        refusals: dict[str, str] = {}
         folder = Path("/dev/null")  # any path will do
-        limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0) | {"total": 60}
+        limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0)
+        limits |= {"start": 20, "case": 20, "total": 20}
         for tier in isolation.TIERS:
-            chain = self.start({"limits": limits, "cases": None}, folder, tier)
-            outcome = self.watch(chain, folder, 0, {"start": 20, "case": 20, "total": 20})
+            outcome = self.try_start({"limits": limits, "count": 0}, folder, tier)
             if outcome.confined and outcome.exit_code == 0:
-                self.tier = tier
-                break
-            said = bytes(outcome.log).decode("utf-8", "replace").strip().splitlines() or ["it ended without a word"]
-            why[tier] = said[-1].removeprefix("OSError: ")
-        return why
+                return tier, refusals
+            refusals[tier] = outcome.last_words
+        return isolation.TIERS[-1], refusals
 
     def read_job(self) -> bytes | None:
         """The next job, or None when nobody is there to ask for one."""
@@ -156,25 +171,33 @@ class JobServer:
         return line
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Run the job in the best tier that this machine permits. Returns what happened, for ``runner.py``."""
-        folder, limits = Path(job["folder"]), job["limits"]
-        for case in job["cases"]:
-            case["left_out"] = not self.gpu and not _has_room_for(case)
-        tier, outcome = self.tier, Outcome()
-        for tier in isolation.TIERS[max(map(isolation.TIERS.index, (self.tier, job["tier"]))) :]:
-            outcome = self.watch(self.start(job, folder, tier), folder, len(job["cases"]), limits)
-            if outcome.stage is not Stage.STARTING:
-                if job["tier"] == isolation.TIERS[0]:
-                    self.tier = tier
+        """Run the job in the best tier that this machine permits. Returns what happened, for ``jobs.py``."""
+        folder = Path(job["folder"])
+        job["left_out"] = [int(number) for number, size in job["reserve"].items() if not _has_room_for(size)]
+        tiers = isolation.TIERS[isolation.TIERS.index(job["best_tier"]) : isolation.TIERS.index(job["lowest_tier"]) + 1]
+        tier, outcome, refusals = job["lowest_tier"], Outcome(), {}
+        for tier in tiers:  # from the best one for each job: what refused it once may have been out of the ordinary
+            outcome = self.try_start(job, folder, tier)
+            if not outcome.refused:
                 break
-            if outcome.ended != "finished":
-                break
-            # it did not get as far as the learner's code: this machine may not permit so much
+            refusals[tier] = outcome.last_words
+        if outcome.ended == "abandoned":  # whoever would have removed it has gone
+            remove_folder(folder)
         return {
-            "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "exit": outcome.exit_code,
-            "printed": bytes(outcome.log).decode("utf-8", "replace"),
-            "left_out": [number for number, case in enumerate(job["cases"]) if case["left_out"]],
+            "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "case": outcome.case, "exit": outcome.exit_code, "refusals": refusals,
+            "printed": bytes(outcome.log).decode("utf-8", "replace"), "left_out": job["left_out"],
         }  # fmt: skip
+
+    def try_start(self, job: dict[str, Any], folder: Path, tier: str) -> Outcome:
+        """Run the job in one tier. What ends the chain before it is ready, and is no refusal, is tried again in the same tier."""
+        outcome = Outcome()
+        for _ in range(_STARTS):
+            outcome = self.watch(self.start(job, folder, tier), folder, job["count"], job["limits"])
+            if outcome.stage is not Stage.STARTING or outcome.ended != "finished" or outcome.refused:
+                break
+            if job["count"] == 0 and outcome.exit_code == 0:
+                break
+        return outcome
 
     # ------------------------------------------------------------------------------------------------------------------
     # the chain
@@ -205,7 +228,11 @@ class JobServer:
         isolation.die_with_parent()
         os.setsid()
         if tier == isolation.NAMESPACES:
-            isolation.enter_namespaces()
+            try:
+                isolation.enter_namespaces(self.needs)
+            except OSError as error:
+                _say_refused(error, status)
+                raise
             isolation.die_with_parent()  # a change of credentials forgets it
             init = os.fork()
             if init:
@@ -214,6 +241,12 @@ class JobServer:
                 os.waitpid(init, 0)
                 return
             isolation.die_with_parent()
+            if self.needs is Needs.GPU:
+                try:
+                    isolation.mount_own_proc()
+                except OSError as error:
+                    _say_refused(error, status)
+                    raise
         runner = os.fork()
         if runner == 0:
             self.run_confined(job, folder, tier, log, status)
@@ -233,18 +266,25 @@ class JobServer:
                 os.chdir(folder)
                 os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder))
                 os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
-            isolation.enter(tier, folder, job["limits"], self.gpu)
-            os.write(status, _CONFINED)
-            if job["cases"] is not None:
-                # before a machine is made: a GPU's driver has files of its own open from then on
-                os.closerange(3, status)
-                os.closerange(status + 1, 1 << 20)
-                machine = self.machine or child.machine(self.mode)
+            try:
+                isolation.enter(tier, folder, job["limits"], self.needs)
+                os.write(status, _CONFINED)
+                if self.machine is not None:
+                    # before the machine starts: a GPU's driver has files of its own open from then on
+                    os.closerange(3, status)
+                    os.closerange(status + 1, 1 << 20)
+                    self.machine.start()
+            except Exception as error:
+                _say_refused(error, status)
+                print(f"{type(error).__name__}: {error}", flush=True)
+                os._exit(code)
+            if self.machine is not None:
                 os.write(status, _READY)
                 os.close(status)
                 sys.path[:] = [entry for entry in sys.path if entry != self.root]
                 sys.argv[:] = [""]
-                child.work(job, folder, machine)
+                plain = json.loads((folder / "job.json").read_bytes())
+                self.machine.work(plain | {"left_out": job["left_out"]}, folder)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -263,7 +303,7 @@ class JobServer:
         outcome = Outcome()
         begin = since = looked = time.monotonic()
         poll = select.poll()
-        for descriptor in (log, status, *(() if self.mode == "probe" else (0,))):
+        for descriptor in (log, status, *(() if self.kind is None else (0,))):
             poll.register(descriptor, select.POLLIN)
         try:
             while True:
@@ -326,13 +366,16 @@ class JobServer:
         return bool(data)
 
 
-def _has_room_for(case: dict[str, Any]) -> bool:
-    """False if the machine has no address space for the case's far tensors. Asked here: the runner could lie."""
-    size = child.far_bytes(case)
-    if not size:
-        return True
+def _say_refused(error: Exception, status: int) -> None:
+    """Say that this machine does not permit the tier, unless it is only short of something at this moment."""
+    if not isinstance(error, OSError) or error.errno not in _SHORT_OF:
+        os.write(status, _REFUSED)
+
+
+def _has_room_for(size: int) -> bool:
+    """False if the machine has not so many bytes of address space. Asked here: the runner could lie."""
     try:
-        child.reserve(size).close()
+        isolation.reserve(size).close()
     except OSError:
         return False
     return True

@@ -16,6 +16,7 @@ from typing import Any
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.worker import Launch, Worker, WorkerFailure
+from course_lib.sandbox.machine import ServerKind
 
 SCRIPT = Path(__file__).with_name("server.py")
 PACKAGE = paths.ROOT / "course_lib"
@@ -43,9 +44,9 @@ class WarmServer(Worker):
     Raises: EnvironmentFault if it cannot import what it needs, WorkerFailure if it does not start for another reason.
     """
 
-    def __init__(self, mode: str, key: tuple):
+    def __init__(self, kind: ServerKind, key: tuple):
         # ends itself when its input closes: its jobs are in process groups of their own, which only it can find and end
-        super().__init__(lambda: _launch(mode), ready_seconds=_START_SECONDS, grace=_END_SECONDS, on_owner_death=None)
+        super().__init__(lambda: _launch(kind), ready_seconds=_START_SECONDS, grace=_END_SECONDS, on_owner_death=None)
         self.key = key
         self.start()
         hello = json.loads(self.hello)
@@ -54,21 +55,21 @@ class WarmServer(Worker):
             raise EnvironmentFault(hello["broken"])
 
 
-def _launch(mode: str) -> Launch:
+def _launch(kind: ServerKind) -> Launch:
     # an environment of its own: what a person keeps in theirs (tokens, proxies) is no business of a submission
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # one thread: cases are far too small for more
     environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment["PYTHONHASHSEED"] = "0"
     # -P, not -I: that would ignore the hash seed too
-    return Launch([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), mode], environment)
+    return Launch([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()], environment)
 
 
 _idle: list[WarmServer] = []
 _lock = threading.Lock()
 
 
-def ask(mode: str, job: dict[str, Any], seconds: float) -> dict[str, Any]:
+def ask(kind: ServerKind, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     """Have a server run the job; ``seconds`` is what it may take by its own limits.
 
     Returns: the server's answer.
@@ -76,26 +77,26 @@ def ask(mode: str, job: dict[str, Any], seconds: float) -> dict[str, Any]:
     Raises: EnvironmentFault or WorkerFailure if a server does not start, WorkerFailure if two in a row end over the job.
     """
     question, limit = json.dumps(job), seconds + _GRACE_SECONDS
-    server = _take(mode)
+    server = _take(kind)
     try:
         answer = server.ask(question, limit)
     except WorkerFailure:
-        server = _take(mode)
+        server = _take(kind)
         answer = server.ask(question, limit)
-    if mode == "gpu":
-        server.end()  # a fresh process for each submission
+    if not kind.serves_many:
+        server.end()
     else:
         with _lock:
             _idle.append(server)
     return json.loads(answer)
 
 
-def warm(mode: str) -> None:
-    """Start a server for ``mode`` if none is waiting, so that the next check does not have to.
+def warm(kind: ServerKind) -> None:
+    """Start a server of this kind if none is waiting, so that the next check does not have to.
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
-    server = _take(mode)
+    server = _take(kind)
     with _lock:
         _idle.append(server)
 
@@ -108,19 +109,19 @@ def stop_all() -> None:
         server.end()
 
 
-def _take(mode: str) -> WarmServer:
+def _take(kind: ServerKind) -> WarmServer:
     """A server that waits and is up to date, else a new one; those that are not are ended."""
-    key = _key(mode)
+    key = _key(kind)
     with _lock:
-        stale = [server for server in _idle if not server.alive or (server.key != key and server.key[0] == mode)]
+        stale = [server for server in _idle if not server.alive or (server.key != key and server.key[0] == kind)]
         taken = next((server for server in _idle if server.key == key and server not in stale), None)
         _idle[:] = [server for server in _idle if server is not taken and server not in stale]
     for server in stale:
         server.end()
-    return taken or WarmServer(mode, key)
+    return taken or WarmServer(kind, key)
 
 
-def _key(mode: str) -> tuple:
+def _key(kind: ServerKind) -> tuple:
     """Changes with whatever a warm server has read that may read otherwise now."""
     files = []
     waiting = [str(PACKAGE)]
@@ -132,4 +133,4 @@ def _key(mode: str) -> tuple:
                     files.append((entry.path, status.st_mtime_ns, status.st_size))
                 elif entry.is_dir() and entry.name != "__pycache__":
                     waiting.append(entry.path)
-    return mode, str(SCRIPT), sys.executable, tuple(os.environ.get(name) for name in _KEPT), tuple(sorted(files))
+    return kind, str(SCRIPT), sys.executable, tuple(os.environ.get(name) for name in _KEPT), tuple(sorted(files))

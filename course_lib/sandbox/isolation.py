@@ -15,21 +15,34 @@ from __future__ import annotations
 import ctypes
 import errno
 import glob
+import mmap
 import os
 import resource
 import site
 import struct
 import sys
 import sysconfig
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from course_lib.base import paths
-from course_lib.grading.sandbox import syscalls
+from course_lib.sandbox import syscalls
 
 NAMESPACES, LANDLOCK, LIMITS = "namespaces and Landlock", "Landlock", "limits only"
 TIERS = (NAMESPACES, LANDLOCK, LIMITS)
 
+
+class Needs(StrEnum):
+    """What the work in the sandbox needs beyond memory, its own folder and the libraries."""
+
+    NOTHING = "nothing"
+    PROGRAMS = "programs"  # it starts other programs, as Triton starts ptxas
+    GPU = "gpu"  # that, and the driver's device files
+
+
+_CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x00020000, 0x4000, 1 << 18
+_MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -52,20 +65,40 @@ def adopt_orphans() -> None:
     _call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def enter_namespaces() -> None:
+def enter_namespaces(needs: Needs) -> None:
     """New user, network and IPC namespaces for this process, and a new PID namespace for the next process it starts.
+
+    For a GPU a new mount namespace, too, where :func:`mount_own_proc` works.
 
     It keeps its user and group: files belong to whom they belonged to, and no privilege reaches outside.
 
     Raises: OSError where unprivileged namespaces are not permitted.
     """
     user, group = os.geteuid(), os.getegid()
-    _call("unshare", _CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC)
+    mounts = _CLONE_NEWNS if needs is Needs.GPU else 0
+    _call("unshare", _CLONE_NEWUSER | _CLONE_NEWPID | _CLONE_NEWNET | _CLONE_NEWIPC | mounts)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
         Path("/proc/self", name).write_text(text)
 
 
-def confine_files(folder: Path, gpu: bool) -> None:
+def mount_own_proc() -> None:
+    """A /proc that shows the processes of this PID namespace: CUDA looks for itself there, by its number in the namespace.
+
+    Raises: OSError where a container hides parts of /proc, for then nobody may mount a whole one.
+    """
+    _call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
+    _call("mount", b"proc", b"/proc", b"proc", ctypes.c_ulong(0), None)
+
+
+def reserve(size: int) -> mmap.mmap:
+    """Address space of ``size`` bytes, which takes memory only where it is touched, and counts as nobody's data.
+
+    Raises: OSError if this machine has no room for it.
+    """
+    return mmap.mmap(-1, size, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+
+
+def confine_files(folder: Path, needs: Needs) -> None:
     """Landlock, through landlockpy: read libraries, write ``folder``, connect to nothing by TCP, send no signal outside.
 
     A kernel whose Landlock is older applies the rights that it knows (files since Linux 5.13, truncation 6.2, TCP 6.7,
@@ -81,14 +114,14 @@ def confine_files(folder: Path, gpu: bool) -> None:
     read = rights.READ_FILE | rights.READ_DIR | rights.EXECUTE
     try:
         with _ruleset(landlockpy) as ruleset:
-            if gpu and rights.REFER not in ruleset.handled_fs:
+            if needs is not Needs.NOTHING and rights.REFER not in ruleset.handled_fs:
                 raise OSError(
-                    "Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does on a GPU"
+                    "Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does when it compiles"
                 )
             # the kernel takes no rule for a file that names a right which only folders have
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
-            writable = [str(folder), "/dev/null", *(_device_files() if gpu else ())]
-            for paths, access in ((_readable(gpu), read), (writable, ruleset.handled_fs)):
+            writable = [str(folder), "/dev/null", *(_gpu_files() if needs is Needs.GPU else ())]
+            for paths, access in ((_readable(needs), read), (writable, ruleset.handled_fs)):
                 for path in paths:
                     ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
             ruleset.restrict()
@@ -116,7 +149,7 @@ def _ruleset(landlockpy):
             abi -= 1
 
 
-def _readable(gpu: bool) -> list[str]:
+def _readable(needs: Needs) -> list[str]:
     """Python, its packages and the system's libraries; never the course, whose solutions and oracle lie there."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
@@ -127,24 +160,21 @@ def _readable(gpu: bool) -> list[str]:
         "/proc/meminfo",
         "/sys/devices/system/cpu",
     }  # NumPy and PyTorch choose their code by these
-    if gpu:  # the driver and the C compiler read these
+    if needs is Needs.GPU:  # the driver, and the C compiler that Triton starts for each kernel's launcher
         wanted |= {
-            "/usr",
-            "/bin",
-            "/opt",
-            "/etc",
-            "/proc",
-            "/sys",
-            "/dev",
+            "/usr", "/bin", "/opt", "/etc/ld.so.cache", "/etc/alternatives", "/sys", "/dev/full", "/proc/self", "/proc/driver",
+            "/proc/devices", "/proc/modules", "/proc/version", "/proc/filesystems", "/proc/stat", "/proc/sys",
             *(str(Path(prefix, "bin")) for prefix in prefixes),
-        }
+        }  # fmt: skip
     return sorted(
         path for path in wanted if os.path.exists(path) and not paths.ROOT.is_relative_to(Path(path).resolve())
     )
 
 
-def _device_files() -> list[str]:
-    return [*glob.glob("/dev/nvidia*"), *(path for path in ("/dev/dxg", "/dev/shm") if os.path.exists(path))]
+def _gpu_files() -> list[str]:
+    """What CUDA writes to: the driver's devices, shared memory, and the names of its own threads."""
+    files = [*glob.glob("/dev/nvidia*"), "/dev/dxg", "/dev/shm", "/proc/self/task"]
+    return [path for path in files if os.path.exists(path)]
 
 
 def drop_privileges() -> None:
@@ -196,7 +226,7 @@ def _data_bytes() -> int:
     return 0
 
 
-def enter(tier: str, folder: Path, limits: dict[str, Any], gpu: bool) -> None:
+def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None:
     """Everything of ``tier`` that is done in the process itself; :func:`enter_namespaces` comes before the fork.
 
     Raises: OSError if this machine does not permit it.
@@ -205,11 +235,11 @@ def enter(tier: str, folder: Path, limits: dict[str, Any], gpu: bool) -> None:
     drop_privileges()
     if tier == LIMITS:
         try:
-            syscalls.refuse(compiler=gpu)  # no promise here, and no reason to go without it
+            syscalls.refuse(programs=needs is not Needs.NOTHING)  # no promise here, and no reason to go without it
         except OSError:
-            limit_processes(1024 if gpu else 64)
+            limit_processes(64 if needs is Needs.NOTHING else 1024)
         return
-    if gpu:
+    if needs is not Needs.NOTHING:
         limit_processes(4096)
-    confine_files(folder, gpu)
-    syscalls.refuse(compiler=gpu)
+    confine_files(folder, needs)
+    syscalls.refuse(programs=needs is not Needs.NOTHING)

@@ -65,8 +65,8 @@ _OPENING_REFUSED = (os.O_RDONLY | os.O_TRUNC, os.O_ACCMODE, os.O_ACCMODE | os.O_
 _F_SETOWN, _F_SETOWN_EX = 8, 15  # whom the kernel signals about a file
 
 
-def refuse(compiler: bool) -> None:
-    """Install the filter in this thread, for good, and in whatever it starts. ``compiler``: leave what a GPU's check needs.
+def refuse(programs: bool) -> None:
+    """Install the filter in this thread, for good, and in whatever it starts. ``programs``: leave what a compiler needs, which starts others.
 
     Threads may be started, processes not; a process may send signals to itself only.
 
@@ -76,7 +76,7 @@ def refuse(compiler: bool) -> None:
     if machine is None:
         raise OSError(f"no list of system calls for {platform.machine()}")
     which, arch = machine
-    program = _program(which, arch, compiler)
+    program = _program(which, arch, programs)
     libc = ctypes.CDLL(None, use_errno=True)
     block = ctypes.create_string_buffer(program)
     described = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(block)))
@@ -85,7 +85,7 @@ def refuse(compiler: bool) -> None:
             raise OSError(ctypes.get_errno(), f"prctl({option}): {os.strerror(ctypes.get_errno())}")
 
 
-def _program(which: int, arch: int, compiler: bool) -> bytes:
+def _program(which: int, arch: int, programs: bool) -> bytes:
     def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
 
@@ -109,8 +109,8 @@ def _program(which: int, arch: int, compiler: bool) -> bytes:
     if which == 0:
         parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]  # the same calls under other numbers
     parts += [
-        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not compiler else b"",
-        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not compiler else b"",
+        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not programs else b"",
+        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not programs else b"",
         unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG,)),  # it is to die with its keeper
         when(_PRLIMIT64[which], 0, _EQUAL, 0, _ALLOW, _REFUSE),
         unless(open_call, 1, _OPENING_REFUSED, _OPENING_BITS) if open_call is not None else b"",
@@ -118,14 +118,14 @@ def _program(which: int, arch: int, compiler: bool) -> bytes:
         # its flags lie in memory, where a filter cannot look
         step(_EQUAL, _OPENAT2[which], 0, 1) + step(_RETURN, _NO_SUCH_CALL),
     ]
-    if compiler:
+    if programs:
         parts.append(unless(_SOCKET[which], 0, _INTERNET))
     else:
         parts.append(unless(_FCNTL[which], 1, (_F_SETOWN, _F_SETOWN_EX)))
         parts.append(when(_CLONE[which], 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE))
         # its flags lie in memory, too; without it the C library takes clone
         parts += [step(_EQUAL, _CLONE3[which], 0, 1), step(_RETURN, _NO_SUCH_CALL)]
-    for numbers in (_EVERYWHERE if compiler else _EVERYWHERE | _WITHOUT_COMPILER).values():
+    for numbers in (_EVERYWHERE if programs else _EVERYWHERE | _WITHOUT_COMPILER).values():
         if numbers[which] is not None:
             parts += [step(_EQUAL, numbers[which], 0, 1), step(_RETURN, _REFUSE)]
     return b"".join([*parts, step(_RETURN, _ALLOW)])

@@ -7,61 +7,36 @@ What it leaves is read as what it may be: the work of someone who wants to fool 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import stat
-import subprocess
-import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
-from course_lib.base.worker import WorkerFailure
 from course_lib.grading.cases.buffers import DTYPES, Tensor
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.sandbox import isolation, servers
-from course_lib.grading.sandbox.stage import Stage
+from course_lib.grading.execution import child
 from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.sandbox import jobs, servers
+from course_lib.sandbox.folders import make_folder, read_file
+from course_lib.sandbox.isolation import Needs
+from course_lib.sandbox.jobs import Answer, ResourceLimits
+from course_lib.sandbox.machine import ServerKind
+from course_lib.sandbox.stage import Stage
 
-BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
 _PRINTED_CHARACTERS = 4000
 _ERROR_BYTES = 64 << 10
-_SIGXCPU = 24
 
 
-@dataclass(frozen=True)
-class ResourceLimits:
-    """What one check may take: seconds and bytes; 0 leaves a limit of bytes out.
+def _make_kind(mode: str) -> ServerKind:
+    make = "course_lib.grading.execution.child:make_machine"
+    if mode == "gpu":  # CUDA does not survive a fork, and a kernel may leave the driver in any state
+        return ServerKind(make, mode, "gpu", Needs.GPU, serves_many=False)
+    return ServerKind(make, mode, "cpu")
 
-    ``start``: seconds until the child is ready to run; ``case``: seconds a case may take, ``total``: all of them together.
-    ``memory_bytes``: beyond what the libraries take; ``resident_bytes``: with them; ``files`` and ``disk_bytes``: in its folder.
-    """
 
-    start: float = 60.0
-    case: float = 10.0
-    total: float = 60.0
-    address_bytes: int = 64 << 30
-    memory_bytes: int = 4 << 30
-    resident_bytes: int = 5 << 30
-    file_bytes: int = 64 << 20
-    log_bytes: int = 8 << 20
-    disk_bytes: int = 256 << 20
-    files: int = 2000
-    open_files: int = 256
-    processes: int = 8
-
-    @classmethod
-    def for_mode(cls, mode: str) -> ResourceLimits:
-        if mode in ("torch", "autograd"):
-            return cls(start=120.0)  # importing PyTorch takes seconds, on a busy machine many
-        if mode != "gpu":
-            return cls()
-        # a GPU's first case compiles, by other programs, and CUDA reserves more address space than any machine has memory
-        return cls(
-            start=120.0, case=60.0, total=300.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
-            open_files=4096, processes=64,
-        )  # fmt: skip
+KINDS = {
+    mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd")
+}  # of servers, by the mode of a check
 
 
 @dataclass
@@ -91,27 +66,31 @@ def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits |
     """Run every plan in one child process.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
-    does not answer, or if what the process needs cannot be imported.
+    does not answer, if what the process needs cannot be imported, or if this machine has not the tier that was asked for.
     """
     limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
         _gpu.check_health()
-    folder = Path(tempfile.mkdtemp(prefix="course-check-"))
-    try:
-        job = _write_job(folder, kernels, plans, limits)
-        try:
-            answer = servers.ask(mode, job, limits.start + limits.total)
-        except WorkerFailure as died:
-            # not the first server that this job ended: the second one had been started for it
-            stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING
-            answer = {
-                "tier": "none", "ended": "died", "stage": stage, "exit": None, "printed": died.printed, "left_out": [],
-            }  # fmt: skip
+    with make_folder("course-check-") as folder:
+        job = _write_job(folder, kernels, plans)
+        # memory for rows far apart is the GPU's to give, and it says so itself
+        reserve = (
+            {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := child.far_bytes(case))}
+        )
+        answer = jobs.run(
+            KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve
+        )  # fmt: skip
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
-    finally:
-        _remove(folder)
+
+
+def warm(mode: str) -> None:
+    """Start a server for ``mode`` if none is waiting, so that the next check does not have to.
+
+    Raises: EnvironmentFault or WorkerFailure if it does not start.
+    """
+    servers.warm(KINDS[mode])
 
 
 class _GpuHealth:
@@ -126,19 +105,12 @@ class _GpuHealth:
         """
         if not self.in_doubt:
             return
-        folder = Path(tempfile.mkdtemp(prefix="course-probe-"))
-        try:
+        with make_folder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
-            limits = ResourceLimits.for_mode("gpu")
-            job = {"folder": str(folder), "cases": [], "limits": asdict(limits), "tier": BEST_TIER}
-            # a machine is made, which computes on the GPU; no kernel is run
-            answer = servers.ask("gpu", job, limits.start)
-        except WorkerFailure as died:
-            raise self._describe_silence(died.printed) from None
-        finally:
-            _remove(folder)
-        if answer["stage"] == Stage.STARTING:
-            raise self._describe_silence(answer["printed"])
+            # a context is made, which computes on the GPU; no kernel is run
+            answer = jobs.run(KINDS["gpu"], {"cases": []}, folder, ResourceLimits.for_mode("gpu"), count=0)
+        if answer.stage is Stage.STARTING:
+            raise self._describe_silence(answer.printed)
         self.in_doubt = False
 
     @staticmethod
@@ -153,7 +125,7 @@ class _GpuHealth:
 _gpu = _GpuHealth()
 
 
-def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], limits: ResourceLimits) -> dict:
+def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
     (folder / "kernels.py").write_text(kernels.source, encoding="utf-8")
     described = []
     for number, plan in enumerate(plans):
@@ -176,7 +148,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], limits: Resour
                 "tensors": tensors,
             }
         )
-    return {"folder": str(folder), "cases": described, "limits": asdict(limits), "tier": BEST_TIER}
+    return {"cases": described}
 
 
 def _described(tensor: Tensor, offset: int) -> dict:
@@ -187,18 +159,15 @@ def _described(tensor: Tensor, offset: int) -> dict:
     }  # fmt: skip
 
 
-def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
-    exit_code = answer["exit"]
+def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
     result = Run(
-        "finished", printed=_without(folder, answer["printed"])[-_PRINTED_CHARACTERS:], tier=answer["tier"], left_out=frozenset(answer["left_out"]),
-        signal=-exit_code if exit_code is not None and exit_code < 0 else None,
+        "finished", printed=_without(folder, answer.printed)[-_PRINTED_CHARACTERS:], tier=answer.tier, left_out=answer.left_out,
+        signal=answer.signal,
     )  # fmt: skip
-    if answer["stage"] == Stage.STARTING:
+    if answer.stage is Stage.STARTING:
         result.ended = "not started"
         return result
-    stopped = (
-        "timed out" if result.signal == _SIGXCPU else answer["ended"] if answer["ended"] != "finished" else "crashed"
-    )
+    stopped = answer.cause_of_end
     result.import_error = _raised(folder / "import.error")
     if result.import_error is not None:
         return result
@@ -226,17 +195,8 @@ def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
 
 def _bytes(file: Path, size: int) -> bytes | None:
     """The content of a plain file of that size; None for anything else."""
-    data = _read(file, size + 1)
+    data = read_file(file, size + 1)
     return data if data is not None and len(data) == size else None
-
-
-def _read(file: Path, most: int) -> bytes | None:
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
-        return None
-    with open(descriptor, "rb") as opened:
-        return opened.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 _NUMBER = (int, type(None))
@@ -254,7 +214,7 @@ _FAULT = {"kind": str, "tensor": str, "row": _NUMBER, "line": _NUMBER}
 
 def _raised(file: Path) -> dict | None:
     """What a case says it raised, if it is put as the child puts it."""
-    data = _read(file, _ERROR_BYTES)
+    data = read_file(file, _ERROR_BYTES)
     try:
         read = json.loads(data) if data is not None else None
     except (ValueError, RecursionError):
@@ -282,14 +242,3 @@ def _fits(value: object, shape: dict) -> bool:
         and value.keys() == shape.keys()
         and all(isinstance(value[name], kind) for name, kind in shape.items())
     )
-
-
-def _remove(folder: Path) -> None:
-    """Also where someone took pains that it cannot be removed: folders without permissions, or a thousand levels of them."""
-    try:
-        shutil.rmtree(folder)
-    except (OSError, RecursionError):
-        subprocess.run(
-            ["chmod", "-R", "u+rwx", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
-        subprocess.run(["rm", "-rf", "--", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False)

@@ -1,0 +1,89 @@
+"""The confined process that compiles kernels given as source text, and measures what came out. No GPU is needed.
+
+Triton runs parts of a kernel while it compiles it, so whatever a kernel's text can do, it can do here: the process has a fork
+of its own, a folder of its own, and no more. A bad kernel is an answer with a line and a sentence, never a traceback.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from course_lib.compiler.compilation import compile_kernel
+from course_lib.compiler.refusals import explain
+from course_lib.compiler.units import Units
+from course_lib.sandbox.machine import Machine, begin_case, write_answer
+
+_TAIL_BYTES = 64 << 10
+_FIRST: dict[str, Any] = {
+    "name": "copy_one",
+    "units": [
+        {
+            "name": "copy_one",
+            "text": "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef copy_one(x_ptr, y_ptr):\n    tl.store(y_ptr, tl.load(x_ptr))\n",
+            "first_line": 1, "globals": {}, "jit": None,
+        }
+    ],
+    "positional": [{"pointer": {"dtype": "float32", "address": 0}}, {"pointer": {"dtype": "float32", "address": 0}}],
+    "named": {}, "num_warps": 4, "num_stages": None, "maxnreg": None, "arch": 90, "disassemble": False,
+}  # fmt: skip
+
+
+def make_machine(_: str) -> Machine:
+    return _Compiler()
+
+
+class _Compiler(Machine):
+    """Compiles the kernels of one submission, one after the other, each with what it is specialised on."""
+
+    def __init__(self) -> None:
+        # what Triton puts off until its first kernel (it imports PyTorch, and hashes itself) is done once, before the forks
+        with tempfile.TemporaryDirectory(prefix="course-compile-") as folder:
+            os.environ["TRITON_CACHE_DIR"] = folder
+            compile_kernel(_FIRST, Units(_FIRST, Path(folder)))
+        linecache.clearcache()
+
+    def work(self, job: dict[str, Any], folder: Path) -> None:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        answers = []
+        for number, kernel in enumerate(job["kernels"]):
+            begin_case(folder, number)
+            place = folder / str(number)  # a fresh path for each: nothing stale in caches that go by file name
+            place.mkdir()
+            answers.append(_compile(kernel, place))
+            if "error" in answers[-1]:
+                break
+        write_answer(folder, answers)
+
+
+def _compile(kernel: dict[str, Any], folder: Path) -> dict[str, Any]:
+    started = time.perf_counter()
+    units = Units(kernel, folder)
+    log = _start_log(folder)
+    try:
+        report = compile_kernel(kernel, units)
+    except BaseException as error:  # a kernel may raise SystemExit while it is imported
+        sys.stderr.flush()
+        return {"error": explain(error, units, _read_tail(log))}
+    return {"report": report | {"seconds": time.perf_counter() - started}}
+
+
+def _read_tail(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+        return file.read().decode("utf-8", "replace")
+
+
+def _start_log(folder: Path) -> Path:
+    """A file for what the compiler prints from now on: the place and the reason of some refusals stand only there."""
+    log = folder / "log"
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
+    os.close(descriptor)
+    return log

@@ -1,0 +1,112 @@
+"""Reads a submission in a confined process: parsing it can take any time and memory, and its author may have meant it to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.worker import WorkerFailure
+from course_lib.catalog import Exercise
+from course_lib.catalog.texts import find_file, make_unsolved_text
+from course_lib.grading.submission import attempt, extract_kernels
+from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
+from course_lib.grading.submission.places import Span
+from course_lib.sandbox import jobs, servers
+from course_lib.sandbox.jobs import JobFailure, ResourceLimits
+from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
+from course_lib.sandbox.stage import Stage
+
+KIND = ServerKind("course_lib.grading.submission.reader:make_machine")
+SECONDS = 2.0  # an exercise's file takes 0.02
+_LIMITS = ResourceLimits(
+    case=SECONDS,
+    total=SECONDS,
+    address_bytes=4 << 30,
+    memory_bytes=1 << 30,
+    resident_bytes=1 << 30,
+    disk_bytes=32 << 20,
+)
+
+
+class NotAttempted(CourseError):
+    """The learner's file is still as the course wrote it."""
+
+
+def read(exercise: Exercise, text: str, name: str) -> Kernels | None:
+    """The code of the exercise's entry points out of the text of a file; None while it is as the course wrote it.
+
+    ``name`` is the file's, for messages.
+
+    Raises: Unreadable if it cannot be parsed, lacks an entry point, or uses what the exercise rules out; EnvironmentFault if
+    this machine starts no process for it, or a package that it imports is missing though the course needs it.
+    """
+    job = {"exercise": asdict(exercise), "unsolved": make_unsolved_text(exercise), "text": text, "name": name}
+    try:
+        answer = jobs.ask(KIND, job, _LIMITS)
+    except WorkerFailure as failed:
+        raise EnvironmentFault(f"the process that reads your file did not start (it {failed}).") from None
+    except JobFailure as failure:
+        if failure.answer.stage is Stage.STARTING:
+            last = (failure.answer.printed.strip().splitlines() or [failure.answer.ended])[-1]
+            raise EnvironmentFault(f"the process that reads your file did not start ({last}).") from None
+        raise Unreadable(
+            "too_complex",
+            f"{name} cannot be read: it takes more than {SECONDS:g} s, or more memory than a file of an exercise should. "
+            "Such a file is a page of code; take out what is nested deeply, or written out thousands of times.",
+        ) from None
+    if "unreadable" in answer:
+        said = answer["unreadable"]
+        span = Span(**said["span"]) if said["span"] else None
+        raise Unreadable(said["cause"], said["message"], said["what"], span)
+    if "fault" in answer:
+        raise EnvironmentFault(answer["fault"])
+    found = answer["kernels"]
+    return None if found is None else Kernels(found["source"], tuple(found["names"]))
+
+
+def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:
+    """The text of the learner's own file, and the code that is graded.
+
+    Raises: NotAttempted while it is as the course wrote it; Unreadable and EnvironmentFault as :func:`read`.
+    """
+    path = find_file(exercise)
+    text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew.")
+    kernels = read(exercise, text, path.name)
+    if kernels is None:
+        raise NotAttempted(f"{paths.shown(path)} is still as the course wrote it.")
+    return text, kernels
+
+
+def warm() -> None:
+    """Start the process that reads now, so that the first check need not wait for it.
+
+    Raises: EnvironmentFault or WorkerFailure if it does not start.
+    """
+    servers.warm(KIND)
+
+
+def make_machine(_: str) -> Machine:
+    return _Reader()
+
+
+class _Reader(Machine):
+    """Parses, compares and cuts; nothing of the text is run."""
+
+    def work(self, job: dict[str, Any], folder: Path) -> None:
+        begin_case(folder, 0)
+        listed: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in job["exercise"].items()
+        }
+        try:
+            found = attempt.read_attempt(Exercise(**listed), job["unsolved"], job["text"], job["name"])
+        except Unreadable as unreadable:
+            span = unreadable.span and unreadable.span._asdict()
+            said = {"cause": unreadable.cause, "message": str(unreadable), "what": unreadable.what, "span": span}
+            write_answer(folder, {"unreadable": said})
+        except EnvironmentFault as fault:
+            write_answer(folder, {"fault": str(fault)})
+        else:
+            write_answer(folder, {"kernels": None if found is None else asdict(found)})
