@@ -34,6 +34,7 @@ if __name__ == "__main__":  # a script, whose first argument says where the cour
     sys.path.insert(0, sys.argv[1])
     os.environ["COURSE_DEFER_CHOICE"] = "1"
 
+from course_lib.base import runtime
 from course_lib.base.errors import environment_fault
 from course_lib.base.worker import take_stdout
 from course_lib.sandbox import isolation
@@ -129,6 +130,8 @@ class JobServer:
         assert self.kind is not None
         if self.kind.device:
             os.environ["COURSE_DEVICE"] = self.kind.device
+        if self.kind.device == "cpu":  # the interpreter is chosen before anything imports Triton
+            runtime.current()
         os.environ["TRITON_CACHE_DIR"] = "/nonexistent"  # each job gets its own
         self.machine = pkgutil.resolve_name(self.kind.make)(self.kind.argument)
         with contextlib.suppress(ImportError, OSError):

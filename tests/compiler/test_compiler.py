@@ -1,4 +1,4 @@
-"""Reports and refusals of the compiler, all through one warm helper process."""
+"""Reports and refusals of the compiler, all through one warm server."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ from course_lib.compiler import (
 from course_lib.kernels.launch import tables
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 from course_lib.kernels.rms_norm import rms_norm_blocked_kernel, rms_norm_resident_kernel
+from course_lib.sandbox import servers
+from course_lib.sandbox.servers import WarmServer
 
 ROW_LENGTHS = [128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768]
 HALF, STATISTIC = Pointer("fp16"), Pointer("fp32")
@@ -218,7 +220,7 @@ def test_a_missing_tool_is_not_the_kernels_fault(monkeypatch):
             "column": 0,
         }
     }
-    monkeypatch.setattr(helper, "ask", lambda job, limit: said)
+    monkeypatch.setattr(helper, "ask", lambda kernels, limit: [said])
     with pytest.raises(CourseError, match="the ptxas that comes with Triton cannot run") as caught:
         report_of(GOOD)
     assert not isinstance(caught.value, CompileError)
@@ -300,7 +302,7 @@ def test_what_is_no_kernel_is_an_error_too(text, cause, line):
     with pytest.raises(CompileError) as caught:
         report_of(KernelSource(text, "k", "ex.py"))
     assert (caught.value.cause, caught.value.line) == (cause, line)
-    assert "dynamic_func" not in str(caught.value) and str(helper.worker.folder) not in str(caught.value)
+    assert "dynamic_func" not in str(caught.value) and "course-job-" not in str(caught.value)
 
 
 def test_a_kernel_from_a_notebook_cell():
@@ -334,22 +336,35 @@ def test_a_kernel_defined_inside_a_function_keeps_its_closure():
     assert caught.value.cause == "plain_global" and line[caught.value.column - 1 :].startswith("PLAIN")
 
 
-def test_a_second_report_comes_from_the_same_process():
+@pytest.fixture
+def one_server():
+    """No server waits yet: the first question starts the only one."""
+    servers.stop_all()
+
+
+def compiling_server() -> WarmServer:
+    """The server that forks for each compilation."""
+    (server,) = [waiting for waiting in servers._idle if waiting.key[0] == helper.KIND]
+    return server
+
+
+def test_a_second_report_comes_from_the_same_server(one_server):
     report_of(GOOD)
-    first = helper.worker.pid
+    first = compiling_server().pid
     started = time.perf_counter()
     compile_report(GOOD, ARGUMENTS, {"B": 8})
     print(f"second report: {time.perf_counter() - started:.2f} s")
-    assert helper.worker.pid == first
+    assert compiling_server().pid == first
 
 
-def test_a_killed_helper_is_replaced():
+def test_a_killed_server_is_replaced(one_server):
     report_of(GOOD)
-    first, folder = helper.worker.process, helper.worker.folder
+    first = compiling_server().process
+    assert first is not None
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     assert report_of(GOOD).registers > 0
-    assert helper.worker.pid != first.pid and not folder.exists()
+    assert compiling_server().pid != first.pid
 
 
 def test_a_crash_of_the_compiler_is_said_and_survived():
@@ -393,16 +408,17 @@ def test_what_a_kernel_prints_does_not_reach_the_answers():
     assert report_of(KernelSource("print('{\"id\": 0}')\n" + GOOD.text, "k", "ex.py")).registers > 0
 
 
-def test_the_helper_ends_with_its_process():
+def test_the_server_ends_with_its_process(tmp_path):
     code = (
         "from course_lib import compiler\n"
+        "from course_lib.sandbox import servers\n"
         "source = compiler.KernelSource('import triton\\nimport triton.language as tl\\n@triton.jit\\ndef k(y):\\n    tl.store(y, 1.0)\\n', 'k', 'ex.py')\n"
         "compiler.compile_report(source, [compiler.Pointer('fp32')], disassemble=False)\n"
-        "print(compiler.helper.worker.pid, compiler.helper.worker.folder)\n"
+        "print(servers._idle[0].pid)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    pid, folder = done.stdout.split()[-2:]
-    assert not os.path.exists(folder) and not os.path.exists(f"/proc/{pid}")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert not os.path.exists(f"/proc/{done.stdout.split()[-1]}") and not list(tmp_path.iterdir())
 
 
 OWNER = """
@@ -436,7 +452,7 @@ def start_owner(folder, text, limit="60") -> subprocess.Popen:
 
 def wait_until_gone(folder, seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while processes_under(folder) or list(folder.glob("course-compile-*")):
+    while processes_under(folder) or list(folder.glob("course-*")):
         assert time.monotonic() < deadline, (processes_under(folder), list(folder.iterdir()))
         time.sleep(0.05)
 
@@ -452,7 +468,7 @@ def test_a_killed_owner_leaves_no_helper_and_no_folder(moment, tmp_path):
 
 def test_an_endless_compilation_ends_without_its_owner_too(tmp_path):
     owner = start_owner(tmp_path, ENDLESS, limit="1")
-    while not list(tmp_path.glob("course-compile-*/0")):
+    while not list(tmp_path.glob("course-job-*/0")):
         time.sleep(0.02)
     assert processes_under(tmp_path)  # before the kill: after it they may be gone at once
     owner.kill()
@@ -462,15 +478,15 @@ def test_an_endless_compilation_ends_without_its_owner_too(tmp_path):
 
 @pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 1.5) for seed in range(4)])
 @pytest.mark.parametrize("below", [False, True])
-def test_a_killed_helper_or_a_killed_program_of_its_is_survived(moment, below):
+def test_a_killed_server_or_a_killed_program_below_it_is_survived(moment, below, one_server):
     helper.warm()
-    first, folder = psutil.Process(helper.worker.pid), helper.worker.folder
+    first = psutil.Process(compiling_server().pid)
     victims: list[psutil.Process] = []
 
     def kill() -> None:
         time.sleep(moment)
         with contextlib.suppress(psutil.NoSuchProcess):
-            victims.extend(first.children() if below else [first])
+            victims.extend(first.children(recursive=True)[-1:] if below else [first])
             for victim in victims:
                 victim.kill()
 
@@ -486,7 +502,7 @@ def test_a_killed_helper_or_a_killed_program_of_its_is_survived(moment, below):
             time.sleep(0.01)
     assert report_of(GOOD).registers > 0
     if not below:
-        assert victims and helper.worker.pid != first.pid and not folder.exists()
+        assert victims and compiling_server().pid != first.pid
 
 
 def test_impossible_options_are_said():

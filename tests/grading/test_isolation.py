@@ -45,9 +45,7 @@ pytestmark = pytest.mark.skipif(
 
 def alone(code: str, **options) -> subprocess.CompletedProcess:
     """Python code in a process of its own, with the grading package at hand: confinement cannot be undone."""
-    head = (
-        "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.sandbox import isolation, syscalls\n"
-    )
+    head = "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.sandbox import isolation, syscalls\n"
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "COURSE_DEFER_CHOICE": "1"}
     return subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(code)],
@@ -390,9 +388,7 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
     if isolation.TIERS.index(tier) < isolation.TIERS.index(best):
         pytest.skip(f"this machine's best isolation is: {best}")
     # Landlock would keep the shell from being started
-    other_server(
-        NO_FILTER + "from course_lib.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n"
-    )
+    other_server(NO_FILTER + "from course_lib.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n")
     monkeypatch.setattr(runner, "BEST_TIER", tier)
     mark = f"{os.getpid()}_{isolation.TIERS.index(tier)}"
     verdict = past_the_list(monkeypatch, hostile(DAEMON.format(mark)), tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 
 import numpy as np
 import psutil
@@ -20,10 +21,11 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.compiler import KernelSource
-from course_lib.lessons import interleaved, schedule_explorer, second_process
+from course_lib.lessons import interleaved, schedule_explorer
 from course_lib.lessons.schedule.model import MARKS, caption, find_telling_frame, frames, mark, shared_tensors, title
 from course_lib.lessons.schedule.run import Interleaving
 from course_lib.lessons.schedule.widget import ScheduleLaunch, draw, learners_file
+from course_lib.sandbox import servers
 
 
 @triton.jit
@@ -177,17 +179,27 @@ def test_the_second_process_survives_a_file_that_ends_it():
 
 
 @pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 1.0) for seed in range(4)])
-def test_a_second_process_killed_at_work_is_named_and_replaced(moment):
-    text = "import triton\nimport time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\ntime.sleep(60)\n"
-    source = KernelSource(text, "kernel", "x.py")
-    runs("right", [0], apart=True)  # now it is there
-    process = psutil.Process(second_process._second.pid)
-    killer = threading.Timer(moment, process.kill)
+def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment):
+    text = "import triton\nimport time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\ntime.sleep({})\n"
+    runs("right", [0], apart=True)  # now there is a server
+    (server,) = [waiting for waiting in servers._idle if waiting.key[0].argument == "course_lib.lessons.schedule.run"]
+    process = psutil.Process(server.pid)
+
+    def kill_work() -> None:  # the last process of the chain runs the file
+        time.sleep(moment)
+        process.children(recursive=True)[-1].kill()
+
+    killer = threading.Thread(target=kill_work)
     killer.start()
     with pytest.raises(CourseError, match="ended with code -9"):
-        interleaved(source, (1,), torch.zeros(1), 1, seeds=[0])
+        interleaved(KernelSource(text.format(60), "kernel", "x.py"), (1,), torch.zeros(1), 1, seeds=[0])
     killer.join()
-    assert not process.is_running() and runs("right", [0], apart=True)[0].complete
+    killer = threading.Timer(moment, process.kill)  # the server itself: another one does the work again
+    killer.start()
+    source = KernelSource(text.format(1.2), "kernel", "x.py")
+    assert interleaved(source, (1,), torch.zeros(1), 1, seeds=[0])[0].complete
+    killer.join()
+    assert not process.is_running()
 
 
 @pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 6.0) for seed in range(3)])

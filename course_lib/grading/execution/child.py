@@ -272,12 +272,12 @@ class _Gpu:
         import torch
         import triton.language  # noqa: F401 - imported before the forks
 
-        _choose("gpu")
         self.torch = torch
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
 
     def open_device(self) -> None:
         """Make a context on the GPU: one that does not answer is found before the learner's code is looked at."""
+        _choose("gpu")  # asks the GPU, too
         self.torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
         self.torch.zeros(1, device="cuda")
 
