@@ -70,33 +70,34 @@ MAY_IMPORT: dict[str, set[str]] = {
     "base": set(),
     "norms.reference": set(),  # the oracles stand alone, so that nothing they judge can bend them
     "norms.statistics": set(),
-    "compiler": {"base"},
+    "sandbox": {"base"},
+    "compiler": {"base", "sandbox"},
     "interpreter": {"base"},
     "kernels": set(),
     "norms": {"norms.reference", "norms.statistics", "kernels"},
     "catalog": {"base"},
     "grading.verdict": set(),
     "grading.cases": {"base"},
-    "grading.submission": {"base", "catalog", "grading.verdict"},
-    "grading.sandbox": {"base", "interpreter", "norms", "grading.cases", "grading.submission"},
+    "grading.submission": {"base", "catalog", "sandbox", "grading.verdict"},
+    "grading.execution": {"base", "interpreter", "norms", "sandbox", "grading.cases", "grading.submission"},
     "grading.judging": {"base", "compiler", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "grading.cases", "grading.judging"},
     "grading": {
-        "base", "catalog", "compiler", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox", "grading.judging",
+        "base", "catalog", "compiler", "sandbox", "grading.verdict", "grading.cases", "grading.submission", "grading.execution", "grading.judging",
         "grading.families",
     },
     "grading.public": {  # the face of the grader, for lessons
-        "catalog", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox", "grading.judging",
+        "catalog", "sandbox", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution", "grading.judging",
         "grading.families",
     },
     "learner": {"base", "catalog", "grading.verdict"},
     "bench": {"base", "kernels", "norms", "norms.reference"},
     "doctor": {"base", "interpreter"},
     "lessons": {
-        "base", "interpreter", "compiler", "kernels", "norms", "norms.statistics", "catalog", "grading.public", "learner", "bench",
+        "base", "sandbox", "interpreter", "compiler", "kernels", "norms", "norms.statistics", "catalog", "grading.public", "learner", "bench",
     },
     "authoring": {
-        "base", "catalog", "learner", "lessons", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.sandbox",
+        "base", "catalog", "learner", "lessons", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },
     "cli": {"base", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons", "authoring"},
@@ -208,4 +209,4 @@ def test_the_test_itself_sees_every_kind_of_import(source, found):
 
 
 def test_the_package_is_where_this_test_looks():
-    assert Path(PACKAGE / "grading" / "sandbox" / "child.py") in MODULES.values() and len(MODULES) > 20
+    assert Path(PACKAGE / "grading" / "execution" / "child.py") in MODULES.values() and len(MODULES) > 20

@@ -13,6 +13,7 @@ import ctypes
 import dataclasses
 import os
 import socket
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -26,10 +27,10 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.submission import extract_functions, extract_kernels
+from course_lib.grading.submission import reader
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
-from course_lib.sandbox import isolation, servers
+from course_lib.sandbox import isolation, jobs
 from course_lib.sandbox.jobs import ResourceLimits
 
 pytestmark = pytest.mark.skipif(
@@ -103,7 +104,7 @@ def world(tmp_path, monkeypatch, sockets):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("COURSE_TEST_TOKEN", "a secret of the person's")
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(runner.tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     progress.note_hint("00a", 1)
     victim, other = tmp_path / "victim", tmp_path / "others" / "ex01a_layer_norm.py"
     other.parent.mkdir()
@@ -176,12 +177,11 @@ def best_tier() -> str:
 def test_what_gets_past_the_list_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch, record_property):
     if isolation.TIERS.index(tier) < isolation.TIERS.index(best_tier):
         pytest.skip(f"this machine's best isolation is: {best_tier}")
-    monkeypatch.setattr(runner, "BEST_TIER", tier)
+    monkeypatch.setattr(jobs, "BEST_TIER", tier)
     file = handed_in(attack, world, tmp_path)
-    servers.warm("cpu" if attack.exercise.kind == "kernel" else attack.exercise.kind)
+    runner.warm("cpu" if attack.exercise.kind == "kernel" else attack.exercise.kind)
     with monkeypatch.context() as past:
-        past.setattr(extract_kernels, "extract", lambda text, *rest: Kernels(text, attack.exercise.entry_points))
-        past.setattr(extract_functions, "extract", lambda text, *rest: Kernels(text, attack.exercise.entry_points))
+        past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
         started = time.monotonic()
         verdict = check(attack.exercise, file, limits=LIMITS)
         seconds = time.monotonic() - started

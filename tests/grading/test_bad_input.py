@@ -327,7 +327,7 @@ def test_a_full_disk_is_the_machines_fault(file, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(runner.tempfile, "mkdtemp", full)
+        patch.setattr(tempfile, "mkdtemp", full)
         with pytest.raises(EnvironmentFault, match=r"00a was not checked: .*No space left on device.*Free some space"):
             checked(file, RIGHT)
     and_the_next_check_passes(file)

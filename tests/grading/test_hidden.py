@@ -265,10 +265,10 @@ def test_neither_secret_nor_fingerprint_reaches_the_child(monkeypatch):
     seen: list[bytes] = []
     ask = servers.ask
 
-    def watched(mode, job, seconds):
+    def watched(kind, job, seconds):
         seen.append(json.dumps(job).encode())
         seen.extend(file.read_bytes() for file in Path(job["folder"]).iterdir())
-        return ask(mode, job, seconds)
+        return ask(kind, job, seconds)
 
     monkeypatch.setattr(servers, "ask", watched)
     verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py", secret=secret)

@@ -28,9 +28,10 @@ from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
-from course_lib.grading.submission import extract_functions
+from course_lib.grading.submission import reader
 from course_lib.grading.submission.extract_kernels import Kernels
-from course_lib.sandbox import isolation, servers, syscalls
+from course_lib.sandbox import isolation, jobs, servers, syscalls
+from course_lib.sandbox.folders import remove_folder
 from course_lib.sandbox.jobs import ResourceLimits
 
 EX = catalog.get("01a")
@@ -45,7 +46,7 @@ pytestmark = pytest.mark.skipif(
 
 def alone(code: str, **options) -> subprocess.CompletedProcess:
     """Python code in a process of its own, with the grading package at hand: confinement cannot be undone."""
-    head = "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.sandbox import isolation, syscalls\n"
+    head = "import ctypes, os, sys\nfrom pathlib import Path\nfrom course_lib.sandbox import isolation, syscalls\nfrom course_lib.sandbox.isolation import Needs\n"
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "COURSE_DEFER_CHOICE": "1"}
     return subprocess.run(
         [sys.executable, "-c", head + textwrap.dedent(code)],
@@ -62,7 +63,7 @@ def past_the_list(monkeypatch, text: str, tmp_path: Path, limits: ResourceLimits
     file = tmp_path / "mine.py"
     file.write_text(text)
     with monkeypatch.context() as past:
-        past.setattr(extract_functions, "extract", lambda text, *rest: Kernels(text, EX.entry_points))
+        past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
         return check(EX, file, limits=limits)
 
 
@@ -93,7 +94,7 @@ def other_server(tmp_path, monkeypatch):
 
 NO_NAMESPACES = """
 from course_lib.sandbox import isolation
-def enter_namespaces():
+def enter_namespaces(needs):
     raise PermissionError(1, "unshare: Operation not permitted")
 isolation.enter_namespaces = enter_namespaces
 """
@@ -106,7 +107,7 @@ landlockpy.Ruleset = refuse
 """
 NO_FILTER = """
 from course_lib.sandbox import syscalls
-syscalls.refuse = lambda compiler: None
+syscalls.refuse = lambda programs: None
 """
 
 
@@ -173,7 +174,7 @@ def test_limits_only_confine_nobody(attack, monkeypatch, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("as it was")
     text = (ATTACKS / f"{attack}.py").read_text().replace("@ROOT@", str(paths.ROOT)).replace("@VICTIM@", str(victim))
-    monkeypatch.setattr(runner, "BEST_TIER", isolation.LIMITS)
+    monkeypatch.setattr(jobs, "BEST_TIER", isolation.LIMITS)
     verdict = past_the_list(monkeypatch, text, tmp_path)
     assert verdict.tier == isolation.LIMITS and "BREACH" in verdict.printed
     assert verdict.passed or victim.read_text() == "changed"
@@ -200,7 +201,7 @@ def test_the_filter_refuses_each_call_on_its_list():
     }
     result = alone(f"""
         import errno
-        syscalls.refuse(compiler=False)
+        syscalls.refuse(programs=False)
         libc = ctypes.CDLL(None, use_errno=True)
         for name, number in {numbers!r}.items():
             ctypes.set_errno(0)
@@ -214,7 +215,7 @@ def test_the_filter_refuses_each_call_on_its_list():
 def test_the_filter_leaves_threads_and_signals_to_oneself():
     result = alone("""
         import signal, threading
-        syscalls.refuse(compiler=False)
+        syscalls.refuse(programs=False)
         threads = [threading.Thread(target=lambda: None) for _ in range(4)]
         [thread.start() for thread in threads]
         [thread.join() for thread in threads]
@@ -228,7 +229,7 @@ def test_the_filter_leaves_threads_and_signals_to_oneself():
 def test_the_filter_of_a_gpu_lets_a_compiler_start_and_nobody_call_home():
     result = alone("""
         import socket, subprocess
-        syscalls.refuse(compiler=True)
+        syscalls.refuse(programs=True)
         print(subprocess.run([sys.executable, "-c", "print('compiled')"], capture_output=True, text=True).stdout.strip())
         socket.socketpair()
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -265,7 +266,7 @@ def test_landlock_alone_keeps_files(kernel, tmp_path, best):
         + textwrap.dedent(f"""
         import errno
         own, other = Path({str(tmp_path)!r}, "own"), Path({str(tmp_path)!r}, "other")
-        isolation.confine_files(own, gpu=False)
+        isolation.confine_files(own, Needs.NOTHING)
         (own / "file").write_text("mine")
         (own / "file").write_text("mine again")
         Path("/dev/null").write_text("gone")
@@ -300,15 +301,15 @@ def test_what_an_older_landlock_lacks_is_refused_by_the_filter(abi, tmp_path, be
         + textwrap.dedent(f"""
         import errno, fcntl, signal, socket, struct
         own, readable, other = (Path({str(tmp_path)!r}, name) for name in ("own", "readable", "other"))
-        libraries = isolation._readable(gpu=False)
-        isolation._readable = lambda gpu: [*libraries, str(readable)]
+        libraries = isolation._readable(Needs.NOTHING)
+        isolation._readable = lambda needs: [*libraries, str(readable)]
         neighbour = os.fork()
         if neighbour == 0:
             isolation.die_with_parent()
             os.closerange(0, 3)
             signal.pause()
-        isolation.confine_files(own, gpu=False)
-        syscalls.refuse(compiler=False)
+        isolation.confine_files(own, Needs.NOTHING)
+        syscalls.refuse(programs=False)
         libc = ctypes.CDLL(None, use_errno=True)
 
         def open_by_structure():
@@ -340,7 +341,7 @@ def test_what_an_older_landlock_lacks_is_refused_by_the_filter(abi, tmp_path, be
 
 
 def test_a_gpu_needs_a_landlock_that_lets_files_change_their_folder(tmp_path):
-    result = alone(OLDER.format(1) + f"isolation.confine_files(Path({str(tmp_path)!r}), gpu=True)")
+    result = alone(OLDER.format(1) + f"isolation.confine_files(Path({str(tmp_path)!r}), Needs.PROGRAMS)")
     assert "Linux 5.19" in result.stderr and "Triton" in result.stderr
 
 
@@ -350,7 +351,7 @@ def test_namespaces_alone_hide_processes_and_the_network(best):
     result = alone("""
         import socket
         outside = os.getpid()
-        isolation.enter_namespaces()
+        isolation.enter_namespaces(Needs.NOTHING)
         if os.fork() == 0:
             print(os.getpid(), os.geteuid() == os.stat("/proc/self").st_uid or "uid", socket.if_nameindex(), flush=True)
             try:
@@ -389,7 +390,7 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
         pytest.skip(f"this machine's best isolation is: {best}")
     # Landlock would keep the shell from being started
     other_server(NO_FILTER + "from course_lib.sandbox import isolation\nisolation.confine_files = lambda *rest: None\n")
-    monkeypatch.setattr(runner, "BEST_TIER", tier)
+    monkeypatch.setattr(jobs, "BEST_TIER", tier)
     mark = f"{os.getpid()}_{isolation.TIERS.index(tier)}"
     verdict = past_the_list(monkeypatch, hostile(DAEMON.format(mark)), tmp_path)
     assert "BREACH" in verdict.printed, f"no daemon was started: {verdict.message}"
@@ -403,7 +404,7 @@ def test_a_daemon_that_could_be_started_is_ended_all_the_same(tier, best, other_
 
 def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
     slow = "\n\nright = layer_norm\n\n\ndef layer_norm(*given):\n    __import__('time').sleep(0.4)\n    return right(*given)\n"
-    servers.warm("torch")
+    runner.warm("torch")
     started = time.monotonic()
     verdict = past_the_list(monkeypatch, SOLUTION.read_text() + slow, tmp_path)
     assert (verdict.status, verdict.cause) == ("fail", "time_limit") and time.monotonic() - started < SHORT.total + 2
@@ -426,7 +427,7 @@ def test_rows_far_apart_fit_under_the_limit_of_memory():
 
 
 def serving() -> servers.WarmServer:
-    (server,) = [server for server in servers._idle if server.key[0] == "torch"]
+    (server,) = [server for server in servers._idle if server.key[0] == runner.KINDS["torch"]]
     return server
 
 
@@ -444,7 +445,7 @@ def test_a_dead_server_costs_time_only():
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
-    servers.warm("torch")
+    runner.warm("torch")
     victim = psutil.Process(serving().process.pid)
     below = []
 
@@ -484,12 +485,12 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         from pathlib import Path
         from course_lib import catalog
         from course_lib.grading.check import check
-        from course_lib.sandbox import servers
-        from course_lib.grading.submission import extract_functions
+        from course_lib.grading.execution import runner
+        from course_lib.grading.submission import reader
         from course_lib.grading.submission.extract_kernels import Kernels
         exercise = catalog.get("01a")
-        extract_functions.extract = lambda text, *rest: Kernels(text, exercise.entry_points)
-        servers.warm("torch")
+        reader.read = lambda exercise, text, name: Kernels(text, exercise.entry_points)
+        runner.warm("torch")
         print("warm", flush=True)
         check(exercise, Path({str(file)!r}))
     """
@@ -513,7 +514,7 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
 @pytest.mark.parametrize("below", [0, 1, 2, 3])
 def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(moment, below, monkeypatch, tmp_path):
     """Server, keeper, init or runner (two of them where there are no namespaces): the check ends with a verdict all the same."""
-    servers.warm("torch")
+    runner.warm("torch")
     server = serving().pid
     chain: list[psutil.Process] = []
 
@@ -536,7 +537,7 @@ def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(
 
 @pytest.mark.parametrize(("begun", "ended"), [(True, "died"), (False, "not started")])
 def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, monkeypatch):
-    def die(mode, job, seconds):
+    def die(kind, job, seconds):
         if begun:
             Path(job["folder"], "00.begin").touch()
         raise WorkerDied(-signal.SIGKILL, "its last words")
@@ -560,10 +561,10 @@ def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
     file = tmp_path / "grading" / "x.py"
     file.write_text("1")
     monkeypatch.setattr(servers, "PACKAGE", tmp_path)
-    before = servers._key("torch")
-    assert servers._key("torch") == before
+    before = servers._key(runner.KINDS["torch"])
+    assert servers._key(runner.KINDS["torch"]) == before
     file.write_text("22")
-    assert servers._key("torch") != before
+    assert servers._key(runner.KINDS["torch"]) != before
 
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
@@ -592,7 +593,7 @@ def test_checks_in_threads_have_servers_of_their_own():
 
 
 def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
-    servers.warm("torch")
+    runner.warm("torch")
     pid = serving().process.pid
 
     def interrupt() -> None:
@@ -646,5 +647,5 @@ def test_folders_made_to_stay_are_removed(tmp_path):
         os.chmod(".", 0)
     finally:
         os.chdir(here)
-    runner._remove(deep)
+    remove_folder(deep)
     assert not deep.exists()
