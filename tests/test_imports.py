@@ -100,7 +100,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "base", "catalog", "learner", "lessons", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },
-    "cli": {"base", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons", "authoring"},
+    "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons", "authoring"},
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Each command loads what it needs when it runs, so that ``course --help`` and com
 
 from __future__ import annotations
 
+import enum
 import importlib.metadata
 import io
 import platform
@@ -63,6 +64,13 @@ def _version(package: str) -> str:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
+
+
+class Tier(enum.StrEnum):
+    """The tiers of isolation that one can insist on, as a person types them."""
+
+    NAMESPACES = "namespaces"
+    LANDLOCK = "landlock"
 
 
 ExerciseId = Annotated[
@@ -124,6 +132,13 @@ def check(
             "Progress is then left alone."
         ),
     ] = None,
+    require_tier: Annotated[
+        Tier | None,
+        typer.Option(
+            help="For instructors: run the file only where this machine shuts it in at least so well; docs/security.md says what "
+            "each tier promises."
+        ),
+    ] = None,
 ) -> int:
     """Grade your file of an exercise; without an ID, of the next one."""
     if exercise_id is None and (file or secret_file):
@@ -132,7 +147,7 @@ def check(
         )
     from course_lib.cli import exercise
 
-    return exercise.check(exercise_id, file, secret_file, as_json)
+    return exercise.check(exercise_id, file, secret_file, as_json, require_tier)
 
 
 @app.command(

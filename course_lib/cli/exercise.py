@@ -21,17 +21,19 @@ if TYPE_CHECKING:
     from rich.syntax import Syntax
 
 
-def check(exercise_id: str | None, file: Path | None, secret_file: Path | None, as_json: bool) -> int:
-    """Grade, remember and print; returns the verdict's exit code.
+def check(
+    exercise_id: str | None, file: Path | None, secret_file: Path | None, as_json: bool, require_tier: str | None = None
+) -> int:
+    """Grade, remember and print; returns the verdict's exit code. ``require_tier``: "namespaces", "landlock", or None.
 
     Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its file cannot be read.
     """
     exercise = status.chosen(exercise_id)
     if as_json:
-        verdict = _grade(exercise, file, secret_file)
+        verdict = _grade(exercise, file, secret_file, require_tier)
     else:
         with console().status(f"checking {exercise.id} {escape(exercise.title)} ..."):
-            verdict = _grade(exercise, file, secret_file)
+            verdict = _grade(exercise, file, secret_file, require_tier)
     # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
     own = file is None and secret_file is None
     complaint = note(verdict) if own else ""
@@ -123,10 +125,12 @@ def _confirm(exercise: Exercise) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _grade(exercise: Exercise, file: Path | None, secret_file: Path | None) -> Verdict:
+def _grade(exercise: Exercise, file: Path | None, secret_file: Path | None, require_tier: str | None) -> Verdict:
     # loaded here: the grader brings NumPy, which the other commands do not need
     from course_lib.grading.cases.hidden import read_secret
     from course_lib.grading.check import check as grade
+    from course_lib.sandbox.isolation import LANDLOCK, NAMESPACES
 
     # from a file: what stands on a command line, every process of the machine can read, a submission's too
-    return grade(exercise, file, secret=read_secret(secret_file) if secret_file else None)
+    tier = {None: None, "namespaces": NAMESPACES, "landlock": LANDLOCK}[require_tier]
+    return grade(exercise, file, secret=read_secret(secret_file) if secret_file else None, required_tier=tier)

@@ -23,6 +23,7 @@ import pytest
 import course_lib
 from course_lib import catalog
 from course_lib.base import paths
+from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.worker import WorkerDied
 from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
@@ -166,6 +167,84 @@ def test_a_reason_against_both_tiers_is_said_once():
         {"tier": isolation.LIMITS, "why": dict.fromkeys(isolation.TIERS[:2], "Landlock is switched off")}
     )
     assert "(no Landlock: Landlock is switched off)" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("patch", "required", "reason"),
+    [
+        (NO_NAMESPACES, isolation.NAMESPACES, "unshare: Operation not permitted"),
+        (NO_NAMESPACES + NO_LANDLOCK.format("ENOSYS"), isolation.LANDLOCK, "this kernel has no Landlock"),
+    ],
+)
+def test_a_machine_without_the_required_tier_runs_nothing(patch, required, reason, other_server, monkeypatch):
+    other_server(patch)
+    asked = []
+    monkeypatch.setattr(runner, "run", lambda *rest: asked.append(rest))
+    with pytest.raises(
+        EnvironmentFault, match=f"cannot shut a check in as well as was asked.*Nothing was run.*{reason}"
+    ):
+        check(EX, SOLUTION, required_tier=required)
+    assert not asked
+
+
+@pytest.mark.parametrize("required", isolation.TIERS)
+def test_a_machine_with_the_required_tier_checks_as_ever(required, best):
+    if isolation.TIERS.index(required) < isolation.TIERS.index(best):
+        pytest.skip(f"this machine's best isolation is: {best}")
+    assert check(EX, SOLUTION, required_tier=required).tier == best
+
+
+def test_a_tier_that_does_not_exist_is_said():
+    with pytest.raises(CourseError, match="there is no tier 'the best'"):
+        check(EX, SOLUTION, required_tier="the best")
+
+
+KILLED_BEFORE_READY = """
+import os
+from pathlib import Path
+from course_lib.sandbox import isolation
+enter = isolation.enter
+def killed(tier, folder, limits, needs):
+    enter(tier, folder, limits, needs)
+    mark = Path(os.environ["TMPDIR"], "killed")  # the job's own folder, which is new for each job
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), 9)
+isolation.enter = killed
+"""
+SHORT_OF_MEMORY = """
+import os
+from pathlib import Path
+from course_lib.sandbox import isolation
+enter_namespaces = isolation.enter_namespaces
+def short(needs):
+    mark = Path({marks!r})
+    if len(mark.read_text()) < 2:
+        with mark.open("a") as file:
+            file.write("x")
+        raise BlockingIOError(11, "unshare: Resource temporarily unavailable")
+    enter_namespaces(needs)
+isolation.enter_namespaces = short
+"""
+
+
+def test_a_process_killed_before_it_is_ready_is_started_again_in_the_same_tier(best, other_server):
+    if best == isolation.LIMITS:
+        pytest.skip("this machine has limits only")
+    other_server(KILLED_BEFORE_READY)
+    for _ in range(2):
+        verdict = check(EX, SOLUTION)
+        assert verdict.passed and verdict.tier == best
+
+
+def test_a_moments_shortage_is_no_reason_for_a_lower_tier(best, other_server, tmp_path):
+    if best != isolation.NAMESPACES:
+        pytest.skip(f"no namespaces here: {best}")
+    marks = tmp_path / "marks"
+    marks.write_text("")
+    other_server(SHORT_OF_MEMORY.format(marks=str(marks)))
+    verdict = check(EX, SOLUTION)
+    assert verdict.passed and verdict.tier == best and marks.read_text() == "xx"
 
 
 @pytest.mark.parametrize("attack", ["reads_the_solution", "writes_outside"])
