@@ -14,7 +14,14 @@ class CourseError(Exception):
 
 class EnvironmentFault(CourseError):
     """The machine, the installation or a setting does not let the course work: neither the learner's code nor the course
-    is wrong. The message names what was found, and the remedy."""
+    is wrong. The message names what was found, and the remedy.
+
+    ``printed``: all that a process printed which did not start, for a report to the authors.
+    """
+
+    def __init__(self, message: str, printed: str = ""):
+        super().__init__(message)
+        self.printed = printed
 
 
 _PACKAGES = {"torch": "PyTorch", "triton": "Triton", "numpy": "NumPy"}

@@ -82,7 +82,9 @@ def check_with_cases(
             verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
-            raise EnvironmentFault(f"{exercise.id} was not checked: {fault}") from error
+            file = fault.printed and faults.keep_fault(exercise.id, fault.printed)[0]
+            kept = f" All that it printed is in {file}." if file else ""
+            raise EnvironmentFault(f"{exercise.id} was not checked: {fault}{kept}") from error
         if isinstance(error, CourseError):
             raise
         verdict = _report_grader_fault(exercise, mode or "unknown", error)

@@ -9,7 +9,6 @@ from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
-from course_lib.grading import faults
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import runner
@@ -62,7 +61,7 @@ def grade(
     compilation = Compilation(kernels, concrete, path.name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
     if run.ended == "not started" and run.import_error is None:
-        raise _describe_not_started(exercise, run)
+        raise _describe_not_started(run)
     judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
     # memory for rows 2^30 apart is the GPU's to give; without it the interpreter's answer has to do, never the child's word
     unplaced = [
@@ -93,12 +92,11 @@ def grade(
     return verdict, judged
 
 
-def _describe_not_started(exercise: Exercise, run: runner.Run) -> EnvironmentFault:
-    file, _ = faults.keep_fault(exercise.id, run.printed)
+def _describe_not_started(run: runner.Run) -> EnvironmentFault:
     said = (run.printed.strip().splitlines() or ["it printed nothing"])[-1]
-    all_of_it = f" All that it printed is in {file}." if file else ""
     return EnvironmentFault(
-        f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.{all_of_it}"
+        f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.",
+        run.printed,
     )
 
 

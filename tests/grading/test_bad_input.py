@@ -16,7 +16,7 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.submission import extract_kernels, reader
+from course_lib.grading.submission import reader
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
 from course_lib.sandbox import servers
@@ -232,7 +232,7 @@ def test_a_crash_ends_the_child_and_not_the_course(file, monkeypatch):
     """No kernel that the grader lets through can do this; the course must survive it all the same."""
     fatal = "import os, triton; import triton.language as tl\n@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):\n    os.abort()\n"
     with monkeypatch.context() as past_the_list:
-        past_the_list.setattr(extract_kernels, "extract", lambda *rest: Kernels(fatal, ("copy_kernel",)))
+        past_the_list.setattr(reader, "read", lambda *rest: Kernels(fatal, ("copy_kernel",)))
         verdict = checked(file, edited(STORE, STORE + STORE))
     assert (verdict.status, verdict.cause) == ("fail", "crash") and "signal 6" in verdict.message
     and_the_next_check_passes(file)

@@ -47,11 +47,12 @@ def read(exercise: Exercise, text: str, name: str) -> Kernels | None:
     try:
         answer = jobs.ask(KIND, job, _LIMITS)
     except WorkerFailure as failed:
-        raise EnvironmentFault(f"the process that reads your file did not start (it {failed}).") from None
+        raise _describe_not_started(failed.last_line or f"it {failed}", failed.printed) from None
     except JobFailure as failure:
-        if failure.answer.stage is Stage.STARTING:
-            last = (failure.answer.printed.strip().splitlines() or [failure.answer.ended])[-1]
-            raise EnvironmentFault(f"the process that reads your file did not start ({last}).") from None
+        answer = failure.answer
+        if answer.stage is Stage.STARTING:
+            last = (answer.printed.strip().splitlines() or [answer.ended])[-1]
+            raise _describe_not_started(last, answer.printed) from None
         raise Unreadable(
             "too_complex",
             f"{name} cannot be read: it takes more than {SECONDS:g} s, or more memory than a file of an exercise should. "
@@ -65,6 +66,13 @@ def read(exercise: Exercise, text: str, name: str) -> Kernels | None:
         raise EnvironmentFault(answer["fault"])
     found = answer["kernels"]
     return None if found is None else Kernels(found["source"], tuple(found["names"]))
+
+
+def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
+    return EnvironmentFault(
+        f"the process that reads your file did not start ({said}). `course doctor` says what is wrong with this machine.",
+        printed,
+    )
 
 
 def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:
