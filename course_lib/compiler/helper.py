@@ -19,7 +19,7 @@ KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRA
 _LOG_CHARACTERS = 2000
 # ten times what it takes; an endless unrolled loop ends here and not in swap
 _LIMITS = ResourceLimits(
-    address_bytes=8 << 30, memory_bytes=0, file_bytes=64 << 20, open_files=1024, processes=32, log_bytes=1 << 20
+    address_bytes=8 << 30, memory_bytes=0, file_bytes=16 << 20, open_files=1024, processes=32, log_bytes=1 << 20
 )
 
 

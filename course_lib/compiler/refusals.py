@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import errno
 import os
 import re
 import textwrap
@@ -50,6 +51,8 @@ def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
         )
     if isinstance(chain[-1], NoTool):
         return _describe("no_tool", str(chain[-1]), place)
+    if os.strerror(errno.EFBIG) in text:  # Triton passes the exception on as its words
+        return _describe("flood", "it writes megabytes while it is compiled, and was ended", place)
     if isinstance(chain[-1], BadArguments):
         return _describe("arguments", f"the arguments do not fit `{units.name}`: {text}", place)
     if isinstance(chain[-1], SyntaxError):

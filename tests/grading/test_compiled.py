@@ -1,0 +1,172 @@
+"""A pass in the interpreter is a pass only if the compiler takes every kernel, for all that the cases launch it with."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.compiler import (
+    CompileError,
+    KernelSource,
+    Pointer,
+    Specialisation,
+    compile_report,
+    compile_reports,
+    helper,
+)
+from course_lib.grading.check import check
+from course_lib.grading.families.plans import make_plans
+from course_lib.grading.judging import compiled
+from course_lib.sandbox import jobs
+
+pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a GPU's check compiles what it runs")
+
+COPY = catalog.get("00a")
+SOLUTION = (paths.SOLUTIONS / f"{COPY.file}.py").read_text(encoding="utf-8")
+REFUSED = "    for _ in range(1):\n        break\n"  # the interpreter takes it
+INDENTED = "".join(f"    {line}\n" for line in REFUSED.splitlines())
+STORE = next(line for line in SOLUTION.splitlines() if "tl.store" in line)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered(monkeypatch):
+    monkeypatch.setattr(compiled, "_accepted", type(compiled._accepted)())
+
+
+def checked(tmp_path, exercise: catalog.Exercise, text: str):
+    file = tmp_path / f"{exercise.file}.py"
+    file.write_text(text, encoding="utf-8")
+    return check(exercise, file)
+
+
+def blocks_of(exercise: catalog.Exercise) -> list[int]:
+    return sorted({plan.constexprs["BLOCK"] for plan in make_plans(exercise, 0, None)})
+
+
+@pytest.mark.parametrize("which", [0, -1])
+def test_every_block_of_the_cases_is_compiled(which, tmp_path):
+    block = blocks_of(COPY)[which]
+    refused = f"    if BLOCK == {block}:\n{INDENTED}"
+    verdict = checked(tmp_path, COPY, SOLUTION.replace(STORE, refused + STORE))
+    assert (verdict.status, verdict.cause) == ("fail", "would_not_compile"), verdict.message
+    assert verdict.place is not None and verdict.place.source.strip() == "break"
+
+
+def test_every_kernel_that_the_cases_launch_is_compiled(tmp_path):
+    exercise = next(e for e in catalog.exercises().values() if e.kind == "kernel" and len(e.entry_points) > 1)
+    text = (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
+    last = re.search(
+        rf"def {exercise.entry_points[-1]}\(.*?\n\):\n|def {exercise.entry_points[-1]}\([^\n]*\):\n", text, re.DOTALL
+    )
+    assert last is not None
+    body = text[last.end() :]
+    line = re.search(r"^    \w+ = .*$", body, re.MULTILINE)  # the first statement after the docstring
+    assert line is not None
+    text = text[: last.end()] + body[: line.start()] + REFUSED + body[line.start() :]
+    verdict = checked(tmp_path, exercise, text)
+    assert (verdict.status, verdict.cause) == ("fail", "would_not_compile"), verdict.message
+
+
+def fail_with(error, times: int):
+    left = [times]
+    stock = compiled.compile_reports
+
+    def compile_or_fail(*rest, **named):
+        if left[0]:
+            left[0] -= 1
+            raise error
+        return stock(*rest, **named)
+
+    return compile_or_fail
+
+
+@pytest.mark.parametrize("cause", ["crash", "timeout"])
+def test_a_compiler_that_fails_once_is_asked_again(cause, tmp_path, monkeypatch):
+    error = CompileError(cause, "the compiler itself crashed on this kernel", "x.py", 1, 1, "")
+    monkeypatch.setattr(compiled, "compile_reports", fail_with(error, 1))
+    assert checked(tmp_path, COPY, SOLUTION).passed
+
+
+@pytest.mark.parametrize("cause", ["crash", "timeout"])
+def test_a_compiler_that_fails_twice_makes_no_pass_and_blames_nobody(cause, tmp_path, monkeypatch):
+    error = CompileError(cause, "the compiler itself crashed on this kernel", "x.py", 1, 1, "")
+    monkeypatch.setattr(compiled, "compile_reports", fail_with(error, 2))
+    verdict = checked(tmp_path, COPY, SOLUTION)
+    assert verdict.status == "grader fault" and verdict.exit_code == 4
+    assert "neither as a pass nor as a fail" in verdict.message and "crashed on this kernel" in verdict.message
+
+
+def test_a_compiler_that_cannot_be_asked_makes_no_pass(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        compiled, "compile_reports", fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9)
+    )
+    with pytest.raises(EnvironmentFault, match=r"could not be asked \(the ptxas .* no pass yet.*course doctor"):
+        checked(tmp_path, COPY, SOLUTION)
+
+
+def test_the_same_kernel_is_compiled_once(tmp_path, monkeypatch):
+    assert checked(tmp_path, COPY, SOLUTION).passed
+    monkeypatch.setattr(compiled, "compile_reports", fail_with(AssertionError("compiled again"), 1))
+    assert checked(tmp_path, COPY, SOLUTION).passed
+    assert checked(tmp_path, COPY, SOLUTION.replace(STORE, f"    x = x + 0\n{STORE}")).status == "grader fault"
+
+
+# ---- the process that compiles
+
+
+TEXT = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(y_ptr, B: tl.constexpr):\n    tl.store(y_ptr, B)\n"
+REPLACES_THE_COMPILER = """
+import os
+if os.environ.get("TRITON_INTERPRET") != "1":
+    import gc
+    import triton.compiler.code_generator as generator
+    generator.CodeGenerator.visit_Name = lambda self, node: 1 / 0
+    from course_lib.compiler import machine
+    machine.compile_kernel = lambda *rest: 1 / 0
+"""
+
+
+def test_what_one_compilation_changes_is_gone_at_the_next():
+    with pytest.raises(CompileError):
+        compile_report(KernelSource(REPLACES_THE_COMPILER + TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8})
+    assert compile_report(KernelSource(TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8}).registers > 0
+
+
+def test_specialisations_come_back_in_order():
+    reports = compile_reports(
+        KernelSource(TEXT, "k", "x.py"), [Specialisation([Pointer("fp32")], {"B": b}, w) for b, w in ((8, 4), (16, 8))]
+    )
+    assert [report.num_warps for report in reports] == [4, 8]
+    assert reports[0].ttir != reports[1].ttir
+
+
+FORGED = [
+    None, 3, [], {}, [[]], [{}], [{"report": {}}], [{"report": None}], [{"error": {"cause": "x"}}], [{"report": {}, "error": {}}],
+    [{"error": {"cause": 1, "sentence": "", "unit": 0, "line": 1, "column": 0}}], "report", [{"x": {}}] * 3, {"report": {}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", FORGED, ids=repr)
+def test_an_answer_of_no_sense_is_no_answer(answer, monkeypatch):
+    monkeypatch.setattr(jobs, "ask", lambda *_: answer)
+    with pytest.raises(helper.CompilerCrash, match="no answer that makes sense"):
+        helper.ask([{}], 1.0)
+
+
+@pytest.mark.parametrize(("unit", "line", "column"), [(7, 1, 0), (-3, 1, 0), (0, -5, 0), (0, 10**9, -9)])
+def test_a_forged_place_is_no_traceback(unit, line, column, monkeypatch):
+    said = {"error": {"cause": "other", "sentence": "no", "unit": unit, "line": line, "column": column}}
+    monkeypatch.setattr(jobs, "ask", lambda *_: [said])
+    with pytest.raises(CompileError, match="no"):
+        compile_report(KernelSource(TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8})
+
+
+def test_a_flood_while_compiling_is_ended_and_said():
+    flood = "print('x' * (20 << 20))\n" + TEXT
+    with pytest.raises(CompileError, match="it writes megabytes while it is compiled"):
+        compile_report(KernelSource(flood, "k", "x.py"), [Pointer("fp32")], {"B": 8}, limit=20)
