@@ -61,6 +61,8 @@ def _launch(kind: ServerKind) -> Launch:
     # one thread: cases are far too small for more
     environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment["PYTHONHASHSEED"] = "0"
+    if kind.device != "gpu":
+        environment["CUDA_VISIBLE_DEVICES"] = ""  # PyTorch would look for a GPU that its process may not open, and warn
     # -P, not -I: that would ignore the hash seed too
     return Launch([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()], environment)
 

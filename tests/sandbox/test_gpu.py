@@ -1,0 +1,73 @@
+"""The hostile submissions on a GPU: their Python runs as the file of a kernel is imported, in the process that opens the GPU.
+
+A kernel's process may start programs there, because Triton starts a compiler: what it starts is as confined as it is itself, and
+ends with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from test_attacks import ATTACKS, Attack, after, handed_in, sockets, world  # noqa: F401 - fixtures
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.grading.check import check
+from course_lib.grading.submission import reader
+from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.sandbox import isolation, jobs
+from course_lib.sandbox.jobs import ResourceLimits
+
+pytestmark = pytest.mark.skipif(course_lib.MODE != "gpu", reason="needs a GPU; test_attacks has them for the CPU")
+
+COPY = catalog.get("00a")
+SOLUTION = (paths.SOLUTIONS / f"{COPY.file}.py").read_text(encoding="utf-8")
+LIMITS = dataclasses.replace(ResourceLimits.for_mode("gpu"), case=20.0, total=30.0)
+CALL = """
+
+try:
+    layer_norm(torch.zeros(2, 4), torch.ones(4), torch.zeros(4), 1e-5)
+except Exception:
+    pass
+
+"""
+# what a compiler needs, and so is open to whatever runs beside it; that nothing of it stays is asserted all the same
+OPEN_TO_A_COMPILER = {
+    "becomes_another_program", "becomes_a_program_in_memory", "changes_a_mode", "changes_a_time", "daemon", "daemon_by_program", "fork_bomb",
+    "signals_its_group", "links_outside", "links_to_the_device", "opens_a_port", "kills_its_keeper", "outlives_its_keeper",
+    "calls_home_tcp", "talks_to_a_local_socket",
+}  # fmt: skip
+HOST = [attack for attack in ATTACKS if attack.exercise.id == "01a" and attack.layer == "isolation"]
+
+
+@pytest.fixture(scope="module")
+def best_tier() -> str:
+    verdict = check(COPY, paths.SOLUTIONS / f"{COPY.file}.py")
+    assert verdict.passed, verdict.message
+    return verdict.tier
+
+
+def test_a_kernels_check_is_as_well_shut_in_as_a_functions(best_tier):
+    function = catalog.get("01a")
+    assert check(function, paths.SOLUTIONS / f"{function.file}.py").tier == best_tier
+
+
+@pytest.mark.parametrize("tier", [isolation.NAMESPACES, isolation.LANDLOCK])
+@pytest.mark.parametrize("attack", HOST, ids=lambda attack: attack.name)
+def test_what_is_run_beside_a_gpu_is_confined(attack: Attack, tier, best_tier, world, tmp_path, monkeypatch):  # noqa: F811
+    if isolation.TIERS.index(tier) < isolation.TIERS.index(best_tier):
+        pytest.skip(f"this machine's best isolation is: {best_tier}")
+    monkeypatch.setattr(jobs, "BEST_TIER", tier)
+    text = handed_in(attack, world, tmp_path).read_text(encoding="utf-8") + CALL + SOLUTION
+    file = tmp_path / f"{COPY.file}.py"
+    file.write_text(text, encoding="utf-8")
+    with monkeypatch.context() as past:
+        past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
+        verdict = check(COPY, file, limits=LIMITS)
+    assert verdict.tier == tier or verdict.status == "grader fault", verdict.message
+    if attack.name not in OPEN_TO_A_COMPILER:
+        assert "BREACH" not in verdict.printed, verdict.printed
+    assert after(world, tmp_path) == []
+    assert len(verdict.message) < 4000 and len(verdict.printed) <= 4000
