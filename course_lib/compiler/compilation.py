@@ -1,4 +1,4 @@
-"""Compiles one job's kernel, and measures what came out. Only in the helper process.
+"""Compiles one job's kernel, and measures what came out. Only in a confined process.
 
 The private interfaces of Triton used here are the launcher's own ``create_function_from_signature`` and
 ``JITFunction._pack_args``, the same in 3.6 and 3.7.1.

@@ -1,6 +1,6 @@
 """What the compiler makes of a kernel: registers, spills, access widths, PTX and SASS, on a machine without a GPU.
 
-A process whose Triton interprets cannot compile, so a helper process does it (``helper.py``). The interpreter runs kernels
+A process whose Triton interprets cannot compile, so a confined process does it (``machine.py``). The interpreter runs kernels
 that the compiler refuses; here they end as a CompileError with the line and one sentence.
 """
 
@@ -53,7 +53,7 @@ class CompileReport:
     registers. ``shared_bytes`` are per program. ``loads`` and ``stores`` count the instructions on global memory by the
     bytes each moves for a thread, a loop's body once; they and ``sass`` are None if the report was asked for without.
     ``lines`` goes from a line of the kernel's file to lines of PTX and SASS; what is inlined there (a ``tl.sum``, a jitted
-    helper) belongs to the line that calls it. ``seconds`` is the helper's time.
+    helper) belongs to the line that calls it. ``seconds`` is the time of that process.
     """
 
     kernel: str
@@ -98,7 +98,7 @@ def compile_report(
         limit: seconds; a compiler that takes longer is ended.
 
     Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long; CourseError if the kernel has
-    no source text, an option is impossible, the helper process does not start, or Triton's ptxas cannot run here; TypeError for an argument of another kind.
+    no source text, an option is impossible, the process that compiles does not start, or Triton's ptxas cannot run here; TypeError for an argument of another kind.
     """
     (report,) = compile_reports(
         kernel, [Specialisation(arguments, constexprs or {}, num_warps)], num_stages=num_stages, maxnreg=maxnreg, arch=arch,
