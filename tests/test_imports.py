@@ -75,7 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "norms": {"norms.reference", "norms.statistics", "kernels"},
     "catalog": {"base"},
-    "grading.verdict": set(),
+    "grading.verdict": {"base"},
     "grading.cases": {"base"},
     "grading.submission": {"base", "catalog", "grading.verdict"},
     "grading.sandbox": {"base", "interpreter", "norms", "grading.cases", "grading.submission"},

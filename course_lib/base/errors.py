@@ -7,9 +7,19 @@ import sys
 import traceback
 from pathlib import Path
 
+from course_lib.base.text import make_visible, shorten
+
+_MOST_CHARACTERS = 4000
+
 
 class CourseError(Exception):
-    """What happened, where, and what to do, in words. Shown without a traceback by the command line and the panels."""
+    """What happened, where, and what to do, in words. Shown without a traceback by the command line and the panels.
+
+    Its text may quote a file's name or what a program printed: nothing in it is obeyed, and it is no longer than a page.
+    """
+
+    def __str__(self) -> str:
+        return shorten(make_visible(super().__str__()), _MOST_CHARACTERS)
 
 
 class EnvironmentFault(CourseError):

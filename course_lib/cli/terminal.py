@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
+from course_lib.base.text import make_visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -28,16 +30,11 @@ def show(*renderables: object) -> None:
 
 def say(message: str) -> None:
     """Print a message on standard error: wrapped at words in a terminal, in whole lines elsewhere."""
-    for line in printable(message).splitlines():
+    for line in make_visible(message).expandtabs().splitlines():
         if sys.stderr.isatty():
             width = max(20, shutil.get_terminal_size().columns)
             line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
         print(line, file=sys.stderr)
-
-
-def printable(text: str) -> str:
-    """``text`` without the characters that a terminal obeys: a file's name may hold them."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text.expandtabs())
 
 
 class Output:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.text import shorten
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading import faults
@@ -181,8 +182,7 @@ class _VerdictWriter:
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"
         headline, question = CAUSES[cause]
-        text = " ".join(raised["text"].split())
-        text = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+        text = shorten(" ".join(raised["text"].split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text}.")
         where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
         question = question if raised["line"] else ""  # it asks about the line

@@ -9,7 +9,7 @@ from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check, check_with_cases
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
-from course_lib.grading.report import SIGNS, Report, make_report, make_visible, quote_line
+from course_lib.grading.report import SIGNS, Report, make_report, quote_line
 from course_lib.grading.sandbox.runner import ResourceLimits, Run, run
 from course_lib.grading.submission.attempt import NotAttempted, extract, read_own_attempt
 from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
@@ -40,7 +40,6 @@ __all__ = [
     "from_dict",
     "list_cases",
     "make_report",
-    "make_visible",
     "quote_line",
     "read_own_attempt",
     "run",

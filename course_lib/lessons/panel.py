@@ -37,7 +37,6 @@ from course_lib.grading.public import (
     check,
     from_dict,
     make_report,
-    make_visible,
     quote_line,
 )
 from course_lib.learner import progress, workspace
@@ -363,7 +362,7 @@ def _verdict(verdict: Verdict, exercise: Exercise) -> str:
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
-            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(make_visible(c.detail))}</td></tr>"
+            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(c.detail)}</td></tr>"
             for c in verdict.cases
         )
         head = "<tr><th></th><th style='text-align: left'>case</th><th>error / allowed</th><th style='text-align: left'>what is special</th></tr>"

@@ -376,3 +376,15 @@ def test_the_environment_of_the_course_does_not_reach_the_child(file, monkeypatc
     monkeypatch.setenv("PYTHONSTARTUP", "/no/such/file")
     monkeypatch.setenv("TRITON_INTERPRET", "nonsense")
     and_the_next_check_passes(file)
+
+
+def test_what_is_kept_of_a_fault_is_bounded_and_no_terminal_obeys_it(file, monkeypatch):
+    def fault(*rest):
+        raise ValueError("\x1b[2J\ud800" + "x" * 1_000_000)
+
+    monkeypatch.setattr(runner, "run", fault)
+    for _ in range(3):
+        verdict = checked(file, RIGHT)
+    assert verdict.status == "grader fault" and len(verdict.message) <= 3000 and "\x1b" not in verdict.message
+    (kept,) = (paths.state() / "faults").iterdir()
+    assert kept.stat().st_size < 70_000 and b"\x1b" not in kept.read_bytes() and rb"\x1b[2J\ud800" in kept.read_bytes()
