@@ -1,12 +1,49 @@
-"""Writing files so that a crash half-way leaves the old text or the new one, never a torn one."""
+"""Reading files that others left, whatever they are; writing files so that a crash half-way leaves the old text or the new one."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from datetime import datetime
 from pathlib import Path
+
+_KINDS = {
+    stat.S_IFLNK: "is a symbolic link",
+    stat.S_IFDIR: "is a folder",
+    stat.S_IFIFO: "is a pipe, no plain file",
+    stat.S_IFSOCK: "is a socket, no plain file",
+}
+_OF_THE_KERNEL = ("/proc", "/sys")  # what looks like a plain file there may wait for ever, or act when it is read
+
+
+class NoPlainFile(OSError):
+    """Something else stands where a plain file belongs; ``strerror`` says what: "is a folder"."""
+
+
+def read_plain_file(path: Path, most: int) -> bytes:
+    """What a plain file holds, or its first ``most`` bytes; read once, so that what was looked at is what is used.
+
+    A link is not followed, if only the last part of ``path`` is one: whoever hands in a link could have any file read that the reader
+    may read. Nothing that could wait, such as a pipe or a device, is opened for reading.
+
+    Raises: NoPlainFile if something else stands there; another OSError if it cannot be read.
+    """
+    _require_plain(path, os.lstat(path))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    with open(descriptor, "rb") as file:
+        _require_plain(path, os.fstat(descriptor))  # it may be another one by now
+        return file.read(most) or b""
+
+
+def _require_plain(path: Path, found: os.stat_result) -> None:
+    kind = stat.S_IFMT(found.st_mode)
+    if kind != stat.S_IFREG:
+        raise NoPlainFile(errno.EINVAL, _KINDS.get(kind, "is a device, no plain file"), str(path))
+    if found.st_dev in {os.stat(folder).st_dev for folder in _OF_THE_KERNEL if os.path.exists(folder)}:
+        raise NoPlainFile(errno.EINVAL, "is made by the kernel, and no plain file", str(path))
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:

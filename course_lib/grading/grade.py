@@ -7,7 +7,7 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
-from course_lib.base.text import shorten
+from course_lib.base.text import make_visible_line, shorten
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading import faults
@@ -36,14 +36,15 @@ def grade(
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
     own = path == texts.find_file(exercise)
+    name = make_visible_line(path.name)
     text = ""
     try:
         text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
-        if not is_attempted(exercise, text, path.name):
+        if not is_attempted(exercise, text, name):
             mark = "YOUR CODE" if "YOUR CODE" in texts.make_unsolved_text(exercise) else "REPAIR"
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
             return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode), []
-        kernels = extract(exercise, text, path.name)
+        kernels = extract(exercise, text, name)
     except extract_kernels.Unreadable as unreadable:
         where = unreadable.span and places.make_place(paths.shown(path), text, unreadable.span)
         headline = make_sentence(unreadable.what)
@@ -51,7 +52,7 @@ def grade(
             exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where
         ), []
     concrete = make_plans(exercise, seed, secret)
-    compilation = Compilation(kernels, concrete, path.name) if mode == "cpu" else None  # a GPU has just compiled it
+    compilation = Compilation(kernels, concrete, name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
     if run.ended == "not started" and run.import_error is None:
         raise _describe_not_started(exercise, run)

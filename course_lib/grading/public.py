@@ -12,7 +12,7 @@ from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, quote_line
 from course_lib.grading.sandbox.runner import ResourceLimits, Run, run
 from course_lib.grading.submission.attempt import NotAttempted, extract, read_own_attempt
-from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
+from course_lib.grading.submission.extract_kernels import Kernels, Unreadable, read_text
 from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "make_report",
     "quote_line",
     "read_own_attempt",
+    "read_text",
     "run",
     "size_guard",
 ]

@@ -139,6 +139,18 @@ def a_link_to_itself(file):
     file.symlink_to(file)
 
 
+def a_link_to_the_solution(file):
+    file.symlink_to(paths.SOLUTIONS / f"{EX.file}.py")
+
+
+def a_link_to_a_device(file):
+    file.symlink_to("/dev/zero")
+
+
+def a_link_to_the_kernels_log(file):
+    file.symlink_to("/proc/kmsg")
+
+
 def a_pipe(file):
     os.mkfifo(file)
 
@@ -158,6 +170,9 @@ def unreadable(file):
         (a_folder, "is a folder"),
         (a_dangling_link, "`course reset 00a` writes it"),
         (a_link_to_itself, "cannot be read"),
+        (a_link_to_the_solution, "is a symbolic link; it cannot be read through one. Name the file itself"),
+        (a_link_to_a_device, "is a symbolic link"),
+        (a_link_to_the_kernels_log, "is a symbolic link"),
         (a_pipe, "no plain file"),
         (unreadable, "permissions"),
     ],
@@ -171,6 +186,24 @@ def test_no_file_to_read(file, traces, make, says):
         and file.name in verdict.message
     )
     assert not traces
+
+
+def test_nothing_of_what_a_link_leads_to_is_quoted(file, traces, tmp_path):
+    """Its first line is no Python, which an error would quote."""
+    secret = tmp_path / "roster"
+    secret.write_text("jane doe: 1.3\n")
+    file.symlink_to(secret)
+    for path in (None, file):
+        verdict = check(EX, path)
+        assert verdict.cause == "no_file" and "jane" not in verdict.as_json() and not traces
+    assert secret.read_text() == "jane doe: 1.3\n"
+
+
+def test_a_folder_of_exercises_may_be_a_link(file, tmp_path, monkeypatch):
+    file.write_text(RIGHT)
+    (tmp_path / "linked").symlink_to(file.parent)
+    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "linked"))
+    assert check(EX).passed and check(EX, tmp_path / "linked" / file.name).passed
 
 
 def test_no_folder_to_read_from():
