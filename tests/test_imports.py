@@ -78,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "grading.verdict": {"base"},
     "grading.cases": {"base"},
     "grading.submission": {"base", "catalog", "grading.verdict"},
-    "grading.sandbox": {"base", "interpreter", "norms", "grading.cases", "grading.submission"},
+    "grading.sandbox": {"base", "interpreter", "norms", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.judging": {"base", "compiler", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "grading.cases", "grading.judging"},
     "grading": {

@@ -76,15 +76,16 @@ def check_with_cases(
             raise EnvironmentFault(f"{exercise.id} was not checked: {fault}") from error
         if isinstance(error, CourseError):
             raise
-        verdict = _report_grader_fault(exercise, mode or "unknown", error)
+        verdict = _report_grader_fault(exercise, mode or "unknown", error, hidden=secret is not None)
     return replace(verdict, hidden=fingerprint).timed(time.monotonic() - started), judged
 
 
-def _report_grader_fault(exercise: Exercise, mode: str, bug: Exception) -> Verdict:
-    """A bug of the course's. Its traceback is kept, and does not flood the terminal."""
+def _report_grader_fault(exercise: Exercise, mode: str, bug: Exception, hidden: bool) -> Verdict:
+    """A bug of the course's. Its traceback is kept, and does not flood the terminal; of hidden cases it could hold values."""
+    what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
     file, last = faults.keep_fault(exercise.id, "".join(traceback.format_exception(bug)))
     message = (
-        f"the grader itself failed ({type(bug).__name__}: {bug}). This is not your kernel, and nothing is recorded. "
+        f"the grader itself failed ({what}). This is not your kernel, and nothing is recorded. "
         f"Please report it with {file or 'the lines below'}; `course doctor` says whether something is wrong with this machine."
     )
-    return Verdict(exercise.id, GRADER_FAULT, "grader_fault", message, mode=mode, printed=last)
+    return Verdict(exercise.id, GRADER_FAULT, "grader_fault", message, mode=mode, printed="" if hidden else last)

@@ -24,6 +24,7 @@ from course_lib.grading.submission import extract_kernels, places
 from course_lib.grading.submission.attempt import extract, is_attempted
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict
+from course_lib.grading.withheld import round_error, withhold
 
 _LONGEST = 600  # characters of what an exception says
 
@@ -54,6 +55,8 @@ def grade(
     concrete = make_plans(exercise, seed, secret)
     compilation = Compilation(kernels, concrete, name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
+    if secret is not None:
+        run = withhold(run, concrete, len(places.split_lines(text)))
     if run.ended == "not started" and run.import_error is None:
         raise _describe_not_started(exercise, run)
     judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
@@ -69,10 +72,12 @@ def grade(
     shared = any(plan.interleavings for plan in concrete)  # a race that a GPU ran has no name, and often no trace
     if mode == "gpu" and (shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
         interpreted = runner.run(kernels, concrete, "cpu")
+        if secret is not None:
+            interpreted = withhold(interpreted, concrete, len(places.split_lines(text)))
         for n in set(unplaced) & interpreted.data.keys():
             judged[n] = judge(concrete[n], interpreted.data[n])
         unchecked = _add_faults(judged, interpreted)
-    writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode)
+    writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, secret is not None)
     verdict = writer.write()
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
@@ -124,9 +129,15 @@ def _judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
 
 
 class _VerdictWriter:
-    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds."""
+    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds.
 
-    def __init__(self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str):
+    Of ``hidden`` cases one wrong element is told, the first; of the others only that they are wrong.
+    """
+
+    def __init__(
+        self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool
+    ):
+        self.hidden = hidden
         self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
 
     def write(self) -> Verdict:
@@ -227,7 +238,7 @@ class _VerdictWriter:
         )
 
     def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
-        cases = tuple(_make_case_result(j, n, self.run) for n, j in enumerate(self.judged))
+        cases = tuple(_make_case_result(j, n, self.run, self.hidden) for n, j in enumerate(self.judged))
         return Verdict(
             self.exercise.id,
             status,
@@ -251,8 +262,12 @@ def _join_case(first: Finding) -> str:
     return f"{first.words} In the case {first.case}." if first.case else first.words
 
 
-def _make_case_result(judged: Judged, number: int, run: runner.Run) -> CaseResult:
+def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool) -> CaseResult:
     case = judged.plan.case
+    if hidden and judged.ran:
+        status, words = ("pass", "") if judged.passed else ("fail", ": wrong")
+        error = round_error(judged.ratio if judged.passed else judged.ratio or None)
+        return CaseResult(case.name, status, error, f"{case.describe()}{words}")
     if judged.passed:
         return CaseResult(case.name, "pass", judged.ratio, case.describe())
     if judged.ran:

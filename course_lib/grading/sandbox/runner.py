@@ -23,9 +23,9 @@ from course_lib.grading.cases.plan import Plan
 from course_lib.grading.sandbox import isolation, servers
 from course_lib.grading.sandbox.stage import Stage
 from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.verdict import PRINTED_CHARACTERS
 
 BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
-_PRINTED_CHARACTERS = 4000
 _ERROR_BYTES = 64 << 10
 _SIGXCPU = 24
 
@@ -190,7 +190,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
 def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
     exit_code = answer["exit"]
     result = Run(
-        "finished", printed=_without(folder, answer["printed"])[-_PRINTED_CHARACTERS:], tier=answer["tier"], left_out=frozenset(answer["left_out"]),
+        "finished", printed=_without(folder, answer["printed"])[-PRINTED_CHARACTERS:], tier=answer["tier"], left_out=frozenset(answer["left_out"]),
         signal=-exit_code if exit_code is not None and exit_code < 0 else None,
     )  # fmt: skip
     if answer["stage"] == Stage.STARTING:
