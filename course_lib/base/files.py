@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
+import re
+import shutil
 import stat
+import subprocess
 import tempfile
+import time
 from datetime import datetime
 from pathlib import Path
 
@@ -16,6 +21,8 @@ _KINDS = {
     stat.S_IFIFO: "is a pipe, no plain file",
     stat.S_IFSOCK: "is a socket, no plain file",
 }
+_TEMPORARY = re.compile(r"course-(check|probe|launch|compile)-[a-z0-9_]+")
+_UNLOCKED_SECONDS = 3600.0  # a folder that nobody ever locked is left alone for so long: its owner may be at work
 _OF_THE_KERNEL = ("/proc", "/sys")  # what looks like a plain file there may wait for ever, or act when it is read
 
 
@@ -109,3 +116,87 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+class TemporaryFolder:
+    """A folder of this process's own among the system's temporary files, gone with :meth:`remove` or at the context's end.
+
+    While it lives, the folder itself is locked (shared flock), which ends with the process however that ends. The first folder that
+    a process makes removes those that others left behind when they were killed.
+
+    Args:
+        prefix: "course-check-" and the like; only such are ever removed for others.
+
+    Raises: OSError if it cannot be made.
+    """
+
+    def __init__(self, prefix: str):
+        _remove_abandoned(tempfile.gettempdir())
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=prefix))
+            with contextlib.suppress(FileNotFoundError):  # taken for abandoned before it was locked
+                self.lock = _lock(self.path, exclusive=False)
+                if os.path.samestat(os.fstat(self.lock), os.lstat(self.path)):
+                    return
+                os.close(self.lock)
+
+    def remove(self) -> None:
+        """Remove it with all that is in it, and let go of the lock."""
+        remove_tree(self.path)
+        os.close(self.lock)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *raised: object) -> None:
+        self.remove()
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, also one that somebody took pains to keep: without permissions, or with a thousand levels."""
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, RecursionError):
+        for command in (["chmod", "-R", "u+rwx", str(folder)], ["rm", "-rf", "--", str(folder)]):
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+
+@functools.cache  # once in a process, and place
+def _remove_abandoned(place: str) -> None:
+    """Remove the temporary folders of this user's whose process has ended."""
+    names: list[str] = []
+    with contextlib.suppress(OSError), os.scandir(place) as entries:  # not everybody may list a shared folder
+        names = [entry.name for entry in entries if _TEMPORARY.fullmatch(entry.name)]
+    for name in names:
+        folder = Path(place, name)
+        with contextlib.suppress(OSError):  # it is in use, another user's, or was removed meanwhile: leave it
+            lock = _lock(folder, exclusive=True)
+            try:
+                found = os.fstat(lock)
+                if found.st_uid == os.geteuid() and not _may_be_unlocked_and_in_use(folder, found):
+                    remove_tree(folder)
+            finally:
+                os.close(lock)
+
+
+def _may_be_unlocked_and_in_use(folder: Path, found: os.stat_result) -> bool:
+    return folder.name.startswith("course-launch-") and time.time() - found.st_mtime < _UNLOCKED_SECONDS
+
+
+def _lock(folder: Path, exclusive: bool) -> int:
+    """A descriptor that holds the folder's lock. Exclusive: only if nobody has it.
+
+    Raises: OSError if ``folder`` is no folder or a link, or is locked; never on a file system without such locks where one is shared.
+    """
+    import fcntl  # not on every system on which `course doctor` says what is missing
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if exclusive else fcntl.LOCK_SH)
+    except OSError:
+        if exclusive:
+            os.close(descriptor)
+            raise  # without locks nothing can be known to be abandoned
+    return descriptor

@@ -13,6 +13,7 @@ import ctypes
 import dataclasses
 import os
 import socket
+import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -102,7 +103,7 @@ def world(tmp_path, monkeypatch, sockets):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("COURSE_TEST_TOKEN", "a secret of the person's")
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(runner.tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     progress.note_hint("00a", 1)
     victim, other = tmp_path / "victim", tmp_path / "others" / "ex01a_layer_norm.py"
     other.parent.mkdir()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 import tempfile
 
 import psutil
 import pytest
+from leftovers import kill_owner
 
 import course_lib
 from course_lib import catalog
@@ -359,7 +362,7 @@ def test_a_full_disk_is_the_machines_fault(file, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(runner.tempfile, "mkdtemp", full)
+        patch.setattr(tempfile, "mkdtemp", full)
         with pytest.raises(EnvironmentFault, match=r"00a was not checked: .*No space left on device.*Free some space"):
             checked(file, RIGHT)
     and_the_next_check_passes(file)
@@ -421,3 +424,28 @@ def test_what_is_kept_of_a_fault_is_bounded_and_no_terminal_obeys_it(file, monke
     assert verdict.status == "grader fault" and len(verdict.message) <= 3000 and "\x1b" not in verdict.message
     (kept,) = (paths.state() / "faults").iterdir()
     assert kept.stat().st_size < 70_000 and b"\x1b" not in kept.read_bytes() and rb"\x1b[2J\ud800" in kept.read_bytes()
+
+
+@interpreted
+@pytest.mark.parametrize("moment", [0.0, 0.7])
+def test_a_check_that_was_killed_leaves_nothing_after_the_next_one(file, tmp_path, moment):
+    """Between its start and its end: as it writes the job, and while the kernel runs."""
+    place = tmp_path / "killed"
+    place.mkdir()
+    file.write_text(edited(STORE, "    while n > -1:\n        x = x + 0\n" + STORE))
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(paths.ROOT)!r})
+import course_lib
+from course_lib import catalog
+from course_lib.grading.check import check
+from course_lib.grading.sandbox import servers
+servers.warm("cpu")
+print("now", flush=True)
+check(catalog.get("00a"))
+"""
+    environment = os.environ | {"TMPDIR": str(place), "COURSE_EXERCISES": str(file.parent)}
+    kill_owner(program, moment, place, environment)
+    file.write_text(RIGHT)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and list(place.iterdir()) == [], done.stderr

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import stat
-import subprocess
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.files import TemporaryFolder
 from course_lib.base.worker import WorkerFailure
 from course_lib.grading.cases.buffers import DTYPES, Tensor
 from course_lib.grading.cases.plan import Plan
@@ -96,8 +94,7 @@ def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits |
     limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
         _gpu.check_health()
-    folder = Path(tempfile.mkdtemp(prefix="course-check-"))
-    try:
+    with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans, limits)
         try:
             answer = servers.ask(mode, job, limits.start + limits.total)
@@ -110,8 +107,6 @@ def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits |
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
-    finally:
-        _remove(folder)
 
 
 class _GpuHealth:
@@ -126,17 +121,15 @@ class _GpuHealth:
         """
         if not self.in_doubt:
             return
-        folder = Path(tempfile.mkdtemp(prefix="course-probe-"))
-        try:
+        with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
             limits = ResourceLimits.for_mode("gpu")
             job = {"folder": str(folder), "cases": [], "limits": asdict(limits), "tier": BEST_TIER}
-            # a machine is made, which computes on the GPU; no kernel is run
-            answer = servers.ask("gpu", job, limits.start)
-        except WorkerFailure as died:
-            raise self._describe_silence(died.printed) from None
-        finally:
-            _remove(folder)
+            try:
+                # a machine is made, which computes on the GPU; no kernel is run
+                answer = servers.ask("gpu", job, limits.start)
+            except WorkerFailure as died:
+                raise self._describe_silence(died.printed) from None
         if answer["stage"] == Stage.STARTING:
             raise self._describe_silence(answer["printed"])
         self.in_doubt = False
@@ -282,14 +275,3 @@ def _fits(value: object, shape: dict) -> bool:
         and value.keys() == shape.keys()
         and all(isinstance(value[name], kind) for name, kind in shape.items())
     )
-
-
-def _remove(folder: Path) -> None:
-    """Also where someone took pains that it cannot be removed: folders without permissions, or a thousand levels of them."""
-    try:
-        shutil.rmtree(folder)
-    except (OSError, RecursionError):
-        subprocess.run(
-            ["chmod", "-R", "u+rwx", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
-        subprocess.run(["rm", "-rf", "--", str(folder)], stdin=subprocess.DEVNULL, capture_output=True, check=False)
