@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,7 +114,7 @@ def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
     ]
     if interpreted.ended == "finished" and not unseen:
         return ""
-    why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else f"it {interpreted.ended}"
+    why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else interpreted.ended
     return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
 
 
@@ -208,24 +209,36 @@ class _VerdictWriter:
         run, case = self.run, plan.case
         if run.ended == "timed out":
             return self._fail("time_limit", Finding(case.describe(), "It was stopped after the time limit."))
-        if run.ended.startswith("too "):
-            words = f"It took {run.ended} and was stopped."
-        else:
-            how = (
-                f"with signal {run.signal}"
-                if run.signal
-                else f"with `{run.reported}`"
-                if run.reported
-                else "without a word"
+        if run.ended in _ENDED_FROM_OUTSIDE:
+            raise EnvironmentFault(
+                f"{_ENDED_FROM_OUTSIDE[run.ended]} That says nothing about your code: close other programs, then check again. "
+                "`course doctor` says how much memory there is."
             )
-            words = f"It ended {how}. That is what an address far outside a tensor does."
-        return self._fail("offset_32_bit" if case.layout == "far" else "crash", Finding(case.describe(), words))
+        if run.ended.startswith("too "):
+            return self._fail("crash", Finding(case.describe(), f"It took {run.ended} and was stopped."), asks=False)
+        if run.reported:
+            how, address = f"with `{run.reported}`", "address" in run.reported or "memory access" in run.reported
+        elif run.signal:
+            how, address = f"with signal {_name_signal(run.signal)}", run.signal in _OF_AN_ADDRESS
+        else:
+            how, address = "by itself, before it was done", False
+        words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
+        far = address and case.layout == "far"
+        return self._fail("offset_32_bit" if far else "crash", Finding(case.describe(), words), asks=address)
 
     def _fail(
-        self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = ""
+        self,
+        cause: str,
+        first: Finding,
+        where: Place | None = None,
+        common: str = "",
+        evidence: str = "",
+        asks: bool = True,
     ) -> Verdict:
-        headline, question = CAUSES[cause]
-        message = wording.write_message(cause, evidence or _join_case(first))
+        """``asks``: whether the cause's question leads anywhere here."""
+        headline, question = CAUSES[cause].headline, CAUSES[cause].question if asks else ""
+        evidence = evidence or _join_case(first)
+        message = wording.write_message(cause, evidence) if asks else f"{make_sentence(headline)} {evidence}"
         return self._make(
             FAIL,
             cause,
@@ -252,10 +265,20 @@ class _VerdictWriter:
         )
 
 
+_OF_AN_ADDRESS = (signal.SIGSEGV, signal.SIGBUS)
+_ENDED_FROM_OUTSIDE = {
+    "killed": "the process that runs your code was killed from outside, twice: most often the machine runs out of memory.",
+    "died": "the process that watches your code run ended, twice, before your code did.",
+}
 _FLOODS = {
     "flooded": f"It printed more than {runner.ResourceLimits.log_bytes >> 20} MB and was stopped.",
     "too many files": "It wrote more files, or larger ones, than a check has room for, and was stopped.",
 }
+
+
+def _name_signal(number: int) -> str:
+    known = number in set(signal.Signals)
+    return f"{number} ({signal.Signals(number).name})" if known else str(number)
 
 
 def _join_case(first: Finding) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,6 +20,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.worker import WorkerDied
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.sandbox import runner, servers
@@ -449,3 +454,97 @@ check(catalog.get("00a"))
     file.write_text(RIGHT)
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and list(place.iterdir()) == [], done.stderr
+
+
+# ---- a process that somebody else ends ---------------------------------------------------------------------------------
+
+SLOW = edited(STORE, "    for _ in range(2000):\n        x = x + 0.0\n" + STORE)
+
+
+@pytest.fixture
+def killer(monkeypatch):
+    """Ends the innermost process of a job with a signal, as its first case begins: as often as told."""
+
+    def kill(times: int, number: int = signal.SIGKILL, depth: int = -1) -> list[int]:
+        killed: list[int] = []
+
+        def watch(folder: Path) -> None:
+            deadline = time.monotonic() + 30
+            while not (folder / "00.begin").exists() and time.monotonic() < deadline:
+                time.sleep(0.002)
+            server = next(p for p in psutil.Process().children() if "sandbox/server.py" in " ".join(p.cmdline()))
+            chain = [server]
+            while below := chain[-1].children():
+                chain.append(below[0])
+            killed.append(chain[depth].pid)
+            chain[depth].send_signal(number)
+
+        asked = servers.ask
+
+        def ask(mode, job, seconds):
+            if len(killed) < times:
+                threading.Thread(target=watch, args=(Path(job["folder"]),), daemon=True).start()
+            return asked(mode, job, seconds)
+
+        monkeypatch.setattr(servers, "ask", ask)
+        return killed
+
+    return kill
+
+
+@interpreted
+@pytest.mark.parametrize("depth", [-1, 1], ids=["the runner", "the keeper"])
+def test_a_right_file_whose_process_is_killed_once_passes(file, killer, depth):
+    killed = killer(1, depth=depth)
+    assert checked(file, SLOW).status == "pass" and len(killed) == 1
+
+
+@interpreted
+@pytest.mark.parametrize("depth", [-1, 1], ids=["the runner", "the keeper"])
+def test_a_right_file_whose_process_is_killed_twice_is_not_the_learners_fault(file, killer, depth):
+    killed = killer(2, depth=depth)
+    with pytest.raises(
+        EnvironmentFault, match=r"00a was not checked: .*killed from outside, twice.*nothing about your code"
+    ):
+        checked(file, SLOW)
+    assert len(killed) == 2
+    and_the_next_check_passes(file)
+
+
+@interpreted
+def test_a_server_that_dies_twice_is_not_the_learners_fault(file, monkeypatch):
+    def die(mode, job, seconds):
+        Path(job["folder"], "00.begin").touch()
+        raise WorkerDied(-9, "its last words")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(servers, "ask", die)
+        with pytest.raises(EnvironmentFault, match="the process that watches your code run ended, twice"):
+            checked(file, RIGHT)
+
+
+@interpreted
+@pytest.mark.parametrize(
+    ("number", "says", "address"),
+    [
+        (signal.SIGSEGV, "signal 11 (SIGSEGV)", True),
+        (signal.SIGBUS, "signal 7 (SIGBUS)", True),
+        (signal.SIGABRT, "signal 6 (SIGABRT)", False),
+        (signal.SIGTERM, "signal 15 (SIGTERM)", False),
+    ],
+)
+def test_the_words_fit_the_signal(file, killer, number, says, address):
+    killer(1, number)
+    verdict = checked(file, SLOW)
+    assert (verdict.status, verdict.cause) == ("fail", "crash") and f"It ended with {says}." in verdict.message
+    assert ("address far outside a tensor" in verdict.message) == address == bool(verdict.question)
+
+
+@interpreted
+def test_a_process_that_leaves_by_itself_is_said_to(file, monkeypatch):
+    leaves = "import os, triton\n@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK):\n    os._exit(3)\n"
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(extract_kernels, "extract", lambda *rest: Kernels(leaves, ("copy_kernel",)))
+        verdict = checked(file, edited(STORE, STORE + STORE))
+    assert (verdict.status, verdict.cause) == ("fail", "crash") and "It ended by itself" in verdict.message
+    assert "address" not in verdict.message

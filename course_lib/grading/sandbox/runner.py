@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,7 +26,6 @@ from course_lib.grading.verdict import PRINTED_CHARACTERS
 
 BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
 _ERROR_BYTES = 64 << 10
-_SIGXCPU = 24
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class Run:
     """What came back. ``data`` has the bytes of finished cases, ``errors`` what was raised, by case number; both, where a
     finished case read more than its plan allows.
 
-    ``ended`` is "finished", "crashed" (then ``signal`` may say how), "timed out", "flooded" (it printed too much), "too much
+    ``ended`` is "finished", "crashed" (then ``signal`` may say how), "killed" (from outside, twice: SIGKILL, which the kernel sends
+    where memory runs out), "timed out", "flooded" (it printed too much), "too much
     memory", "too many files", "too many processes" or "died" (the server that watched it, twice; then ``case`` is the one it
     happened in), or "not started" (then ``printed`` says why: that is ours, not the learner's). ``tier`` is the isolation it ran under, ``left_out`` the cases that
     this machine has no room for.
@@ -77,7 +78,7 @@ class Run:
     data: dict[int, bytes] = field(default_factory=dict)
     errors: dict[int, dict] = field(default_factory=dict)
     case: int | None = None
-    signal: int | None = None
+    signal: int | None = None  # its number
     reported: str = ""  # what a GPU said as its context was lost
     import_error: dict | None = None
     printed: str = ""
@@ -86,7 +87,7 @@ class Run:
 
 
 def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits | None = None) -> Run:
-    """Run every plan in one child process.
+    """Run every plan in one child process. One that was killed from outside is run once more.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
     does not answer, or if what the process needs cannot be imported.
@@ -94,6 +95,11 @@ def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits |
     limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
         _gpu.check_health()
+    result = _run_once(kernels, plans, mode, limits)
+    return _run_once(kernels, plans, mode, limits) if result.ended == "killed" else result
+
+
+def _run_once(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits) -> Run:
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans, limits)
         try:
@@ -189,9 +195,12 @@ def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
     if answer["stage"] == Stage.STARTING:
         result.ended = "not started"
         return result
-    stopped = (
-        "timed out" if result.signal == _SIGXCPU else answer["ended"] if answer["ended"] != "finished" else "crashed"
-    )
+    if result.signal == signal.SIGXCPU:
+        stopped = "timed out"
+    elif answer["ended"] != "finished":
+        stopped = answer["ended"]
+    else:  # no exit code: whoever was to report it was killed, and the process with it
+        stopped = "killed" if exit_code is None or result.signal == signal.SIGKILL else "crashed"
     result.import_error = _raised(folder / "import.error")
     if result.import_error is not None:
         return result
@@ -212,7 +221,12 @@ def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
             if raised is not None:
                 result.ended, result.reported = "crashed", (raised["text"].splitlines() or [raised["type"]])[0]
             return result
-    if stopped not in ("crashed", "died", "timed out"):  # every result is there, and it was stopped all the same
+    if stopped not in (
+        "crashed",
+        "killed",
+        "died",
+        "timed out",
+    ):  # every result is there, and it was stopped all the same
         result.case, result.ended = len(plans) - 1, stopped
     return result
 
