@@ -29,12 +29,23 @@ def show(*renderables: object) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message on standard error: wrapped at words in a terminal, in whole lines elsewhere."""
-    for line in make_visible(message).expandtabs().splitlines():
-        if sys.stderr.isatty():
-            width = max(20, shutil.get_terminal_size().columns)
-            line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-        print(line, file=sys.stderr)
+    """Print a message on standard error: wrapped at words in a terminal, in whole lines elsewhere.
+
+    Where nothing can be written there, nobody is left to be told, and the exit code says it all.
+    """
+    if sys.stderr is None:  # closed by whoever started the command
+        return
+    lines = make_visible(message).expandtabs().splitlines()
+    if sys.stderr.isatty():
+        width = max(20, shutil.get_terminal_size().columns)
+        lines = [textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
+    with contextlib.suppress(OSError):
+        print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def open_nowhere() -> TextIO:
+    """What stands for a standard output that was closed: each attempt to write fails, as on a full device."""
+    return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
 
 
 class Output:

@@ -101,6 +101,28 @@ NOT_RUN = {
         "syntax_error",
         "nested too deeply",
     ),
+    "a number of 5000 digits": (edited(STORE, f"    x = x * {'9' * 5000}\n" + STORE), "syntax_error", "line 25"),
+    "a number of 5000 hexadecimal digits": (
+        edited(STORE, f"    x = x * 0x{'f' * 5000}\n" + STORE),
+        "syntax_error",
+        "line 25: a number of more than 4300 digits",
+    ),
+    "one outside the kernel": (RIGHT + f"\nX = -0x{'f' * 5000}\n", "syntax_error", "a number of more than 4300 digits"),
+    "one that is a constant": (
+        edited("@triton.jit\n", f"X = tl.constexpr(0x{'f' * 5000})\n\n\n@triton.jit\n"),
+        "syntax_error",
+        "more than 4300 digits",
+    ),
+    "a thousand brackets": (
+        edited(STORE, "    x = " + "(" * 1000 + "x" + ")" * 1000 + "\n" + STORE),
+        "syntax_error",
+        "line 25",
+    ),
+    "a sum of a thousand": (
+        edited(STORE, "    x = " + "x + " * 1000 + "x\n" + STORE),
+        "syntax_error",
+        "nested too deeply",
+    ),
     "an import that fails": (edited(IMPORT, IMPORT + "import numpyy\n"), "import_fails", "remove the line"),
     "a renamed kernel": (edited("def copy_kernel", "def my_copy"), "no_kernel", "`my_copy`"),
     "no kernel": ("import triton\n", "no_kernel", "`course reset` the file"),
@@ -230,8 +252,23 @@ def test_no_folder_to_read_from():
         RIGHT.rstrip().removesuffix("# END SOLUTION").encode(),
         edited(IMPORT, "# Lösung \u2028 \x0c ☃\n" + IMPORT).encode(),
         edited(IMPORT, "raise SystemExit  # never run: only kernels are\n" + IMPORT).encode(),
+        RIGHT.replace("\n", "\r").encode(),
+        edited(IMPORT, "# \x00".replace("\x00", "\x1b[2J \u202e \u200b") + "\n" + IMPORT).encode(),
+        edited(STORE, "    x = x + 1e-999 * 0x0\n\x0c\n" + STORE).encode(),
+        edited(STORE, "    '\\d is no escape'\n" + STORE).encode(),
     ],
-    ids=["CRLF", "BOM", "tabs", "no last newline", "odd characters", "code around it"],
+    ids=[
+        "CRLF",
+        "BOM",
+        "tabs",
+        "no last newline",
+        "odd characters",
+        "code around it",
+        "CR",
+        "control characters",
+        "a form feed",
+        "an escape that is none",
+    ],
 )
 def test_a_right_file_of_another_make_passes(file, data):
     verdict = checked(file, data)
@@ -320,6 +357,21 @@ def test_a_kernel_that_prints_without_end_is_cut_short(file, kilobytes):
     else:
         assert (verdict.status, verdict.cause) == ("fail", "output_flood") and "more than 8 MB" in verdict.message
     and_the_next_check_passes(file)
+
+
+@interpreted
+def test_bytes_that_are_no_text_are_shown_as_such(file, monkeypatch):
+    odd = RIGHT.replace(
+        STORE,
+        "    import os, sys\n    os.write(1, b'\\xff\\xfe\\x00\\x1b[32mPASS')\n    print('\\udc80 \\0 \\x0c \\r')\n"
+        + STORE,
+    )
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(extract_kernels, "extract", lambda *rest: Kernels(odd, ("copy_kernel",)))
+        verdict = checked(file, edited(STORE, STORE + STORE))
+    assert r"\x00\x1b[32mPASS" in verdict.printed, verdict
+    assert not set("\x00\x1b\x0c\r") & set(verdict.as_json())
+    verdict.as_json().encode()
 
 
 @interpreted
@@ -472,8 +524,8 @@ def killer(monkeypatch):
             deadline = time.monotonic() + 30
             while not (folder / "00.begin").exists() and time.monotonic() < deadline:
                 time.sleep(0.002)
-            server = next(p for p in psutil.Process().children() if "sandbox/server.py" in " ".join(p.cmdline()))
-            chain = [server]
+            servers_here = [p for p in psutil.Process().children() if "sandbox/server.py" in " ".join(p.cmdline())]
+            chain = [next(server for server in servers_here if server.children())]  # the others wait
             while below := chain[-1].children():
                 chain.append(below[0])
             killed.append(chain[depth].pid)

@@ -11,15 +11,17 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib.util
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.base.errors import missing_package
 from course_lib.base.files import NoPlainFile, read_plain_file
-from course_lib.base.text import make_visible_line
+from course_lib.base.text import make_visible_line, shorten
 from course_lib.grading.submission.places import Located, Span, find_span, split_lines
 
 _MAX_BYTES = 1_000_000
+_LONGEST_QUOTE = 120  # characters; the line itself is shown apart, with its place
 _MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
 
 _TL_NAMES = frozenset(
@@ -172,9 +174,10 @@ def parse(text: str, name: str) -> ast.Module:
             level = [child for node in level for child in ast.iter_child_nodes(node)]
         if level:
             raise RecursionError
+        _check_numbers(tree, name)
         return tree
     except SyntaxError as error:
-        line = (error.text or "").strip()
+        line = shorten((error.text or "").strip(), _LONGEST_QUOTE)
         shown = f": `{line}`" if line else ""
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
         raise Unreadable(
@@ -184,6 +187,19 @@ def parse(text: str, name: str) -> ast.Module:
         raise Unreadable(
             "syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply."
         ) from None
+
+
+def _check_numbers(tree: ast.Module, name: str) -> None:
+    """Refuse a whole number that Python itself refuses to write out; in decimal digits it would be a syntax error."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            try:
+                repr(node.value)
+            except ValueError:
+                digits = f"more than {sys.get_int_max_str_digits()} digits"
+                raise make_refusal(
+                    "syntax_error", name, node, f"a number of {digits}, which Python does not write out."
+                ) from None
 
 
 def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
