@@ -72,9 +72,9 @@ def check_with_cases(
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", SyntaxWarning
-            )  # Python's taste in the file's code is no part of the verdict
+            # what Python thinks of the file's style is no part of the verdict; the second is the first's name before Python 3.12
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.filterwarnings("ignore", "invalid escape sequence", DeprecationWarning)
             verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
