@@ -18,7 +18,7 @@ EXIT_CODES = {PASS: 0, FAIL: 1, NOT_ATTEMPTED: 2, ERROR: 3, GRADER_FAULT: 4}
 
 PRINTED_CHARACTERS = 4000
 # of the texts that are longer than a sentence
-_MOST_CHARACTERS = {"message": 3000, "printed": PRINTED_CHARACTERS, "words": 1500, "detail": 400}
+_MOST_CHARACTERS = {"message": 3000, "printed": PRINTED_CHARACTERS, "words": 1000, "detail": 400}
 _MOST_OF_OTHERS = 500
 _WITH_LINES = ("message", "printed", "source")
 
