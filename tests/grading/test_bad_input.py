@@ -600,3 +600,18 @@ def test_a_process_that_leaves_by_itself_is_said_to(file, monkeypatch):
         verdict = checked(file, edited(STORE, STORE + STORE))
     assert (verdict.status, verdict.cause) == ("fail", "crash") and "It ended by itself" in verdict.message
     assert "address" not in verdict.message
+
+
+@interpreted
+def test_a_file_that_kills_itself_gets_no_pass(file, monkeypatch):
+    """Nobody can tell it from one that was killed: it gets no verdict, where the system lets it."""
+    kills = "import os, triton\n@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK):\n    os.kill(os.getpid(), 9)\n"
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(extract_kernels, "extract", lambda *rest: Kernels(kills, ("copy_kernel",)))
+        try:
+            verdict = checked(file, edited(STORE, STORE + STORE))
+        except EnvironmentFault as fault:
+            assert "killed from outside, twice" in str(fault)
+        else:
+            assert verdict.status in ("fail", "error"), verdict.message
+    and_the_next_check_passes(file)
