@@ -9,11 +9,21 @@ from __future__ import annotations
 import os
 import sys
 
+BROKEN_ENVIRONMENT = 78  # as in course_lib/cli/app.py, which may be what cannot be imported
+
 
 def main() -> None:
     os.environ["COURSE_DEFER_CHOICE"] = "1"
-    from course_lib.cli.app import run
+    try:
+        from course_lib.cli.app import run
+    except (Exception, SystemExit) as error:
+        # a file of somebody's called random.py or typing.py, on PYTHONPATH, is imported before anything else can say so
+        from course_lib.base.errors import import_fault
 
+        if (fault := import_fault(error)) is None:
+            raise
+        print(f"course: {fault}", file=sys.stderr)
+        sys.exit(BROKEN_ENVIRONMENT)
     sys.exit(run(sys.argv[1:]))
 
 

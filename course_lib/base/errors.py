@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 from pathlib import Path
 
+from course_lib.base.text import make_visible, shorten
+
+_MOST_CHARACTERS = 4000
+
 
 class CourseError(Exception):
-    """What happened, where, and what to do, in words. Shown without a traceback by the command line and the panels."""
+    """What happened, where, and what to do, in words. Shown without a traceback by the command line and the panels.
+
+    Its text may quote a file's name or what a program printed: nothing in it is obeyed, and it is no longer than a page.
+    """
+
+    def __str__(self) -> str:
+        return shorten(make_visible(super().__str__()), _MOST_CHARACTERS)
 
 
 class EnvironmentFault(CourseError):
@@ -25,6 +36,7 @@ class EnvironmentFault(CourseError):
 
 
 _PACKAGES = {"torch": "PyTorch", "triton": "Triton", "numpy": "NumPy"}
+_NEEDED = {*_PACKAGES, "ml_dtypes", "rich", "typer", "psutil", "sympy", "matplotlib", "ipywidgets", "landlockpy"}
 _REMEDIES = {
     errno.ENOSPC: "Free some space (`df -h` shows where), then try again.",
     errno.EDQUOT: "Your quota on this disk is used up: delete something, then try again.",
@@ -41,8 +53,9 @@ _REMEDIES = {
 def environment_fault(error: BaseException) -> EnvironmentFault | None:
     """What ``error`` says about the machine or the installation, with the remedy; None if it says nothing about them.
 
-    A full disk, too little memory or a missing permission is the machine's; an import that fails outside ``course_lib`` is
-    the installation's. Everything else may be a bug of the course.
+    A full disk, too little memory or a missing permission is the machine's; an import that fails outside ``course_lib``, and a
+    file that stands before a module of Python's or the course's packages, are the installation's. Everything else may be a bug of
+    the course.
     """
     if isinstance(error, EnvironmentFault):
         return error
@@ -62,7 +75,12 @@ def missing_package(package: str) -> EnvironmentFault:
 
 
 def import_fault(error: BaseException) -> EnvironmentFault | None:
-    """The fault, if ``error`` ended an import of something that is not the course's; else None."""
+    """The fault, if ``error`` ended an import of something that is not the course's, or may come of a module in another's place."""
+    if shadow := _find_shadow():
+        name, file = shadow
+        return EnvironmentFault(
+            f"`{name}` is not the module that the course needs ({type(error).__name__}: {error}). {_name_shadow(name, file)}"
+        )
     foreign = [
         (frame.filename, frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -74,17 +92,44 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
         if isinstance(error, ModuleNotFoundError) and error.name and error.name.split(".")[0] != "course_lib":
             return missing_package(error.name.split(".")[0])
         return None
-    imported, (file, line) = _package_of(foreign[0][0]), foreign[-1]
+    strange = next((file for file, _ in foreign if not _is_installed(file)), None)
+    imported, (file, line) = _package_of(strange or foreign[0][0]), foreign[-1]
     said = (str(error).strip().splitlines() or [""])[0]
     what = (
         f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
     )
-    if not Path(foreign[0][0]).resolve().is_relative_to(Path(sys.prefix).resolve()):
-        return EnvironmentFault(
-            f"{what} That is not the {imported} that the course installed: another one stands before it on Python's path. "
-            f"`unset PYTHONPATH`, or move {foreign[0][0]} away."
-        )
-    return EnvironmentFault(f"{what} {_install_again()}")
+    return EnvironmentFault(f"{what} {_name_shadow(imported, strange) if strange else _install_again()}")
+
+
+def _find_shadow() -> tuple[str, str] | None:
+    """A module that was loaded in place of one of Python's or of a package, and its file; None if there is none.
+
+    The course's packages are folders, so a single file of such a name is somebody's script. A whole package from elsewhere is
+    another installation, which may be meant.
+    """
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        taken = name in sys.stdlib_module_names or (name in _NEEDED and not hasattr(module, "__path__"))
+        if taken and isinstance(file, str) and not _is_installed(file):
+            return name, file
+    return None
+
+
+def _is_installed(file: str) -> bool:
+    """True for a file of Python's own, or of a package where packages are installed."""
+    homes = Path(os.__file__).resolve().parent, Path(sys.prefix).resolve()
+    path = Path(file)
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(
+        path.resolve().is_relative_to(home) for home in homes
+    )
+
+
+def _name_shadow(name: str, file: str) -> str:
+    whose = "comes with Python" if name in sys.stdlib_module_names else "the course installed"
+    return (
+        f"That is not the {name} that {whose}: another one stands before it on Python's path. "
+        f"Rename or remove {file}, or `unset PYTHONPATH`."
+    )
 
 
 def _install_again() -> str:

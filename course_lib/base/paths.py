@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from course_lib.base.text import make_visible_line
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
@@ -27,12 +29,16 @@ def state() -> Path:
 
 
 def shown(path: Path) -> str:
-    """``path`` as a person at the checkout knows it: relative to the checkout, wherever tests and builds put the two folders."""
-    path = Path(path).resolve()
+    """``path`` as a person at the checkout knows it: relative to the checkout, wherever tests and builds put the two folders.
+
+    A link keeps its own name, and what a terminal would obey in a name is made visible.
+    """
+    path = Path(path).parent.resolve() / Path(path).name
     for folder, name in ((exercises(), "exercises"), (state(), ".course"), (ROOT, ".")):
         if path.is_relative_to(folder):
-            return str(Path(name) / path.relative_to(folder))
-    return str(path)
+            path = Path(name) / path.relative_to(folder)
+            break
+    return make_visible_line(str(path))
 
 
 def located(name: str) -> Path:

@@ -12,7 +12,6 @@ import atexit
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TextIO
+
+from course_lib.base.files import TemporaryFolder
 
 _LOOK_SECONDS = 0.1  # between two looks at a silent worker: has it ended, is its log too long?
 _LAST_SECONDS = 5.0  # an exit that has begun is over by then
@@ -96,7 +97,7 @@ class Worker:
         temporary_folder: str = "",
     ):
         self.process: subprocess.Popen[bytes] | None = None
-        self.folder: Path | None = None
+        self._folder: TemporaryFolder | None = None
         self.hello = b""
         self._launch, self._ready_seconds, self._grace = launch, ready_seconds, grace
         self._on_owner_death, self._prefix = on_owner_death, temporary_folder
@@ -110,6 +111,11 @@ class Worker:
     def pid(self) -> int | None:
         """The process's id, which is its group's too; None if there is none."""
         return self.process.pid if self.process is not None else None
+
+    @property
+    def folder(self) -> Path | None:
+        """Its temporary folder, while it has one."""
+        return self._folder.path if self._folder is not None else None
 
     @property
     def alive(self) -> bool:
@@ -191,9 +197,9 @@ class Worker:
             os.close(self._lifeline)
         if self._log is not None:
             self._log.close()
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-        self._lifeline = self._log = self.folder = None
+        if self._folder is not None:
+            self._folder.remove()
+        self._lifeline = self._log = self._folder = None
         self._received.clear()
         _running.discard(self)
 
@@ -209,15 +215,17 @@ class Worker:
         _running.add(self)
         self._asked_at = 0
         if self._prefix:
-            self.folder = Path(tempfile.mkdtemp(prefix=self._prefix))
+            self._folder = TemporaryFolder(self._prefix)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end(); without a name, so that nobody has to remove it
         _append_only(self._log.fileno())
         inherited, self._lifeline = os.pipe() if self._on_owner_death is not None else (None, None)
+        # it uses the folder for a moment longer than an owner that is killed
+        lock = () if self._folder is None else (self._folder.lock,)
         try:
             self.process = subprocess.Popen(
                 launch.command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
                 cwd=self.folder or launch.cwd, env=launch.environment, start_new_session=True,
-                pass_fds=() if inherited is None else (inherited,),
+                pass_fds=lock if inherited is None else (*lock, inherited),
             )  # fmt: skip
             if inherited is not None and self._on_owner_death is not None:
                 _signal_group_on_hangup(inherited, self.process.pid, self._on_owner_death)
@@ -305,7 +313,9 @@ class Worker:
             os.close(self._lifeline)
         if self._log is not None:
             self._log.close()
-        self.process = self.folder = self._log = self._lifeline = None
+        if self._folder is not None:
+            os.close(self._folder.lock)
+        self.process = self._folder = self._log = self._lifeline = None
         self._received.clear()
 
 

@@ -18,7 +18,7 @@ import typer
 
 from course_lib.base.errors import CourseError, EnvironmentFault, import_fault
 from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, GroupedCommands
-from course_lib.cli.terminal import Output, say
+from course_lib.cli.terminal import Output, open_nowhere, say
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
 OUTPUT_ERROR = 74  # sysexits' EX_IOERR; 3 would read as a fault of the file that was checked
@@ -113,7 +113,7 @@ def main(
     rich_help_panel=LEARN,
     epilog="""Exit codes: 0 pass, 1 fail, 2 not attempted, 3 the file cannot be read or run (or there is no such exercise), 4 the grader
     is at fault, which never counts against you; 64 wrong use of the command, 74 the output could not be written, 78 the
-    installation or a setting is at fault.
+    installation or a setting is at fault, 141 whoever read the output has left.
 
     \b
     Examples: course check
@@ -333,7 +333,7 @@ def run(arguments: list[str]) -> int:
             stream.reconfigure(
                 errors="replace"
             )  # a terminal without "●", or a message with half a character, is no reason to stop
-    output = Output(sys.stdout)
+    output = Output(sys.stdout or open_nowhere())
     sys.stdout = output
     try:
         code = _dispatch(arguments)
@@ -374,9 +374,9 @@ def _dispatch(arguments: list[str]) -> int:
     except CourseError as error:
         say(f"course: {error}")
         return BAD_REQUEST
-    except (OSError, SystemExit):
+    except OSError:
         raise  # run() tells files from output
-    except Exception as error:  # a command loads what it needs when it runs, and that import can fail
+    except (Exception, SystemExit) as error:  # a command loads what it needs when it runs, and that import can fail
         fault = import_fault(error)
         if fault is None:
             raise
@@ -392,7 +392,7 @@ def _report_lost_output(output: Output) -> int:
     if isinstance(error, BrokenPipeError):
         return NOBODY_READS
     say(
-        f"course: the output could not be written ({error.strerror}). What the command saved is saved, a verdict too: "
-        "`course status` shows it. Make room there, or write elsewhere, and run the command again."
+        f"course: the output could not be written ({error.strerror}). `course status` shows what is saved. "
+        "Make room there, or write elsewhere, and run the command again."
     )
     return OUTPUT_ERROR

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,14 +30,12 @@ def check(
     Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its file cannot be read.
     """
     exercise = status.chosen(exercise_id)
-    if as_json:
-        verdict = _grade(exercise, file, secret_file, require_tier)
-    else:
-        with console().status(f"checking {exercise.id} {escape(exercise.title)} ..."):
-            verdict = _grade(exercise, file, secret_file, require_tier)
     # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
     own = file is None and secret_file is None
-    complaint = note(verdict) if own else ""
+    busy = console().status(f"checking {exercise.id} {escape(exercise.title)} ...")
+    with contextlib.nullcontext() if as_json else busy:
+        verdict = _grade(exercise, file, secret_file, require_tier)
+        complaint = note(verdict) if own else ""  # before a word is written: that may fail
     if complaint:
         say(f"course: {complaint}")
     if as_json:

@@ -10,6 +10,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
+from course_lib.base.text import make_visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -27,17 +29,23 @@ def show(*renderables: object) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message on standard error: wrapped at words in a terminal, in whole lines elsewhere."""
-    for line in printable(message).splitlines():
-        if sys.stderr.isatty():
-            width = max(20, shutil.get_terminal_size().columns)
-            line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
-        print(line, file=sys.stderr)
+    """Print a message on standard error: wrapped at words in a terminal, in whole lines elsewhere.
+
+    Where nothing can be written there, nobody is left to be told, and the exit code says it all.
+    """
+    if sys.stderr is None:  # closed by whoever started the command
+        return
+    lines = make_visible(message).expandtabs().splitlines()
+    if sys.stderr.isatty():
+        width = max(20, shutil.get_terminal_size().columns)
+        lines = [textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
+    with contextlib.suppress(OSError):
+        print("\n".join(lines), file=sys.stderr, flush=True)
 
 
-def printable(text: str) -> str:
-    """``text`` without the characters that a terminal obeys: a file's name may hold them."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text.expandtabs())
+def open_nowhere() -> TextIO:
+    """What stands for a standard output that was closed: each attempt to write fails, as on a full device."""
+    return os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
 
 
 class Output:

@@ -187,7 +187,8 @@ class Session:
             else:
                 self._press(key)
         except OSError as error:
-            self.message = f"{error.strerror or error}: {error.filename}"
+            where = f": {paths.shown(Path(error.filename))}" if error.filename else ""
+            self.message = f"{error.strerror or error}{where}"
 
     def _press(self, key: str) -> None:
         skips, self._skips = self._skips, False

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from course_lib.base.files import TemporaryFolder
 from course_lib.compiler.compilation import compile_kernel
 from course_lib.compiler.refusals import explain
 from course_lib.compiler.units import Units
@@ -43,9 +44,9 @@ class _Compiler(Machine):
 
     def __init__(self) -> None:
         # what Triton puts off until its first kernel (it imports PyTorch, and hashes itself) is done once, before the forks
-        with tempfile.TemporaryDirectory(prefix="course-compile-") as folder:
-            os.environ["TRITON_CACHE_DIR"] = folder
-            compile_kernel(_FIRST, Units(_FIRST, Path(folder)))
+        with TemporaryFolder("course-compile-") as folder:
+            os.environ["TRITON_CACHE_DIR"] = str(folder)
+            compile_kernel(_FIRST, Units(_FIRST, folder))
         linecache.clearcache()
 
     def work(self, job: dict[str, Any], folder: Path) -> None:

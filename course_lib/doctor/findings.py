@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from course_lib.base.text import make_visible_line
+
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 
 
@@ -17,6 +19,10 @@ class Finding:
     level: str  # OK, NOTE: the course runs all the same, PROBLEM: it does not
     what: str
     remedy: str = ""
+
+    def __post_init__(self) -> None:
+        for name, text in vars(self).items():  # a path or a package's words may hold what a terminal obeys
+            object.__setattr__(self, name, make_visible_line(text))
 
 
 def can_run(findings: Iterable[Finding]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +79,10 @@ def check_with_cases(
         drawn_from = None if secret is None else Secret(secret)
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
-        with require_tier(required_tier or LIMITS):
+        with require_tier(required_tier or LIMITS), warnings.catch_warnings():
+            # what Python thinks of the file's style is no part of the verdict; the second is the first's name before Python 3.12
+            warnings.simplefilter("ignore", SyntaxWarning)
+            warnings.filterwarnings("ignore", "invalid escape sequence", DeprecationWarning)
             verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits)
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
@@ -87,15 +91,16 @@ def check_with_cases(
             raise EnvironmentFault(f"{exercise.id} was not checked: {fault}{kept}") from error
         if isinstance(error, CourseError):
             raise
-        verdict = _report_grader_fault(exercise, mode or "unknown", error)
+        verdict = _report_grader_fault(exercise, mode or "unknown", error, hidden=secret is not None)
     return replace(verdict, hidden=fingerprint).timed(time.monotonic() - started), judged
 
 
-def _report_grader_fault(exercise: Exercise, mode: str, bug: Exception) -> Verdict:
-    """A bug of the course's. Its traceback is kept, and does not flood the terminal."""
+def _report_grader_fault(exercise: Exercise, mode: str, bug: Exception, hidden: bool) -> Verdict:
+    """A bug of the course's. Its traceback is kept, and does not flood the terminal; of hidden cases it could hold values."""
+    what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
     file, last = faults.keep_fault(exercise.id, "".join(traceback.format_exception(bug)))
     message = (
-        f"the grader itself failed ({type(bug).__name__}: {bug}). This is not your kernel, and nothing is recorded. "
+        f"the grader itself failed ({what}). This is not your kernel, and nothing is recorded. "
         f"Please report it with {file or 'the lines below'}; `course doctor` says whether something is wrong with this machine."
     )
-    return Verdict(exercise.id, GRADER_FAULT, "grader_fault", message, mode=mode, printed=last)
+    return Verdict(exercise.id, GRADER_FAULT, "grader_fault", message, mode=mode, printed="" if hidden else last)

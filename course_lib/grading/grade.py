@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.text import make_visible_line, shorten
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading.cases.hidden import Secret
@@ -31,6 +33,7 @@ from course_lib.grading.verdict import (
     Place,
     Verdict,
 )
+from course_lib.grading.withheld import round_error, withhold
 
 _LONGEST = 600  # characters of what an exception says
 
@@ -43,10 +46,11 @@ def grade(
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
     own = path == texts.find_file(exercise)
+    name = make_visible_line(path.name)
     text = ""
     try:
         text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
-        kernels = reader.read(exercise, text, path.name)
+        kernels = reader.read(exercise, text, name)
         if kernels is None:
             mark = "YOUR CODE" if "YOUR CODE" in texts.make_unsolved_text(exercise) else "REPAIR"
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
@@ -58,8 +62,10 @@ def grade(
             exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where
         ), []
     concrete = make_plans(exercise, seed, secret)
-    compilation = Compilation(kernels, concrete, path.name) if mode == "cpu" else None  # a GPU has just compiled it
+    compilation = Compilation(kernels, concrete, name) if mode == "cpu" else None  # a GPU has just compiled it
     run = runner.run(kernels, concrete, mode, limits)
+    if secret is not None:
+        run = withhold(run, concrete, len(places.split_lines(text)))
     if run.ended == "not started" and run.import_error is None:
         raise _describe_not_started(run)
     judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
@@ -75,10 +81,12 @@ def grade(
     shared = any(plan.interleavings for plan in concrete)  # a race that a GPU ran has no name, and often no trace
     if mode == "gpu" and (shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
         interpreted = runner.run(kernels, concrete, "cpu")
+        if secret is not None:
+            interpreted = withhold(interpreted, concrete, len(places.split_lines(text)))
         for n in set(unplaced) & interpreted.data.keys():
             judged[n] = judge(concrete[n], interpreted.data[n])
         unchecked = _add_faults(judged, interpreted)
-    writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode)
+    writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, secret is not None)
     verdict = writer.write()
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
@@ -112,7 +120,7 @@ def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
     ]
     if interpreted.ended == "finished" and not unseen:
         return ""
-    why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else f"it {interpreted.ended}"
+    why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else interpreted.ended
     return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
 
 
@@ -128,9 +136,15 @@ def _judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
 
 
 class _VerdictWriter:
-    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds."""
+    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds.
 
-    def __init__(self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str):
+    Of ``hidden`` cases one wrong element is told, the first; of the others only that they are wrong.
+    """
+
+    def __init__(
+        self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool
+    ):
+        self.hidden = hidden
         self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
 
     def write(self) -> Verdict:
@@ -200,8 +214,7 @@ class _VerdictWriter:
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"
         headline, question = CAUSES[cause]
-        text = " ".join(raised["text"].split())
-        text = text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+        text = shorten(" ".join(raised["text"].split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text}.")
         where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
         question = question if raised["line"] else ""  # it asks about the line
@@ -215,24 +228,36 @@ class _VerdictWriter:
         run, case = self.run, plan.case
         if run.ended == "timed out":
             return self._fail("time_limit", Finding(case.describe(), "It was stopped after the time limit."))
-        if run.ended.startswith("too "):
-            words = f"It took {run.ended} and was stopped."
-        else:
-            how = (
-                f"with signal {run.signal}"
-                if run.signal
-                else f"with `{run.reported}`"
-                if run.reported
-                else "without a word"
+        if run.ended in _ENDED_FROM_OUTSIDE:
+            raise EnvironmentFault(
+                f"{_ENDED_FROM_OUTSIDE[run.ended]} That says nothing about your code: close other programs, then check again. "
+                "`course doctor` says how much memory there is."
             )
-            words = f"It ended {how}. That is what an address far outside a tensor does."
-        return self._fail("offset_32_bit" if case.layout == "far" else "crash", Finding(case.describe(), words))
+        if run.ended.startswith("too "):
+            return self._fail("crash", Finding(case.describe(), f"It took {run.ended} and was stopped."), asks=False)
+        if run.reported:
+            how, address = f"with `{run.reported}`", "address" in run.reported or "memory access" in run.reported
+        elif run.signal:
+            how, address = f"with signal {_name_signal(run.signal)}", run.signal in _OF_AN_ADDRESS
+        else:
+            how, address = "by itself, before it was done", False
+        words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
+        far = address and case.layout == "far"
+        return self._fail("offset_32_bit" if far else "crash", Finding(case.describe(), words), asks=address)
 
     def _fail(
-        self, cause: str, first: Finding, where: Place | None = None, common: str = "", evidence: str = ""
+        self,
+        cause: str,
+        first: Finding,
+        where: Place | None = None,
+        common: str = "",
+        evidence: str = "",
+        asks: bool = True,
     ) -> Verdict:
-        headline, question = CAUSES[cause]
-        message = wording.write_message(cause, evidence or _join_case(first))
+        """``asks``: whether the cause's question leads anywhere here."""
+        headline, question = CAUSES[cause].headline, CAUSES[cause].question if asks else ""
+        evidence = evidence or _join_case(first)
+        message = wording.write_message(cause, evidence) if asks else f"{make_sentence(headline)} {evidence}"
         return self._make(
             FAIL,
             cause,
@@ -245,7 +270,7 @@ class _VerdictWriter:
         )
 
     def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
-        cases = tuple(_make_case_result(j, n, self.run) for n, j in enumerate(self.judged))
+        cases = tuple(_make_case_result(j, n, self.run, self.hidden) for n, j in enumerate(self.judged))
         return Verdict(
             self.exercise.id,
             status,
@@ -259,18 +284,32 @@ class _VerdictWriter:
         )
 
 
+_OF_AN_ADDRESS = (signal.SIGSEGV, signal.SIGBUS)
+_ENDED_FROM_OUTSIDE = {
+    "killed": "the process that runs your code was killed from outside, twice: most often the machine runs out of memory.",
+    "died": "the process that watches your code run ended, twice, before your code did.",
+}
 _FLOODS = {
     "flooded": f"It printed more than {runner.ResourceLimits.log_bytes >> 20} MB and was stopped.",
     "too many files": "It wrote more files, or larger ones, than a check has room for, and was stopped.",
 }
 
 
+def _name_signal(number: int) -> str:
+    known = number in set(signal.Signals)
+    return f"{number} ({signal.Signals(number).name})" if known else str(number)
+
+
 def _join_case(first: Finding) -> str:
     return f"{first.words} In the case {first.case}." if first.case else first.words
 
 
-def _make_case_result(judged: Judged, number: int, run: runner.Run) -> CaseResult:
+def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool) -> CaseResult:
     case = judged.plan.case
+    if hidden and judged.ran:
+        status, words = ("pass", "") if judged.passed else ("fail", ": wrong")
+        error = round_error(judged.ratio if judged.passed else judged.ratio or None)
+        return CaseResult(case.name, status, error, f"{case.describe()}{words}")
     if judged.passed:
         return CaseResult(case.name, "pass", judged.ratio, case.describe())
     if judged.ran:

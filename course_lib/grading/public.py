@@ -10,8 +10,8 @@ from course_lib.grading.check import check, check_with_cases
 from course_lib.grading.execution.runner import Run, run
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
-from course_lib.grading.report import SIGNS, Report, make_report, make_visible, quote_line
-from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
+from course_lib.grading.report import SIGNS, Report, make_report, quote_line
+from course_lib.grading.submission.extract_kernels import Kernels, Unreadable, read_text
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 from course_lib.sandbox.jobs import ResourceLimits
@@ -40,9 +40,9 @@ __all__ = [
     "from_dict",
     "list_cases",
     "make_report",
-    "make_visible",
     "quote_line",
     "read_own_attempt",
+    "read_text",
     "run",
     "size_guard",
 ]

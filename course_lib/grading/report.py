@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -16,13 +15,6 @@ SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAUL
 TAB = 4
 _PRINTED = 1500  # characters
 _NARROWEST = 10  # columns of a quoted line
-_UNSEEN = (
-    "Cc",
-    "Cf",
-    "Cs",
-    "Zl",
-    "Zp",
-)  # control, format (which turns the direction of writing), half characters, separators
 
 _WHERE = {
     "gpu": "on the GPU",
@@ -73,7 +65,7 @@ class Report:
 
 
 def make_report(verdict: Verdict, exercise: Exercise) -> Report:
-    """The pieces, with nothing in them that a terminal would obey."""
+    """The pieces. Nothing in them is obeyed by a terminal: a verdict's texts are visible already."""
     right = sum(case.status == "pass" for case in verdict.cases)
     kind = "hidden cases" if verdict.hidden else "cases"
     count = f", {right} of {len(verdict.cases)} {kind} right" if verdict.cases else ""
@@ -83,25 +75,18 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
     first, place = verdict.first or Finding("", ""), verdict.place
     return Report(
         headline=f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",
-        cause=make_visible(verdict.headline or verdict.message),
-        case=make_visible(first.case),
-        words=make_visible(_describe_words(first)),
+        cause=verdict.headline or verdict.message,
+        case=first.case,
+        words=_describe_words(first),
         numbers=_list_numbers(first),
-        file=make_visible(place.file) if place else "",
+        file=place.file if place else "",
         place=place,
         question=verdict.question,
         common=verdict.common,
-        printed=make_visible(verdict.printed[-_PRINTED:]) if verdict.status != PASS else "",
+        printed=verdict.printed[-_PRINTED:] if verdict.status != PASS else "",
         footer=f"{ran}{verdict.seconds:.1f} s",
         debrief=exercise.debrief if verdict.status == PASS else "",
         further=exercise.stretch if verdict.status == PASS else "",
-    )
-
-
-def make_visible(text: str) -> str:
-    """``text`` with a sign for each character that is not seen but obeyed; line ends and tabs stay."""
-    return "".join(
-        character if character in "\n\t" else _replace_character(character) for character in text.replace("\r\n", "\n")
     )
 
 
@@ -109,8 +94,7 @@ def quote_line(place: Place, width: int = 0) -> Quoted:
     """The line of a verdict, with tabs made spaces; cut to ``width`` columns where one is given, with the carets in view."""
     gutter = f"{place.line} | "
     source, start, end = (
-        make_visible(part.expandtabs(TAB))
-        for part in (place.source, place.source[: place.start], place.source[: place.end])
+        part.expandtabs(TAB) for part in (place.source, place.source[: place.start], place.source[: place.end])
     )
     start, end = len(start), len(end)
     source = source[:end] + source[end:].rstrip()
@@ -163,12 +147,3 @@ def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:
     shift = bool(first) - first
     cut = f"{'…' * bool(first)}{source[first:last]}{'…' * (last < len(source))}"
     return cut, start + shift, min(end, last) + shift
-
-
-def _replace_character(character: str) -> str:
-    number = ord(character)
-    if number < 32:
-        return chr(0x2400 + number)  # ␛ for ESC
-    if number == 127:
-        return "␡"
-    return "�" if unicodedata.category(character) in _UNSEEN else character

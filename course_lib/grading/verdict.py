@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from dataclasses import asdict, dataclass, replace
+
+from course_lib.base.text import make_visible, make_visible_line, shorten
 
 PASS = "pass"
 NOT_ATTEMPTED = "not attempted"
@@ -15,9 +16,26 @@ GRADER_FAULT = "grader fault"
 
 EXIT_CODES = {PASS: 0, FAIL: 1, NOT_ATTEMPTED: 2, ERROR: 3, GRADER_FAULT: 4}
 
+PRINTED_CHARACTERS = 4000
+# of the texts that are longer than a sentence
+_MOST_CHARACTERS = {"message": 3000, "printed": PRINTED_CHARACTERS, "words": 1000, "detail": 400}
+_MOST_OF_OTHERS = 500
+_WITH_LINES = ("message", "printed", "source")
+
+
+class _Shown:
+    """Its texts may hold what a learner wrote, and go to terminals, pages, programs and files: each is made visible and cut here,
+    once for all of them."""
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, str):
+                visible = make_visible(value) if name in _WITH_LINES else make_visible_line(value)
+                object.__setattr__(self, name, shorten(visible, _MOST_CHARACTERS.get(name, _MOST_OF_OTHERS)))
+
 
 @dataclass(frozen=True)
-class CaseResult:
+class CaseResult(_Shown):
     """One case. ``error`` is the largest error in units of the allowed one; None if the case gave no number
     (not run, NaN where a number belongs, bytes changed that must not be)."""
 
@@ -28,7 +46,7 @@ class CaseResult:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(_Shown):
     """What the first failing case shows.
 
     ``case`` is its shape and what is special about it, empty where the finding belongs to no case; ``words`` say all of what
@@ -49,7 +67,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(_Shown):
     """A line of the learner's file, with what it is evidence of.
 
     ``file`` is the path as :func:`course_lib.base.paths.shown` gives it, ``line`` counts from 1, ``source`` is the line without
@@ -64,9 +82,20 @@ class Place:
     end: int = 0
     label: str = ""
 
+    def __post_init__(self) -> None:
+        """The marks stay on what they mark, and of a line too long that part is kept."""
+        source, behind = make_visible(self.source), max(self.end - len(self.source), 0)
+        start, end = (len(make_visible(self.source[:column])) for column in (self.start, self.end))
+        left_out = max(start - _MOST_OF_OTHERS // 2, 0) if len(source) > _MOST_OF_OTHERS else 0
+        source = source[left_out : left_out + _MOST_OF_OTHERS]
+        end = max(min(end + behind - left_out, len(source) + behind), start - left_out)
+        for name, value in (("source", source), ("start", start - left_out), ("end", end)):
+            object.__setattr__(self, name, value)
+        super().__post_init__()
+
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(_Shown):
     """The outcome of a check.
 
     ``cause`` is a stable identifier ("padding_in_variance"), ``message`` all that a learner reads in one paragraph. The
@@ -132,9 +161,7 @@ class Verdict:
         }
 
     def as_json(self) -> str:
-        text = json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        # JSON itself escapes the control characters below 32; a terminal obeys these, too
-        return re.sub(r"[\x7f-\x9f]", lambda found: f"\\u{ord(found[0]):04x}", text)
+        return json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def from_dict(data: dict) -> Verdict:

@@ -18,9 +18,11 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.files import keep_copy, write_atomic
+from course_lib.base.text import shorten
 from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
 _VERSION = 1
+_LAST_BYTES = 32 << 10  # of one verdict; an honest one takes up to 12
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # UnicodeDecodeError is a ValueError
 
 
@@ -67,7 +69,7 @@ def note_verdict(verdict: Verdict) -> None:
             entry.checks += 1
         if verdict.status == PASS and not entry.passed_at:
             entry.passed_at = datetime.now().isoformat(timespec="seconds")
-        entry.last = verdict.as_dict()
+        entry.last = _fit(verdict.as_dict())
 
 
 def note_hint(exercise_id: str, available: int) -> int:
@@ -95,8 +97,22 @@ def _changing(exercise_id: str) -> Iterator[Record]:
         entry = records.setdefault(exercise_id, Record())
         yield entry
         data = {"version": _VERSION, "exercises": {name: asdict(records[name]) for name in sorted(records)}}
-        # ASCII: an exception's text may hold half a surrogate pair, which no UTF-8 file can
-        write_atomic(path, json.dumps(data, indent=1) + "\n")
+        write_atomic(path, _encode(data) + b"\n")
+
+
+def _encode(data: dict) -> bytes:
+    """JSON in UTF-8. Half a surrogate pair, which an older file may hold, is written as JSON writes it."""
+    return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def _fit(last: dict) -> dict:
+    """The verdict with its longest texts cut, step by step, until it takes no more than ``_LAST_BYTES``."""
+    for most in (200, 100, 20):
+        if len(_encode(last)) <= _LAST_BYTES:
+            break
+        cases = [case | {"detail": shorten(case["detail"], most)} for case in last["cases"]]
+        last = last | {"cases": cases} | {name: shorten(last[name], 8 * most) for name in ("message", "printed")}
+    return last
 
 
 @contextlib.contextmanager

@@ -48,14 +48,22 @@ def write_manifest(folder: Path, texts: dict[str, str]) -> None:
     write_atomic(folder / MANIFEST, json.dumps(hashes, indent=1) + "\n")
 
 
+def has_work(exercise: Exercise) -> bool:
+    """True if the learner's file is a plain file and differs from what the course wrote."""
+    path = find_file(exercise)
+    return path.is_file() and not path.is_symlink() and path.read_bytes() != make_unsolved_text(exercise).encode()
+
+
 def reset(exercise: Exercise, now: datetime | None = None) -> Path | None:
     """Put the generated text back. A file that differs from it is copied first; returns the copy's path, or None.
+
+    A link, or whatever else is no plain file, is replaced; what it led to stays as it was.
 
     Raises: OSError, with the learner's file as it was, if the copy or the new text cannot be written.
     """
     path, text = find_file(exercise), make_unsolved_text(exercise)
     copy = None
-    if path.exists() and path.read_bytes() != text.encode():
+    if has_work(exercise):
         copy = keep_copy(path, paths.state() / "kept", now)
     write_atomic(path, text)
     return copy

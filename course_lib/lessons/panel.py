@@ -24,6 +24,7 @@ from pygments.lexers import PythonLexer
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.text import make_visible
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.public import (
     ERROR,
@@ -33,12 +34,13 @@ from course_lib.grading.public import (
     PASS,
     SIGNS,
     Report,
+    Unreadable,
     Verdict,
     check,
     from_dict,
     make_report,
-    make_visible,
     quote_line,
+    read_text,
 )
 from course_lib.learner import progress, workspace
 from course_lib.lessons import style
@@ -155,8 +157,7 @@ class ExercisePanel(ipywidgets.VBox):
         self._extra.value = f'<details open style="{_BOX}"><summary>The course\'s solution</summary>{_coloured(texts.read_solution(self.exercise))}</details>'
 
     def _ask_reset(self) -> None:
-        path = texts.find_file(self.exercise)
-        if path.exists() and path.read_bytes() != texts.make_unsolved_text(self.exercise).encode():
+        if workspace.has_work(self.exercise):
             self._ask("Start over? Your version is copied to .course/kept/ first.", self._reset)
         else:
             self._reset()
@@ -214,17 +215,14 @@ class ExercisePanel(ipywidgets.VBox):
     def _show_code(self) -> None:
         path = texts.find_file(self.exercise)
         try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            self._code.value = (
-                f'<div style="{_BOX}">There is no {html.escape(paths.shown(path))}. Reset writes it anew.</div>'
-            )
-        except (OSError, UnicodeDecodeError) as unreadable:
-            self._code.value = f'<div style="{_BOX}">{html.escape(paths.shown(path))} cannot be shown: {html.escape(str(unreadable))}.</div>'
+            text = read_text(path).replace("\r\n", "\n").replace("\r", "\n")
+        except Unreadable as unreadable:
+            missing = not (path.exists() or path.is_symlink())
+            words = f"There is no {paths.shown(path)}. Reset writes it anew." if missing else str(unreadable)
+            self._code.value = f'<div style="{_BOX}">{html.escape(words)}</div>'
         else:
-            lines = text.splitlines()
             first = _first_line_of_code(text)
-            shown = _coloured("\n".join(lines[first - 1 :]), first)
+            shown = _coloured("\n".join(make_visible(text).split("\n")[first - 1 :]), first)
             self._code.value = f'<details open style="{_BOX}"><summary>Your code, from line {first} of {html.escape(path.name)}</summary>{shown}</details>'
 
     def _show_last(self) -> None:
@@ -321,7 +319,7 @@ def _first_line_of_code(text: str) -> int:
     """The line after the module's docstring and blank lines: the panel shows the task already."""
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return 1
     if len(body) > 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         decorators = [d.lineno for d in getattr(body[1], "decorator_list", [])]
@@ -363,7 +361,7 @@ def _verdict(verdict: Verdict, exercise: Exercise) -> str:
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
-            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(make_visible(c.detail))}</td></tr>"
+            f"<td style='text-align: right'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td style='text-align: left'>{html.escape(c.detail)}</td></tr>"
             for c in verdict.cases
         )
         head = "<tr><th></th><th style='text-align: left'>case</th><th>error / allowed</th><th style='text-align: left'>what is special</th></tr>"

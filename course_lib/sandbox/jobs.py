@@ -9,21 +9,23 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import json
+import os
+import signal
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.files import TemporaryFolder
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import isolation, servers
-from course_lib.sandbox.folders import make_folder, read_file
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
-_SIGXCPU = 24
 _ANSWER_BYTES = 256 << 20
 
 
@@ -86,10 +88,13 @@ class Answer:
 
     @property
     def cause_of_end(self) -> str:
-        """``ended``, or "timed out" where the limit of CPU time ended it, or "crashed" where it ended by itself."""
-        if self.signal == _SIGXCPU:
+        """``ended``; "timed out" where the limit of CPU time ended it, "killed" where something else did, else "crashed"."""
+        if self.signal == signal.SIGXCPU:
             return "timed out"
-        return self.ended if self.ended != "finished" else "crashed"
+        if self.ended != "finished":
+            return self.ended
+        # no exit code: whoever was to report it was killed, and the process with it
+        return "killed" if self.exit_code is None or self.signal == signal.SIGKILL else "crashed"
 
 
 class JobFailure(Exception):
@@ -164,7 +169,7 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits) -> Any
 
     Raises: JobFailure if it leaves none; otherwise as :func:`run`.
     """
-    with make_folder("course-job-") as folder:
+    with TemporaryFolder("course-job-") as folder:
         answer = run(kind, job, folder, limits)
         data = read_file(folder / "answer.json", _ANSWER_BYTES)
         try:
@@ -175,3 +180,13 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits) -> Any
 
 def _fail(answer: Answer) -> Any:
     raise JobFailure(answer)
+
+
+def read_file(file: Path, most: int) -> bytes | None:
+    """Up to ``most`` bytes of a plain file; None for anything else."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as opened:
+        return opened.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None

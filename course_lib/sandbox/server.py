@@ -36,9 +36,9 @@ if __name__ == "__main__":  # a script, whose first argument says where the cour
 
 from course_lib.base import runtime
 from course_lib.base.errors import environment_fault
+from course_lib.base.files import remove_tree
 from course_lib.base.worker import take_stdout
 from course_lib.sandbox import isolation
-from course_lib.sandbox.folders import remove_folder
 from course_lib.sandbox.isolation import Needs
 from course_lib.sandbox.machine import Machine, ServerKind
 from course_lib.sandbox.stage import Stage
@@ -185,7 +185,7 @@ class JobServer:
                 break
             refusals[tier] = outcome.last_words
         if outcome.ended == "abandoned":  # whoever would have removed it has gone
-            remove_folder(folder)
+            remove_tree(folder)
         return {
             "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "case": outcome.case, "exit": outcome.exit_code, "refusals": refusals,
             "printed": bytes(outcome.log).decode("utf-8", "replace"), "left_out": job["left_out"],

@@ -174,6 +174,25 @@ except Exception as error:
     assert f"That is not the {package} that the course installed" in said and "`unset PYTHONPATH`" in said
 
 
+@pytest.mark.parametrize("content", ["x = 1\n", "raise RuntimeError('mine')\n", "import sys\nsys.exit(5)\n"])
+@pytest.mark.parametrize("name", ["numpy", "random", "typing", "typer", "rich", "json", "ml_dtypes"])
+def test_a_script_that_bears_a_modules_name_is_named_and_no_traceback_shown(tmp_path, name, content):
+    """Without what the course looks for, with an exception, and as a program that ends."""
+    script = tmp_path / f"{name}.py"
+    script.write_text(content)
+    done = course("check", "03a", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (app.BROKEN_ENVIRONMENT, "") and "Traceback" not in done.stderr
+    said = done.stderr.splitlines()[-1]  # NumPy's own C code has a line of its own before it
+    assert said.startswith("course: ") and f"Rename or remove {script}" in said and "`unset PYTHONPATH`" in said
+    assert f"That is not the {name} that" in said and progress.read() == {}
+
+
+def test_a_module_of_ones_own_is_no_fault_while_nothing_fails(tmp_path):
+    (tmp_path / "token2.py").write_text("x = 1\n")
+    (tmp_path / "statistics.py").write_text("mean = None\n")
+    assert course("check", "03a", PYTHONPATH=str(tmp_path)).returncode == 0
+
+
 def test_a_broken_torch_before_the_courses_own_on_a_machine_with_a_gpu(tmp_path):
     (tmp_path / "torch.py").write_text("import no_such_library\n")
     script = "from course_lib.base import runtime\nruntime._DEVICE_FILES = ('/dev/null',)\nfrom course_lib.cli.app import run\nimport sys\nsys.exit(run(['check', '00a']))"

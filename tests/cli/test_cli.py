@@ -510,6 +510,85 @@ def test_a_full_device_is_blamed_and_not_the_work():
 
 
 @pytest.mark.parametrize(
+    ("redirection", "code"),
+    [(">/dev/full", 74), (">/dev/full 2>/dev/full", 74), (">&-", 74), (">&- 2>&-", 74), ("2>&-", 0), ("| true", 0)],
+)
+@pytest.mark.parametrize("arguments", ["check 00a", "check 00a --json", "status", "hint 00a"])
+def test_the_exit_code_is_true_wherever_the_output_goes(arguments, redirection, code):
+    solve()
+    line = f"{sys.executable} {COURSE} {arguments} {redirection}; echo ${{PIPESTATUS[0]}} >&3"
+    done = subprocess.run(
+        ["bash", "-c", f"exec 3>&1; {{ {line}; }} 3>&1 >/dev/null"],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60,
+    )  # fmt: skip
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.stdout.split()[-1] in ((str(code),) if "|" not in redirection else ("0", "141"))
+    if arguments.startswith("check"):
+        assert progress.record("00a").passed, "what was checked is saved"
+
+
+def test_nothing_is_said_to_be_saved_that_is_not(tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(texts.read_solution(EX))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, COURSE, "check", "00a", "--file", str(other)],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(paths.ROOT)}, timeout=60,
+        )  # fmt: skip
+    assert done.returncode == cli.OUTPUT_ERROR and "`course status` shows what is saved." in done.stderr
+    assert "verdict" not in done.stderr and progress.read() == {}
+
+
+def test_a_message_that_cannot_be_written_stays_out_of_the_results():
+    line = f"{sys.executable} {COURSE} check 99z --json 2>&-"
+    done = subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_what_python_thinks_of_the_code_is_no_message(command, learner):
+    learner.write_text(texts.read_solution(EX) + "\nX = 1 if 1 is 1 else '\\d'\n")
+    code, printed, said = command("check", "00a", "--json")
+    assert (code, said, json.loads(printed)["status"]) == (0, "", "pass")
+
+
+HOSTILE_NAMES = [
+    "ex00a\x1b[2J.py",
+    "two\n✓ 00a A masked copy: pass\n.py",
+    "right\u202eyp.evil",
+    "[bold red]x[red].py",
+    "caf\udce9.py",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
+@pytest.mark.parametrize("make", ["missing", "link", "folder", "syntax", "wrong", "unsolved"])
+def test_no_files_name_draws_on_the_terminal(command, tmp_path, name, make):
+    file = tmp_path / name
+    match make:
+        case "link":
+            file.symlink_to("/etc/passwd")
+        case "folder":
+            file.mkdir()
+        case "syntax":
+            file.write_text("def (")
+        case "wrong":
+            file.write_text(wrong())
+        case "unsolved":
+            file.write_text(texts.make_unsolved_text(EX))
+    for extra in ((), ("--json",)):
+        code, printed, said = command("check", "00a", "--file", str(file), *extra)
+        assert code == {"wrong": 1, "unsolved": 2}.get(make, 3)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\udc00-\udfff]", printed + said)
+        assert "\n✓ 00a" not in printed + said
+
+
+@pytest.mark.parametrize(
     "arguments", ["", "--help", "status", "status --json", "solution 06a --yes", "bench forward --stored"]
 )
 def test_a_reader_that_leaves_is_no_error(arguments):

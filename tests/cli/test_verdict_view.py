@@ -19,7 +19,7 @@ from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.cli.verdict_view import verdict_view
-from course_lib.grading.report import make_report, make_visible, quote_line
+from course_lib.grading.report import make_report, quote_line
 from course_lib.grading.verdict import (
     ERROR,
     FAIL,
@@ -30,6 +30,7 @@ from course_lib.grading.verdict import (
     Finding,
     Place,
     Verdict,
+    from_dict,
 )
 
 EX = catalog.get("06a")
@@ -254,13 +255,53 @@ def test_no_control_character_of_a_learners_reaches_the_terminal():
         place=replace(PLACE, file=f"/tmp/{HOSTILE[:-1]}.py", source=f"    x = '{HOSTILE}'"),
     )  # fmt: skip
     text = drawn(verdict)
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800]", text) and text.count("␛[2J") >= 4
-    assert not re.search(r"[\x7f-\x9f]", replace(verdict, message=HOSTILE[:-1]).as_json())
-    assert json.loads(verdict.as_json())["message"] == HOSTILE, "programs get what was there"
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ud800]", text) and text.count(r"\x1b[2J") >= 4
+    assert not re.search(r"[\x7f-\x9f\u202e]", verdict.as_json())
+    for text in (json.loads(verdict.as_json())["message"], json.loads(verdict.as_json())["place"]["source"]):
+        assert r"\x1b[2J" in text and text.isprintable(), "a program that prints what it got is not fooled either"
+    assert from_dict(json.loads(verdict.as_json())).place == verdict.place
 
 
 def test_line_ends_and_tabs_of_what_was_printed_stay():
-    assert make_visible("a\tb\r\nc\rd\n") == "a\tb\nc␍d\n"
+    assert replace(WRONG, printed="a\tb\r\nc\rd\n").printed == "a\tb\nc\\rd\n"
+
+
+def test_a_line_end_stays_only_where_lines_are_allowed():
+    """What is said of a case stands on one line: a forged one could go on with a verdict of its own."""
+    forged = replace(WRONG, first=replace(FIRST, element="", words="off\n\n✓ 06a: pass", case="one\ntwo"))
+    assert "\n✓" not in drawn(forged) and r"off\n\n✓ 06a: pass" in " ".join(drawn(forged).split())
+
+
+def test_the_carets_stay_below_what_they_point_to():
+    place = Place("exercises/x.py", 3, "\t'\x1b\u202e' + wrong + '\x07'", 8, 13, "here")
+    shown = quote_line(place)
+    assert shown.source[shown.start : shown.end] == "wrong" and shown.carets.index("^") == shown.source.index("wrong")
+    assert replace(place) == place, "made visible twice, it is the same"
+
+
+@pytest.mark.parametrize("text", ["[bold]x[/bold]", "[link=file:///etc/passwd]x[/link]", "[/]", "\\[red]", ":bomb:"])
+def test_richs_own_marks_are_text(text):
+    verdict = replace(
+        WRONG, headline=text, printed=text, first=replace(FIRST, element="", words=text, case=text),
+        place=replace(PLACE, file=f"/tmp/{text}.py", source=f"    x = '{text}'"),
+    )  # fmt: skip
+    assert drawn(verdict).count(text) >= 5
+
+
+# ---- how long it can be ------------------------------------------------------------------------------------------------
+
+
+def test_no_verdict_is_longer_than_some_pages():
+    long = "wörd \x1b" * 200_000
+    cases = tuple(CaseResult(f"case {n}", "fail", 2.0, long) for n in range(40))
+    place = Place(long, 3, long, 4_000, 4_004, long)
+    verdict = Verdict(
+        "06a", "fail", "a_cause", long, cases, "cpu", "limits only", 1.0, long, "", long, Finding(long, long), place, long, long
+    )  # fmt: skip
+    assert len(verdict.as_json()) < 64_000 and len(drawn(verdict)) < 32_000
+    assert verdict.place is not None and len(verdict.place.source) <= 500
+    assert verdict.place.start < verdict.place.end <= len(verdict.place.source)
+    assert replace(verdict) == verdict and from_dict(verdict.as_dict()) == verdict
 
 
 # ---- the command -------------------------------------------------------------------------------------------------------

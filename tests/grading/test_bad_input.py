@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
+import subprocess
+import sys
 import tempfile
+import threading
+import time
+from pathlib import Path
 
 import psutil
 import pytest
+from leftovers import kill_owner
 
 import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.worker import WorkerDied
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
@@ -95,6 +103,28 @@ NOT_RUN = {
         "syntax_error",
         "nested too deeply",
     ),
+    "a number of 5000 digits": (edited(STORE, f"    x = x * {'9' * 5000}\n" + STORE), "syntax_error", "line 25"),
+    "a number of 5000 hexadecimal digits": (
+        edited(STORE, f"    x = x * 0x{'f' * 5000}\n" + STORE),
+        "syntax_error",
+        "line 25: a number of more than 4300 digits",
+    ),
+    "one outside the kernel": (RIGHT + f"\nX = -0x{'f' * 5000}\n", "syntax_error", "a number of more than 4300 digits"),
+    "one that is a constant": (
+        edited("@triton.jit\n", f"X = tl.constexpr(0x{'f' * 5000})\n\n\n@triton.jit\n"),
+        "syntax_error",
+        "more than 4300 digits",
+    ),
+    "a thousand brackets": (
+        edited(STORE, "    x = " + "(" * 1000 + "x" + ")" * 1000 + "\n" + STORE),
+        "syntax_error",
+        "line 25",
+    ),
+    "a sum of a thousand": (
+        edited(STORE, "    x = " + "x + " * 1000 + "x\n" + STORE),
+        "syntax_error",
+        "nested too deeply",
+    ),
     "an import that fails": (edited(IMPORT, IMPORT + "import numpyy\n"), "import_fails", "remove the line"),
     "a renamed kernel": (edited("def copy_kernel", "def my_copy"), "no_kernel", "`my_copy`"),
     "no kernel": ("import triton\n", "no_kernel", "`course reset` the file"),
@@ -141,6 +171,18 @@ def a_link_to_itself(file):
     file.symlink_to(file)
 
 
+def a_link_to_the_solution(file):
+    file.symlink_to(paths.SOLUTIONS / f"{EX.file}.py")
+
+
+def a_link_to_a_device(file):
+    file.symlink_to("/dev/zero")
+
+
+def a_link_to_the_kernels_log(file):
+    file.symlink_to("/proc/kmsg")
+
+
 def a_pipe(file):
     os.mkfifo(file)
 
@@ -160,6 +202,9 @@ def unreadable(file):
         (a_folder, "is a folder"),
         (a_dangling_link, "`course reset 00a` writes it"),
         (a_link_to_itself, "cannot be read"),
+        (a_link_to_the_solution, "is a symbolic link; it cannot be read through one. Name the file itself"),
+        (a_link_to_a_device, "is a symbolic link"),
+        (a_link_to_the_kernels_log, "is a symbolic link"),
         (a_pipe, "no plain file"),
         (unreadable, "permissions"),
     ],
@@ -173,6 +218,24 @@ def test_no_file_to_read(file, traces, make, says):
         and file.name in verdict.message
     )
     assert not traces
+
+
+def test_nothing_of_what_a_link_leads_to_is_quoted(file, traces, tmp_path):
+    """Its first line is no Python, which an error would quote."""
+    secret = tmp_path / "roster"
+    secret.write_text("jane doe: 1.3\n")
+    file.symlink_to(secret)
+    for path in (None, file):
+        verdict = check(EX, path)
+        assert verdict.cause == "no_file" and "jane" not in verdict.as_json() and not traces
+    assert secret.read_text() == "jane doe: 1.3\n"
+
+
+def test_a_folder_of_exercises_may_be_a_link(file, tmp_path, monkeypatch):
+    file.write_text(RIGHT)
+    (tmp_path / "linked").symlink_to(file.parent)
+    monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "linked"))
+    assert check(EX).passed and check(EX, tmp_path / "linked" / file.name).passed
 
 
 def test_no_folder_to_read_from():
@@ -191,8 +254,23 @@ def test_no_folder_to_read_from():
         RIGHT.rstrip().removesuffix("# END SOLUTION").encode(),
         edited(IMPORT, "# Lösung \u2028 \x0c ☃\n" + IMPORT).encode(),
         edited(IMPORT, "raise SystemExit  # never run: only kernels are\n" + IMPORT).encode(),
+        RIGHT.replace("\n", "\r").encode(),
+        edited(IMPORT, "# \x00".replace("\x00", "\x1b[2J \u202e \u200b") + "\n" + IMPORT).encode(),
+        edited(STORE, "    x = x + 1e-999 * 0x0\n\x0c\n" + STORE).encode(),
+        edited(STORE, "    '\\d is no escape'\n" + STORE).encode(),
     ],
-    ids=["CRLF", "BOM", "tabs", "no last newline", "odd characters", "code around it"],
+    ids=[
+        "CRLF",
+        "BOM",
+        "tabs",
+        "no last newline",
+        "odd characters",
+        "code around it",
+        "CR",
+        "control characters",
+        "a form feed",
+        "an escape that is none",
+    ],
 )
 def test_a_right_file_of_another_make_passes(file, data):
     verdict = checked(file, data)
@@ -281,6 +359,21 @@ def test_a_kernel_that_prints_without_end_is_cut_short(file, kilobytes):
     else:
         assert (verdict.status, verdict.cause) == ("fail", "output_flood") and "more than 8 MB" in verdict.message
     and_the_next_check_passes(file)
+
+
+@interpreted
+def test_bytes_that_are_no_text_are_shown_as_such(file, monkeypatch):
+    odd = RIGHT.replace(
+        STORE,
+        "    import os, sys\n    os.write(1, b'\\xff\\xfe\\x00\\x1b[32mPASS')\n    print('\\udc80 \\0 \\x0c \\r')\n"
+        + STORE,
+    )
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(reader, "read", lambda *rest: Kernels(odd, ("copy_kernel",)))
+        verdict = checked(file, edited(STORE, STORE + STORE))
+    assert r"\x00\x1b[32mPASS" in verdict.printed, verdict
+    assert not set("\x00\x1b\x0c\r") & set(verdict.as_json())
+    verdict.as_json().encode()
 
 
 @interpreted
@@ -377,4 +470,150 @@ def test_the_environment_of_the_course_does_not_reach_the_child(file, monkeypatc
     monkeypatch.setenv("PYTHONPATH", str(paths.ROOT / "no-such-folder"))
     monkeypatch.setenv("PYTHONSTARTUP", "/no/such/file")
     monkeypatch.setenv("TRITON_INTERPRET", "nonsense")
+    and_the_next_check_passes(file)
+
+
+def test_what_is_kept_of_a_fault_is_bounded_and_no_terminal_obeys_it(file, monkeypatch):
+    def fault(*rest):
+        raise ValueError("\x1b[2J\ud800" + "x" * 1_000_000)
+
+    monkeypatch.setattr(runner, "run", fault)
+    for _ in range(3):
+        verdict = checked(file, RIGHT)
+    assert verdict.status == "grader fault" and len(verdict.message) <= 3000 and "\x1b" not in verdict.message
+    (kept,) = (paths.state() / "faults").iterdir()
+    assert kept.stat().st_size < 70_000 and b"\x1b" not in kept.read_bytes() and rb"\x1b[2J\ud800" in kept.read_bytes()
+
+
+@interpreted
+@pytest.mark.parametrize("moment", [0.0, 0.7])
+def test_a_check_that_was_killed_leaves_nothing_after_the_next_one(file, tmp_path, moment):
+    """Between its start and its end: as it writes the job, and while the kernel runs."""
+    place = tmp_path / "killed"
+    place.mkdir()
+    file.write_text(edited(STORE, "    while n > -1:\n        x = x + 0\n" + STORE))
+    program = f"""
+import os, sys
+sys.path.insert(0, {str(paths.ROOT)!r})
+import course_lib
+from course_lib import catalog
+from course_lib.grading.check import check
+from course_lib.grading.execution import runner
+runner.warm("cpu")
+print("now", flush=True)
+check(catalog.get("00a"))
+"""
+    environment = os.environ | {"TMPDIR": str(place), "COURSE_EXERCISES": str(file.parent)}
+    kill_owner(program, moment, place, environment)
+    file.write_text(RIGHT)
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and list(place.iterdir()) == [], done.stderr
+
+
+# ---- a process that somebody else ends ---------------------------------------------------------------------------------
+
+SLOW = edited(STORE, "    for _ in range(2000):\n        x = x + 0.0\n" + STORE)
+
+
+@pytest.fixture
+def killer(monkeypatch):
+    """Ends the innermost process of a job with a signal, as its first case begins: as often as told."""
+
+    def kill(times: int, number: int = signal.SIGKILL, depth: int = -1) -> list[int]:
+        killed: list[int] = []
+
+        def watch(folder: Path) -> None:
+            deadline = time.monotonic() + 30
+            while not (folder / "00.begin").exists() and time.monotonic() < deadline:
+                time.sleep(0.002)
+            servers_here = [p for p in psutil.Process().children() if "sandbox/server.py" in " ".join(p.cmdline())]
+            chain = [next(server for server in servers_here if server.children())]  # the others wait
+            while below := chain[-1].children():
+                chain.append(below[0])
+            killed.append(chain[depth].pid)
+            chain[depth].send_signal(number)
+
+        asked = servers.ask
+
+        def ask(kind, job, seconds):
+            if kind == runner.KINDS["cpu"] and len(killed) < times:
+                threading.Thread(target=watch, args=(Path(job["folder"]),), daemon=True).start()
+            return asked(kind, job, seconds)
+
+        monkeypatch.setattr(servers, "ask", ask)
+        return killed
+
+    return kill
+
+
+@interpreted
+@pytest.mark.parametrize("depth", [-1, 1], ids=["the runner", "the keeper"])
+def test_a_right_file_whose_process_is_killed_once_passes(file, killer, depth):
+    killed = killer(1, depth=depth)
+    assert checked(file, SLOW).status == "pass" and len(killed) == 1
+
+
+@interpreted
+@pytest.mark.parametrize("depth", [-1, 1], ids=["the runner", "the keeper"])
+def test_a_right_file_whose_process_is_killed_twice_is_not_the_learners_fault(file, killer, depth):
+    killed = killer(2, depth=depth)
+    with pytest.raises(
+        EnvironmentFault, match=r"00a was not checked: .*killed from outside, twice.*nothing about your code"
+    ):
+        checked(file, SLOW)
+    assert len(killed) == 2
+    and_the_next_check_passes(file)
+
+
+@interpreted
+def test_a_server_that_dies_twice_is_not_the_learners_fault(file, monkeypatch):
+    def die(mode, job, seconds):
+        Path(job["folder"], "00.begin").touch()
+        raise WorkerDied(-9, "its last words")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(servers, "ask", die)
+        with pytest.raises(EnvironmentFault, match="the process that watches your code run ended, twice"):
+            checked(file, RIGHT)
+
+
+@interpreted
+@pytest.mark.parametrize(
+    ("number", "says", "address"),
+    [
+        (signal.SIGSEGV, "signal 11 (SIGSEGV)", True),
+        (signal.SIGBUS, "signal 7 (SIGBUS)", True),
+        (signal.SIGABRT, "signal 6 (SIGABRT)", False),
+        (signal.SIGTERM, "signal 15 (SIGTERM)", False),
+    ],
+)
+def test_the_words_fit_the_signal(file, killer, number, says, address):
+    killer(1, number)
+    verdict = checked(file, SLOW)
+    assert (verdict.status, verdict.cause) == ("fail", "crash") and f"It ended with {says}." in verdict.message
+    assert ("address far outside a tensor" in verdict.message) == address == bool(verdict.question)
+
+
+@interpreted
+def test_a_process_that_leaves_by_itself_is_said_to(file, monkeypatch):
+    leaves = "import os, triton\n@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK):\n    os._exit(3)\n"
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(reader, "read", lambda *rest: Kernels(leaves, ("copy_kernel",)))
+        verdict = checked(file, edited(STORE, STORE + STORE))
+    assert (verdict.status, verdict.cause) == ("fail", "crash") and "It ended by itself" in verdict.message
+    assert "address" not in verdict.message
+
+
+@interpreted
+def test_a_file_that_kills_itself_gets_no_pass(file, monkeypatch):
+    """Nobody can tell it from one that was killed: it gets no verdict, where the system lets it."""
+    kills = "import os, triton\n@triton.jit\ndef copy_kernel(x_ptr, y_ptr, n, BLOCK):\n    os.kill(os.getpid(), 9)\n"
+    with monkeypatch.context() as past_the_list:
+        past_the_list.setattr(reader, "read", lambda *rest: Kernels(kills, ("copy_kernel",)))
+        try:
+            verdict = checked(file, edited(STORE, STORE + STORE))
+        except EnvironmentFault as fault:
+            assert "killed from outside, twice" in str(fault)
+        else:
+            assert verdict.status in ("fail", "error"), verdict.message
     and_the_next_check_passes(file)

@@ -221,9 +221,41 @@ def test_readers_that_find_it_broken_at_once_neither_fail_nor_lose_what_was_writ
         assert progress.record("00a").solution_seen and progress.record("01a").solution_seen
 
 
-def test_text_that_no_encoding_can_hold_is_kept():
+def test_text_that_no_encoding_can_hold_is_kept_as_it_is_shown():
     progress.note_verdict(verdict(message="half a pair: \ud800"))
-    assert progress.record("06a").last["message"] == "half a pair: \ud800"
+    assert progress.record("06a").last["message"] == r"half a pair: \ud800"
+
+
+def test_half_a_character_in_an_older_file_stays_readable(state):
+    state.mkdir()
+    old = GOOD | {"last": verdict().as_dict() | {"message": "half a pair: \ud800"}}
+    progress.file().write_text(json.dumps({"version": 1, "exercises": {"06a": old}}))
+    progress.note_hint("00a", 3)
+    assert progress.read()["06a"].last == old["last"]
+
+
+def test_the_longest_verdict_of_every_exercise_takes_kilobytes():
+    """An endless message, of characters that take twelve bytes each in the file."""
+    long = "\U0001f600" * 100_000
+    cases = tuple(CaseResult(f"case {n}", "fail", 2.0, long) for n in range(60))
+    for name in catalog.exercises():
+        progress.note_verdict(
+            in_pieces(message=long, printed=long, headline=long, cases=cases)
+            if name == "06a"
+            else replace(in_pieces(message=long, printed=long, headline=long, cases=cases), exercise=name)
+        )
+    size = progress.file().stat().st_size
+    assert size < len(catalog.exercises()) * 32_000
+    kept = from_dict(progress.record("06a").last)
+    assert (kept.status, kept.cause, len(kept.cases)) == (FAIL, "a_cause", 60), "what it says is cut, not what it is"
+    assert kept.message.startswith("\U0001f600") and kept.printed
+
+
+def test_an_honest_verdict_is_kept_whole():
+    cases = tuple(CaseResult(f"case {n}", "fail", 2.0, "M = 3, N = 8: " + 20 * "words ") for n in range(40))
+    honest = replace(in_pieces(cases=cases), printed="mine\n" * 100)
+    progress.note_verdict(honest)
+    assert from_dict(progress.record("06a").last) == honest
 
 
 WRITER = """

@@ -213,3 +213,15 @@ def test_the_manifest_remembers_what_was_generated(folder):
     assert workspace.is_untouched(old, "a newer text", manifest)
     old.write_text(old.read_text() + "\n")
     assert not workspace.is_untouched(old, "a newer text", manifest)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/kmsg", "nowhere", "mine.py"])
+def test_a_reset_replaces_a_link_and_leaves_what_it_led_to(tmp_path, target):
+    mine = paths.exercises() / "mine.py"
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text("work")
+    path = texts.find_file(EX)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+    assert workspace.reset(EX) is None
+    assert not path.is_symlink() and path.read_text() == texts.make_unsolved_text(EX) and mine.read_text() == "work"

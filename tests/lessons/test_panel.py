@@ -207,3 +207,33 @@ def test_a_lesson_under_test_demands_its_verdict(learner, monkeypatch):
 def test_an_unknown_exercise_is_named(learner):
     with pytest.raises(CourseError, match="There are: 00a"):
         exercise("99z")
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/proc/kmsg", "ex00a_masked_copy.py", "/etc/hostname"])
+def test_a_link_is_named_and_never_read(learner, target):
+    learner.unlink()
+    learner.symlink_to(target)
+    panel = exercise("00a")
+    assert "is a symbolic link" in words(panel._code)
+    panel._buttons["Check"].click()
+    assert "is a symbolic link" in words(panel._result)
+    panel._buttons["Reset"].click()
+    assert not learner.is_symlink() and learner.read_text() == texts.make_unsolved_text(EX)
+
+
+def test_what_a_browser_would_obey_in_the_code_is_seen(learner):
+    learner.write_text(texts.read_solution(EX) + "# \u202e \x1b \x0c <script>alert(1)</script>\n")
+    panel = exercise("00a")
+    assert r"# \u202e \x1b \x0c <script>" in words(panel._code) and "<script>" not in panel._code.value
+    assert not re.search("[\u202e\x1b\x0c]", panel._code.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["x = " + "-" * 5000 + "1\n", "x = " + "(" * 300 + ")" * 300, "\ufeff\ufeffx = 1\n", "\r# one\r# two\r"]
+)
+def test_odd_code_is_shown_all_the_same(learner, text):
+    learner.write_text(text)
+    panel = exercise("00a")
+    assert "Your code, from line 1" in words(panel._code)
+    panel._buttons["Check"].click()
+    assert "The course itself failed" not in words(panel._extra) and panel.verdict.status == "error"

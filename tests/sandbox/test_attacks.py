@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import dataclasses
 import os
+import re
 import socket
 import tempfile
 import time
@@ -41,6 +42,7 @@ HERE = Path(__file__).parent.parent / "attacks"
 LIMIT, GRACE = 1.5, 2.0
 LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
 KEY = 0x6E6F726D
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
 
 
 class Attack(NamedTuple):
@@ -191,6 +193,7 @@ def test_what_gets_past_the_list_is_confined(attack, tier, best_tier, world, tmp
     assert seconds < LIMIT + GRACE
     assert after(world, tmp_path) == []
     assert len(verdict.message) < 2000 and len(verdict.printed) <= 4000
+    assert not OBEYED.search(verdict.as_json()) and "\n✓" not in verdict.message
     and_the_next_check_passes(attack)
 
 

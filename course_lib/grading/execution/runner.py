@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.files import TemporaryFolder
 from course_lib.grading.cases.buffers import DTYPES, Tensor
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import child
 from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.verdict import PRINTED_CHARACTERS
 from course_lib.sandbox import jobs, servers
-from course_lib.sandbox.folders import make_folder, read_file
 from course_lib.sandbox.isolation import Needs
-from course_lib.sandbox.jobs import Answer, ResourceLimits
+from course_lib.sandbox.jobs import Answer, ResourceLimits, read_file
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
-_PRINTED_CHARACTERS = 4000
 _ERROR_BYTES = 64 << 10
 
 
@@ -44,7 +44,8 @@ class Run:
     """What came back. ``data`` has the bytes of finished cases, ``errors`` what was raised, by case number; both, where a
     finished case read more than its plan allows.
 
-    ``ended`` is "finished", "crashed" (then ``signal`` may say how), "timed out", "flooded" (it printed too much), "too much
+    ``ended`` is "finished", "crashed" (then ``signal`` may say how), "killed" (from outside, twice: SIGKILL, which the kernel sends
+    where memory runs out), "timed out", "flooded" (it printed too much), "too much
     memory", "too many files", "too many processes" or "died" (the server that watched it, twice; then ``case`` is the one it
     happened in), or "not started" (then ``printed`` says why: that is ours, not the learner's). ``tier`` is the isolation it ran under, ``left_out`` the cases that
     this machine has no room for.
@@ -54,7 +55,7 @@ class Run:
     data: dict[int, bytes] = field(default_factory=dict)
     errors: dict[int, dict] = field(default_factory=dict)
     case: int | None = None
-    signal: int | None = None
+    signal: int | None = None  # its number
     reported: str = ""  # what a GPU said as its context was lost
     import_error: dict | None = None
     printed: str = ""
@@ -63,7 +64,7 @@ class Run:
 
 
 def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits | None = None) -> Run:
-    """Run every plan in one child process.
+    """Run every plan in one child process. One that was killed from outside is run once more.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
     does not answer, if what the process needs cannot be imported, or if this machine has not the tier that was asked for.
@@ -71,15 +72,18 @@ def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits |
     limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
         _gpu.check_health()
-    with make_folder("course-check-") as folder:
+    result = _run_once(kernels, plans, mode, limits)
+    return _run_once(kernels, plans, mode, limits) if result.ended == "killed" else result
+
+
+def _run_once(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits) -> Run:
+    with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
         # memory for rows far apart is the GPU's to give, and it says so itself
         reserve = (
             {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := child.far_bytes(case))}
         )
-        answer = jobs.run(
-            KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve
-        )  # fmt: skip
+        answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve)
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
@@ -105,7 +109,7 @@ class _GpuHealth:
         """
         if not self.in_doubt:
             return
-        with make_folder("course-probe-") as folder:
+        with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
             # a context is made, which computes on the GPU; no kernel is run
             answer = jobs.run(KINDS["gpu"], {"cases": []}, folder, ResourceLimits.for_mode("gpu"), count=0)
@@ -161,7 +165,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
 
 def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
     result = Run(
-        "finished", printed=_without(folder, answer.printed)[-_PRINTED_CHARACTERS:], tier=answer.tier, left_out=answer.left_out,
+        "finished", printed=_without(folder, answer.printed)[-PRINTED_CHARACTERS:], tier=answer.tier, left_out=answer.left_out,
         signal=answer.signal,
     )  # fmt: skip
     if answer.stage is Stage.STARTING:
@@ -188,7 +192,12 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
             if raised is not None:
                 result.ended, result.reported = "crashed", (raised["text"].splitlines() or [raised["type"]])[0]
             return result
-    if stopped not in ("crashed", "died", "timed out"):  # every result is there, and it was stopped all the same
+    if stopped not in (
+        "crashed",
+        "killed",
+        "died",
+        "timed out",
+    ):  # every result is there, and it was stopped all the same
         result.case, result.ended = len(plans) - 1, stopped
     return result
 

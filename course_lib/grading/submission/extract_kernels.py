@@ -11,13 +11,17 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib.util
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.base.errors import missing_package
+from course_lib.base.files import NoPlainFile, read_plain_file
+from course_lib.base.text import make_visible_line, shorten
 from course_lib.grading.submission.places import Located, Span, find_span, split_lines
 
 _MAX_BYTES = 1_000_000
+_LONGEST_QUOTE = 120  # characters; the line itself is shown apart, with its place
 _MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
 
 _TL_NAMES = frozenset(
@@ -81,28 +85,31 @@ class Kernels:
 def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") -> str:
     """The file's text; ``if_missing`` is what to do about a file that is not there.
 
+    A file that is itself a link is never read, neither the learner's own nor one named with ``--file``: nothing tells a person who
+    links their file from a submission that links to what its author may not read. A link among the folders above it is followed.
+
     Raises: Unreadable if there is no such file, it is no plain file, too large, or not UTF-8 text.
     """
+    name = make_visible_line(path.name)
     try:
-        if path.is_dir():
-            raise Unreadable("no_file", f"{path.name} is a folder; a file of Python code belongs there.")
-        if path.exists() and not path.is_file():
-            raise Unreadable("no_file", f"{path.name} is no plain file; a file of Python code belongs there.")
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = read_plain_file(path, _MAX_BYTES + 1)
     except FileNotFoundError:
-        raise Unreadable(
-            "no_file", f"there is no file {path.name} in {path.parent.resolve()}. {if_missing}".rstrip()
-        ) from None
+        folder = make_visible_line(str(path.parent.resolve()))
+        raise Unreadable("no_file", f"there is no file {name} in {folder}. {if_missing}".rstrip()) from None
+    except NoPlainFile as other:
+        wanted = "a file of Python code belongs there."
+        if path.is_symlink():
+            wanted = f"it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}"
+        raise Unreadable("no_file", f"{name} {other.strerror}; {wanted}".rstrip()) from None
     except OSError as error:
-        raise Unreadable("no_file", f"{path.name} cannot be read: {error.strerror}. Look at its permissions.") from None
+        raise Unreadable("no_file", f"{name} cannot be read: {error.strerror}. Look at its permissions.") from None
     if len(data) > _MAX_BYTES:
         raise Unreadable(
-            "too_large", f"{path.name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?"
+            "too_large", f"{name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?"
         )
     if b"\0" in data:
         raise Unreadable(
-            "not_text", f"{path.name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it."
+            "not_text", f"{name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it."
         )
     try:
         return data.decode("utf-8-sig")
@@ -110,7 +117,7 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
         line = data[: error.start].count(b"\n") + 1
         raise Unreadable(
             "not_utf8",
-            f"{path.name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8.",
+            f"{name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8.",
         ) from None
 
 
@@ -167,9 +174,10 @@ def parse(text: str, name: str) -> ast.Module:
             level = [child for node in level for child in ast.iter_child_nodes(node)]
         if level:
             raise RecursionError
+        _check_numbers(tree, name)
         return tree
     except SyntaxError as error:
-        line = (error.text or "").strip()
+        line = shorten((error.text or "").strip(), _LONGEST_QUOTE)
         shown = f": `{line}`" if line else ""
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
         raise Unreadable(
@@ -179,6 +187,19 @@ def parse(text: str, name: str) -> ast.Module:
         raise Unreadable(
             "syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply."
         ) from None
+
+
+def _check_numbers(tree: ast.Module, name: str) -> None:
+    """Refuse a whole number that Python itself refuses to write out; in decimal digits it would be a syntax error."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            try:
+                repr(node.value)
+            except ValueError:
+                digits = f"more than {sys.get_int_max_str_digits()} digits"
+                raise make_refusal(
+                    "syntax_error", name, node, f"a number of {digits}, which Python does not write out."
+                ) from None
 
 
 def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from course_lib.grading.verdict import Place
 
-_LONGEST = 500  # characters of a line that a verdict keeps
-
 
 class Span(NamedTuple):
     """Part of one line: ``line`` from 1, ``start`` and ``end`` in bytes from 0. ``end`` is None for "to the end of the line",
@@ -43,12 +41,9 @@ def make_place(file: str, text: str, span: Span, label: str = "") -> Place | Non
         return None
     source = lines[span.line - 1]
     if span.start is None:
-        return Place(file, span.line, source[:_LONGEST], label=label)
+        return Place(file, span.line, source, label=label)
     start = _count_characters(source, span.start)
     end = _count_characters(source, span.end) if span.end is not None else len(source.rstrip())
-    left_out = max(start - _LONGEST // 2, 0)
-    source = source[left_out : left_out + _LONGEST]
-    start, end = start - left_out, min(end - left_out, len(source))
     return Place(file, span.line, source, start, max(end, start + 1), label)
 
 

@@ -13,6 +13,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.compiler import KernelSource
+from course_lib.grading.public import Unreadable, read_text
 from course_lib.lessons import style
 from course_lib.lessons.live import LiveStepper, Picture
 from course_lib.lessons.schedule.figure import figure
@@ -112,11 +113,9 @@ def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
     def read() -> KernelSource:
         path = texts.find_file(exercise)
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as unreadable:
-            raise CourseError(
-                f"{paths.shown(path)} cannot be read: {unreadable}. `course reset {exercise_id}` writes it anew."
-            ) from None
+            text = read_text(path, f"`course reset {exercise_id}` writes it anew.")
+        except Unreadable as unreadable:
+            raise CourseError(str(unreadable)) from None
         return KernelSource(text, exercise.entry_points[0], paths.shown(path))
 
     return read
