@@ -14,7 +14,7 @@ from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
-from course_lib.grading.submission import extract_functions, extract_kernels
+from course_lib.grading.submission import reader
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.grading.verdict import Verdict
 
@@ -108,7 +108,7 @@ FORGED = {
 @pytest.mark.parametrize(("exercise", "line"), FORGED.values(), ids=FORGED)
 def test_what_gets_past_the_list_says_no_more(tmp_path, monkeypatch, exercise, line):
     text = f"import torch\n\n\ndef layer_norm(x, w, b, eps):\n    {line}\n"
-    monkeypatch.setattr(extract_functions, "extract", lambda text, *rest: Kernels(text, exercise.entry_points))
+    monkeypatch.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
     open_to_all, hidden = graded(exercise, text, tmp_path, None), graded(exercise, text, tmp_path)
     assert hidden.status == open_to_all.status and hidden.cause == open_to_all.cause
     told = {name: value for name, value in hidden.as_dict().items() if name not in ("seconds", "place")}
@@ -127,7 +127,7 @@ class OutOfBounds(Exception):
 def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     raise OutOfBounds("0.123456")
 """
-    monkeypatch.setattr(extract_kernels, "extract", lambda *rest: Kernels(forged, ("copy_kernel",)))
+    monkeypatch.setattr(reader, "read", lambda *rest: Kernels(forged, ("copy_kernel",)))
     hidden = graded(COPY, copying(STORE), tmp_path)
     assert hidden.status in ("fail", "error")
     told = hidden.as_json()
