@@ -46,9 +46,11 @@ class Plan(Generic[C]):
         0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
     )
     any_order: bool = False  # the outputs' bits may depend on that order
-    reads: dict[str, int] = field(
-        default_factory=dict
-    )  # how often a kernel may load a tensor's elements, where that is asked
+    # where the exercise asks for it: how often a tensor's elements may be read; over how many programs the work on it is spread;
+    # which other entry points this one is not to call
+    reads: dict[str, int] = field(default_factory=dict)
+    spread: dict[str, int] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)

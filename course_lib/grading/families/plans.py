@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,6 +14,11 @@ from course_lib.catalog import Exercise
 from course_lib.grading.cases.hidden import Secret, draw_hidden_case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families import find_parts
+
+
+_FIXED = frozenset({"worked", "constant", "both empty"})  # fills whose numbers are the same each time
+_SMALL = 4096  # elements, and
+_FEW = 32  # blocks of work: what a second run may cost
 
 
 def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) -> list[Plan]:
@@ -25,3 +34,27 @@ def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) 
                 drawn = draw_hidden_case(case, secret.generator(f"shape: {purpose}"))
                 made.append(part.planner(drawn, entry_point, secret.generator(f"values: {purpose}: {seed}")))
     return made
+
+
+def make_second_plans(exercise: Exercise, plans: Sequence[Plan], key: bytes) -> list[Plan]:
+    """One case of each entry point once more, of the same shape: other numbers, other addresses, other leftovers in the outputs.
+
+    ``key`` draws all of that; nothing that runs may know it. The same key gives the same bytes on every machine.
+    """
+    rng = np.random.Generator(np.random.PCG64(list(hashlib.sha256(key).digest())))
+    made = []
+    for entry_point, part in find_parts(exercise).items():
+        own = [plan for plan in plans if plan.entry_point == entry_point]
+        cheap = [plan for plan in own if _is_worth_repeating(plan)] or own
+        chosen = cheap[int(rng.integers(len(cheap)))]
+        case = replace(chosen.case, name=f"{chosen.case.name}, again", why=f"{chosen.case.why}; a second run, other numbers")
+        plan = part.planner(case, entry_point, rng)
+        tensors = tuple(tensor if tensor.far else tensor.place_anew(rng) for tensor in plan.tensors)
+        made.append(replace(plan, tensors=tensors, interleavings=min(plan.interleavings, 1)))
+    return made
+
+
+def _is_worth_repeating(plan: Plan) -> bool:
+    case = plan.case
+    steps = math.prod(plan.grid) * (-(-case.N // case.block) if case.block else 1)
+    return case.layout != "far" and case.fill not in _FIXED and case.M * case.N <= _SMALL and steps <= _FEW
