@@ -540,7 +540,7 @@ class _NumPy(_Functions):
         try:
             yield changes
         except ValueError as refused:
-            if "read-only" not in str(refused):
+            if not any(word in str(refused) for word in ("read-only", "WRITEABLE")):
                 raise
             line = next(
                 (t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None
@@ -638,11 +638,12 @@ class _Torch(_Functions):
             yield changes
         for name, tensor in inputs.items():
             after = self.describe(tensor)
-            changes += [
-                Misuse("input", f"{name} is an input; its {what} was {was} and is {after[what]} now", name)
-                for what, was in before[name].items()
-                if was != after[what]
-            ]
+            changed = next((what for what, was in before[name].items() if was != after[what]), None)
+            if changed in ("address", "version"):
+                changes.append(Misuse("input", f"{name} is an input and is changed in place", name))
+            elif changed is not None:
+                words = f"{name} is an input; its {changed} was {before[name][changed]} and is {after[changed]} now"
+                changes.append(Misuse("input", words, name))
 
     @staticmethod
     def describe(tensor) -> dict[str, Any]:
