@@ -36,7 +36,12 @@ class Autograd:
     """
 
     def __init__(self, functions, wrong_return: type[Exception], misuse: Callable[..., Exception]):
-        self.view, self.take, self.lost, self.watching = functions.view, functions.take, functions.lost, functions.watching
+        self.view, self.take, self.lost, self.watching = (
+            functions.view,
+            functions.take,
+            functions.lost,
+            functions.watching,
+        )
         self.wrong_return, self.make_misuse = wrong_return, misuse
         self.misuse: Exception | None = None
 

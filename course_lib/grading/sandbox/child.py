@@ -162,7 +162,9 @@ class _Interpreter(_Machine):
                 else:
                     self.interleaved(kernel, case, arguments, seed)
         except Interleaved:
-            if watch.written is not None:  # who writes to an input mostly races, too, and need not synchronise but stop writing
+            if (
+                watch.written is not None
+            ):  # who writes to an input mostly races, too, and need not synchronise but stop writing
                 raise watch.written from None
             raise
         self.misuse = _worse(self.misuse, watch.find_misuse())
@@ -220,8 +222,9 @@ def _at(line: int | None) -> str:
     return "" if line is None else f" at line {line}"
 
 
-_FEW_PROGRAMS = 3  # with fewer than that, one program may well have nearly everything to do
-_ALONE = 0.9  # of the elements, from which on a program counts as the only one
+_FEW_PROGRAMS = 3  # with fewer, one program may well have everything to do
+_SOME_PROGRAMS = 5  # with fewer, one that takes several parts may well have nearly everything to do
+_NEARLY_ALL = 0.9  # of the elements
 
 
 class _Watch:
@@ -245,7 +248,9 @@ class _Watch:
             for region in self.regions
             if region.name in near
         }
-        self.lanes: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}  # tensor -> line -> lanes read
+        self.lanes: dict[str, dict[int | None, int]] = {
+            name: {} for name in self.allowed
+        }  # tensor -> line -> lanes read
         self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}  # tensor -> program -> lanes
         self.written: Misuse | None = None
         self.unwritten: Misuse | None = None
@@ -309,7 +314,8 @@ class _Watch:
         """The first tensor of which one program does all, or nearly all, that several are asked to do."""
         for name, shares in self.shares.items():
             total, program = sum(shares.values()), max(shares, key=shares.__getitem__, default=None)
-            if program is None or self.spread[name] < _FEW_PROGRAMS or shares[program] <= _ALONE * total:
+            limit = _NEARLY_ALL * total if self.spread[name] >= _SOME_PROGRAMS else total
+            if program is None or self.spread[name] < _FEW_PROGRAMS or shares[program] < limit:
                 continue
             number = program if any(program[1:]) else program[0]
             extent = "all" if shares[program] == total else "nearly all"
@@ -480,7 +486,9 @@ def _listening(function, others: list[str], calls: list[Misuse]) -> Iterator[Non
     def make_listener(name: str, called):
         def listener(*arguments, **named):
             line = sys._getframe(1).f_lineno
-            words = f"`{function.__name__}` calls `{name}`{_at(line)}; the exercise asks each for an algorithm of its own"
+            words = (
+                f"`{function.__name__}` calls `{name}`{_at(line)}; the exercise asks each for an algorithm of its own"
+            )
             calls.append(Misuse("calls", words, line=line))
             return called(*arguments, **named)
 

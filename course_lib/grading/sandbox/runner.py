@@ -211,7 +211,9 @@ def _collect(folder: Path, plans: list[Plan], answer: dict) -> Run:
         raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
-            if raised is not None and raised["fault"] is not None:  # it came to its end, and did something else on the way
+            if (
+                raised is not None and raised["fault"] is not None
+            ):  # it came to its end, and did something else on the way
                 result.errors[number] = raised
         elif raised is not None and not raised["lost"]:
             result.errors[number] = raised
