@@ -47,10 +47,10 @@ class Plan(Generic[C]):
     )
     any_order: bool = False  # the outputs' bits may depend on that order
     # where the exercise asks for it: how often a tensor's elements may be read; over how many programs the work on it is spread;
-    # which other entry points this one is not to call
+    # how often another entry point is called, at least, and with 0 never
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
-    apart: tuple[str, ...] = ()
+    calls: dict[str, int] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)

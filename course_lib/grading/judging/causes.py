@@ -162,6 +162,10 @@ CAUSES: dict[str, Cause] = {
         "one function lets another do its work",
         "The exercise asks for two algorithms, to be compared with each other. What does this one add up, and in how many passes?",
     ),
+    "part_not_used": Cause(
+        "the function written first is not used",
+        "Which function takes in one number more, and who calls it, once for each column?",
+    ),
     # gradients
     "projection_missing": Cause(
         "neither c1 nor c2 is in dx: its error lies along 1 and along xhat",

@@ -14,6 +14,7 @@ MINOR = {
     "reads": "extra_pass",
     "alone": "work_not_shared",
     "calls": "not_its_own",
+    "uncalled": "part_not_used",
     "ctx": "tensor_on_ctx",
     "unwritten": "output_read_first",
 }

@@ -210,8 +210,8 @@ class Misuse(Exception):
 
 
 # the worst first: an input is written, a tensor is read too often, a program works alone, another entry point does the
-# work, autograd cannot see a tensor, an output is read before it is written
-_KINDS = ("input", "reads", "alone", "calls", "ctx", "unwritten")
+# work, or does none where it should, autograd cannot see a tensor, an output is read before it is written
+_KINDS = ("input", "reads", "alone", "calls", "uncalled", "ctx", "unwritten")
 
 
 def _worse(*found: Misuse | None) -> Misuse | None:
@@ -417,9 +417,8 @@ class _Functions(_Machine, abc.ABC):
         memory = bytearray(data)
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
         make = {"tensor": views.__getitem__, "int": int, "float": float}
-        calls: list[Misuse] = []
         with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
-            with _listening(function, case["apart"], calls):
+            with _listening(function, case["calls"]) as calls:
                 returned = function(*[make[kind](value) for kind, value in case["arguments"]])
         self.misuse = _worse(*changes, *calls)
         wanted = [t for t in case["tensors"] if t["output"]]
@@ -479,27 +478,33 @@ def _tuple(shape) -> str:
 
 
 @contextlib.contextmanager
-def _listening(function, others: list[str], calls: list[Misuse]) -> Iterator[None]:
-    """Note in ``calls`` when ``function`` calls one of ``others``, entry points whose work is not to be its own."""
-    module = vars(sys.modules[function.__module__])
+def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
+    """The list has, after the block, how the block went against ``wanted``: the other entry points that ``function`` has to
+    call, how often at least, and with 0 those that it is not to call."""
+    module, found = vars(sys.modules[function.__module__]), []
+    lines: dict[str, list[int]] = {name: [] for name in wanted}
 
-    def make_listener(name: str, called):
+    def listen(name: str, called):
         def listener(*arguments, **named):
-            line = sys._getframe(1).f_lineno
-            words = (
-                f"`{function.__name__}` calls `{name}`{_at(line)}; the exercise asks each for an algorithm of its own"
-            )
-            calls.append(Misuse("calls", words, line=line))
+            lines[name].append(sys._getframe(1).f_lineno)
             return called(*arguments, **named)
 
         return listener
 
-    kept = {name: module[name] for name in others}
-    module.update({name: make_listener(name, called) for name, called in kept.items()})
+    called = {name: module[name] for name in wanted}
+    module.update({name: listen(name, other) for name, other in called.items()})
     try:
-        yield
+        yield found
     finally:
-        module.update(kept)
+        module.update(called)
+    for name, least in wanted.items():
+        at, caller = lines[name], function.__name__
+        if at and not least:
+            words = f"`{caller}` calls `{name}`{_at(at[0])}; the exercise asks each for an algorithm of its own"
+            found.append(Misuse("calls", words, line=at[0]))
+        elif len(at) < least:
+            words = f"`{caller}` calls `{name}` {len(at)} time{'s' * (len(at) != 1)}; here it takes at least {least}"
+            found.append(Misuse("uncalled", words))
 
 
 def _find_learner() -> int | None:

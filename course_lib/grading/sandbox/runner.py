@@ -174,7 +174,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan], limits: Resour
                 "any_order": plan.any_order,
                 "reads": plan.reads,
                 "spread": plan.spread,
-                "apart": plan.apart,
+                "calls": plan.calls,
                 "tensors": tensors,
             }
         )
