@@ -21,6 +21,7 @@ from course_lib.grading.judging.judge import MINOR, Judged, judge
 from course_lib.grading.sandbox import runner
 from course_lib.grading.submission import extract_kernels, places
 from course_lib.grading.submission.attempt import extract, is_attempted
+from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict
 

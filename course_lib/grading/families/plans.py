@@ -15,7 +15,6 @@ from course_lib.grading.cases.hidden import Secret, draw_hidden_case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families import find_parts
 
-
 _FIXED = frozenset({"worked", "constant", "both empty"})  # fills whose numbers are the same each time
 _SMALL = 4096  # elements, and
 _FEW = 32  # blocks of work: what a second run may cost

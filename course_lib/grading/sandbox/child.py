@@ -417,9 +417,9 @@ class _Functions(_Machine, abc.ABC):
         memory = bytearray(data)
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
         make = {"tensor": views.__getitem__, "int": int, "float": float}
-        with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
-            with _listening(function, case["calls"]) as calls:
-                returned = function(*[make[kind](value) for kind, value in case["arguments"]])
+        inputs = {t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}
+        with self.watching(inputs) as changes, _listening(function, case["calls"]) as calls:
+            returned = function(*[make[kind](value) for kind, value in case["arguments"]])
         self.misuse = _worse(*changes, *calls)
         wanted = [t for t in case["tensors"] if t["output"]]
         for t, value in zip(wanted, self.split(returned, wanted, case["entry_point"]), strict=True):
@@ -432,19 +432,18 @@ class _Functions(_Machine, abc.ABC):
         Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
         """
         kind = type(returned)  # not isinstance, which asks the object itself
-        several = kind in (tuple, list)
-        if len(wanted) == 1 and not several and returned is not None:
-            return (returned,)
-        if len(wanted) == 1 and several and len(returned) == 1:
-            raise WrongReturn(f"`{function}` returned a {kind.__name__} of one; asked for: the {self.noun} itself")
-        if several and len(returned) == len(wanted) > 1:
-            return returned
         if returned is None:
             got = "None"
-        elif several:
-            got = f"{len(returned)} value" + "s" * (len(returned) != 1)
-        else:
+        elif kind not in (tuple, list):
+            if len(wanted) == 1:
+                return (returned,)
             got = f"one {self.noun}" if issubclass(kind, self.types) else f"`{kind.__name__}`"
+        elif len(returned) == len(wanted) == 1:
+            raise WrongReturn(f"`{function}` returned a {kind.__name__} of one; asked for: the {self.noun} itself")
+        elif len(returned) == len(wanted):
+            return returned
+        else:
+            got = f"{len(returned)} value" + "s" * (len(returned) != 1)
         raise WrongReturn(f"`{function}` returned {got}; asked for: {', '.join(t['name'] for t in wanted)}")
 
     @property
