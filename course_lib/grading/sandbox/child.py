@@ -502,7 +502,7 @@ def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
             words = f"`{caller}` calls `{name}`{_at(at[0])}; the exercise asks each for an algorithm of its own"
             found.append(Misuse("calls", words, line=at[0]))
         elif len(at) < least:
-            words = f"`{caller}` calls `{name}` {len(at)} time{'s' * (len(at) != 1)}; here it takes at least {least}"
+            words = f"`{caller}` calls `{name}` {len(at)} times, where at least {least} are asked for"
             found.append(Misuse("uncalled", words))
 
 
