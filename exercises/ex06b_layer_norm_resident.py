@@ -26,5 +26,5 @@ def layer_norm_resident_kernel(
     # YOUR CODE, about 4 lines: Load the tile of x as fp32; then mean, deviation (padded lanes zero) and rstd, one a
     # row.
 
-    # YOUR CODE, about 6 lines: Load w and b once for the whole tile, store y in its own dtype, and save mean and rstd
-    # of the rows that exist.
+    # YOUR CODE, about 6 lines: Load w and b, which all rows of the tile share, store y in its own dtype, and save
+    # mean and rstd of the rows that exist.

@@ -35,7 +35,7 @@ def layer_norm_resident_kernel(
     # END SOLUTION
 
     # BEGIN SOLUTION
-    #: Load w and b once for the whole tile, store y in its own dtype, and save mean and rstd of the rows that exist.
+    #: Load w and b, which all rows of the tile share, store y in its own dtype, and save mean and rstd of the rows that exist.
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
     b = tl.load(b_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
     y = deviation * rstd[:, None] * w[None, :] + b[None, :]

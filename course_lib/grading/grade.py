@@ -15,12 +15,13 @@ from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.families.plans import make_plans, make_second_plans
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import Compilation, CompilerFailure
-from course_lib.grading.judging.judge import Judged, judge
+from course_lib.grading.judging.judge import MINOR, Judged, judge
 from course_lib.grading.submission import extract_kernels, places, reader
+from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import (
     ERROR,
@@ -86,10 +87,13 @@ def grade(
         for n in set(unplaced) & interpreted.data.keys():
             judged[n] = judge(concrete[n], interpreted.data[n])
         unchecked = _add_faults(judged, interpreted)
+    _forget_unwritten(judged)
     writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, secret is not None)
     verdict = writer.write()
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
+    if verdict.passed:
+        verdict = _run_again(exercise, kernels, concrete, mode, limits, secret, writer) or verdict
     if compilation and verdict.passed:
         try:
             refusal = compilation.find_refusal()
@@ -98,6 +102,36 @@ def grade(
         else:
             verdict = verdict if refusal is None else writer.write_refusal(refusal)
     return verdict, judged
+
+
+def _run_again(
+    exercise: Exercise, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits | None,
+    secret: Secret | None, first: _VerdictWriter,
+) -> Verdict | None:  # fmt: skip
+    """A verdict if a second run shows what the first one did not; None if it agrees with the pass.
+
+    It is drawn from what is handed in, so that two checks of one file agree, and from the secret, if there is one. What runs
+    cannot know it: to write its numbers into the file would change them.
+    """
+    drawn_from = kernels.source.encode() if secret is None else secret.generator(f"again: {kernels.source}").bytes(32)
+    again = make_second_plans(exercise, plans, exercise.id.encode() + drawn_from)
+    run = runner.run(kernels, again, "cpu" if mode == "gpu" else mode, None if mode == "gpu" else limits)
+    if secret is not None:
+        run = withhold(run, again, len(places.split_lines(first.text)))
+    if run.ended == "not started" and run.import_error is None:
+        raise _describe_not_started(run)
+    judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(again)]
+    if all(j.right for j in judged if j.ran):
+        _forget_unwritten(judged)
+    verdict = _VerdictWriter(exercise, first.file, first.text, judged, run, mode, first.hidden, first).write()
+    return None if verdict.passed else verdict
+
+
+def _forget_unwritten(judged: list[Judged]) -> None:
+    """Who reads an output before it is written may throw away what it finds. Only a wrong second run says otherwise."""
+    for j in judged:
+        if j.fault and j.fault["kind"] == "unwritten":
+            j.fault = None
 
 
 def _describe_not_started(run: runner.Run) -> EnvironmentFault:
@@ -136,16 +170,19 @@ def _judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
 
 
 class _VerdictWriter:
-    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds.
+    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds; ``first`` wrote the
+    pass that this run is a second look at.
 
     Of ``hidden`` cases one wrong element is told, the first; of the others only that they are wrong.
     """
 
     def __init__(
-        self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool
-    ):
+        self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool,
+        first: _VerdictWriter | None = None,
+    ):  # fmt: skip
         self.hidden = hidden
         self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
+        self.first = first
 
     def write(self) -> Verdict:
         run, judged = self.run, self.judged
@@ -161,8 +198,9 @@ class _VerdictWriter:
         if raised:
             return self._write_raised(raised, of_case)
         if run.case is not None or not all(j.right for j in judged if j.ran):
-            for j in judged:  # how often memory is read matters only where all else is right
-                j.fault = None if j.read_too_much else j.fault
+            for j in judged:  # how it came to its outputs matters only where these are right
+                keep = self.first is not None and j.fault is not None and j.fault["kind"] == "unwritten"
+                j.fault = None if j.has_minor_fault and not keep else j.fault
         failed = [j for j in judged if j.ran and not j.passed]
         if run.case is not None and not failed:
             return self._write_stopped(judged[run.case].plan)
@@ -200,12 +238,18 @@ class _VerdictWriter:
 
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
         first = wording.describe_finding(failed[0])
-        evidence = f"{wording.count_wrong(self.judged, failed)}; the first: {first.case}: {first.words.rstrip('.')}."
+        seen = [*(self.first.judged if self.first else ()), *self.judged]
+        evidence = f"{wording.count_wrong(seen, failed)}; the first: {first.case}: {first.words.rstrip('.')}."
         return self._fail(
-            diagnosis.find_cause(self.judged, find_parts(self.exercise)), first,
+            self._find_cause(failed), first,
             wording.find_place(failed[0], self.file, self.text, self.exercise.entry_points),
-            wording.count_wrong(self.judged, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
+            wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip
+
+    def _find_cause(self, failed: list[Judged]) -> str:
+        if self.first is None or any(j.changes_input for j in failed):
+            return diagnosis.find_cause(self.judged, find_parts(self.exercise))
+        return next((MINOR[j.fault["kind"]] for j in failed if j.fault and j.has_minor_fault), "right_only_once")
 
     def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
         where = wording.find_return(plan.entry_point, self.file, self.text)
@@ -270,7 +314,10 @@ class _VerdictWriter:
         )
 
     def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
-        cases = tuple(_make_case_result(j, n, self.run, self.hidden) for n, j in enumerate(self.judged))
+        looks = (self,) if self.first is None else (self.first, self)
+        cases = tuple(
+            _make_case_result(j, n, look.run, self.hidden) for look in looks for n, j in enumerate(look.judged)
+        )
         return Verdict(
             self.exercise.id,
             status,

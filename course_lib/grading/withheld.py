@@ -21,6 +21,12 @@ _KNOWN = frozenset(
 )
 _OPERATIONS = frozenset("load store add and cas exch fadd max min or umax umin xchg xor".split())
 _OTHER_FAULTS = {
+    "input": "{tensor} is an input, and is written",
+    "alone": "One program does the work of the others",
+    "calls": "An entry point leaves its work to another",
+    "uncalled": "An entry point does not use the one that it is to use",
+    "ctx": "A tensor is kept on ctx as an attribute",
+    "unwritten": "{tensor} is read before it is written",
     "reads": "It reads {tensor} more often than the exercise allows",
     "race": "Two programs touch {tensor} with nothing to order them",
     "no barrier": "A barrier is missing before {tensor} is touched",

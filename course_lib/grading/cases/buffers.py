@@ -7,7 +7,7 @@ written, a write between rows or past the end, and a changed input all show when
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
@@ -24,6 +24,8 @@ _POISON = {
     True: {"fp32": 0x7F80DEAD, "fp16": 0x7CAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD},
     False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE, "int32": 0x7ABCBEEF},
 }
+# large finite numbers: the first of their bits, and how many are left to draw
+_ORDINARY = {"fp32": (0x7E000000, 24), "fp16": (0x7800, 10), "bf16": (0x7E80, 7), "int32": (0x7A000000, 24)}
 GUARD = 64  # least elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's
 
 
@@ -37,6 +39,7 @@ class Tensor:
     """A tensor of the case: its layout, and its values if it is an input (None: an output, poisoned).
 
     ``scratch`` is neither: locks and partial sums that the kernel works in, with ``values`` or poisoned, and not judged.
+    ``poison`` are other bits for an output than the usual ones.
     ``strides`` are in elements. A ``far`` tensor lies in address space of which only its rows are ever touched: its
     rows travel packed, and the child lays them ``strides[0]`` apart.
     """
@@ -49,6 +52,7 @@ class Tensor:
     far: bool = False
     guard: int = GUARD
     scratch: bool = False
+    poison: int | None = None
 
     @property
     def is_output(self) -> bool:
@@ -56,7 +60,15 @@ class Tensor:
 
     @property
     def _poison(self) -> int:
-        return _POISON[self.values is None][self.dtype]
+        return _POISON[self.values is None][self.dtype] if self.poison is None else self.poison
+
+    def place_anew(self, rng: np.random.Generator) -> Tensor:
+        """The same tensor at another address, at times less aligned; an output holds a large finite number, and no NaN."""
+        first, bits = _ORDINARY[self.dtype]
+        # whole words: an address that a GPU could not load from is nobody's
+        moved = self.guard + int(rng.integers(1, GUARD)) * (4 // DTYPES[self.dtype].itemsize)
+        drawn = first + int(rng.integers(1 << bits))
+        return replace(self, guard=moved, poison=None if self.values is not None else drawn)
 
     @property
     def packed_strides(self) -> tuple[int, ...]:

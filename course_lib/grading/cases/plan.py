@@ -46,9 +46,11 @@ class Plan(Generic[C]):
         0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
     )
     any_order: bool = False  # the outputs' bits may depend on that order
-    reads: dict[str, int] = field(
-        default_factory=dict
-    )  # how often a kernel may load a tensor's elements, where that is asked
+    # where the exercise asks for it: how often a tensor's elements may be read; over how many programs the work on it is spread;
+    # how often another entry point is called, at least, and with 0 never
+    reads: dict[str, int] = field(default_factory=dict)
+    spread: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)

@@ -10,10 +10,20 @@ A gradient that comes back None leaves its output as it is, never written.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import torch
 
 BITS = {"x": 1, "w": 2, "b": 4}
+_OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # where ctx's own methods keep tensors
+
+
+def _holds_tensor(value: object) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_tensor, value.values()))
+    if isinstance(value, (tuple, list, set)):
+        return any(map(_holds_tensor, value))
+    return isinstance(value, torch.Tensor)
 
 
 class Autograd:
@@ -22,21 +32,43 @@ class Autograd:
     Args:
         functions: the child's machine for functions in PyTorch, which makes tensors of bytes and takes tensors back.
         wrong_return: what is raised, with the reason in words, where ``forward`` returns no tensor.
+        misuse: the exception for what the outputs need not show.
     """
 
-    def __init__(self, functions, wrong_return: type[Exception]):
-        self.view, self.take, self.lost = functions.view, functions.take, functions.lost
-        self.wrong_return = wrong_return
+    def __init__(self, functions, wrong_return: type[Exception], misuse: Callable[..., Exception]):
+        self.view, self.take, self.lost, self.watching = (
+            functions.view,
+            functions.take,
+            functions.lost,
+            functions.watching,
+        )
+        self.wrong_return, self.make_misuse = wrong_return, misuse
+        self.misuse: Exception | None = None
 
     def run(self, function, case: dict, data: bytes) -> bytes:
-        written = sys.modules[function.__module__]
-        Norm = type(
-            "Norm",
-            (torch.autograd.Function,),
-            {name: staticmethod(getattr(written, name)) for name in ("forward", "backward")},
-        )
-        memory, flags = bytearray(data), case["constexprs"]
+        memory, kept = bytearray(data), []
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
+        with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
+            self.call(self.make_function(sys.modules[function.__module__], kept), case, views)
+        words = "`ctx.{}` holds a tensor, past ctx.save_for_backward: PyTorch does not notice when it is changed"
+        self.misuse = next(iter([*changes, *(self.make_misuse("ctx", words.format(name)) for name in kept)]), None)
+        return bytes(memory)
+
+    @staticmethod
+    def make_function(written, kept: list[str]) -> type[torch.autograd.Function]:
+        """The autograd Function of a learner's module; ``kept`` gets the names on ctx behind which forward left a tensor."""
+
+        def forward(ctx, *arguments):
+            y = written.forward(ctx, *arguments)
+            kept.extend(name for name, value in vars(ctx).items() if name not in _OF_PYTORCH and _holds_tensor(value))
+            return y
+
+        halves = {"forward": staticmethod(forward), "backward": staticmethod(written.backward)}
+        return type("Norm", (torch.autograd.Function,), halves)
+
+    def call(self, Norm: type[torch.autograd.Function], case: dict, views: dict[str, torch.Tensor]) -> None:
+        """What the case asks for, into the views of its outputs."""
+        flags = case["constexprs"]
         leaves = {name: views[name] for name in BITS if name in views}
         for name, leaf in leaves.items():
             leaf.requires_grad_(bool(flags["needs"] & BITS[name]))
@@ -50,13 +82,13 @@ class Autograd:
             raise self.wrong_return(f"`forward` returned {got}; asked for: y")
         if "y" in wanted:
             self.take(views["y"], y.detach(), wanted["y"])
-            return bytes(memory)
+            return
         asked = [name for name in BITS if flags["needs"] & BITS[name]]
         z = y + x if flags["residual"] else y
         if flags["change"]:
             x.mul_(2)
             views["raised"].fill_(self._refuses(z, [leaves[name] for name in asked], views["dy"]))
-            return bytes(memory)
+            return
         gradients: tuple[torch.Tensor | None, ...] = ()
         for last in (False, True)[not flags["twice"] :]:
             gradients = torch.autograd.grad(
@@ -65,7 +97,6 @@ class Autograd:
         for name, gradient in zip(asked, gradients, strict=True):
             if gradient is not None:
                 self.take(views[f"d{name}"], gradient, wanted[f"d{name}"])
-        return bytes(memory)
 
     @staticmethod
     def _refuses(z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor) -> float:

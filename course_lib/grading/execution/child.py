@@ -8,13 +8,16 @@ them back. What happened on the way goes to ``NN.error``. The parent takes only 
 from __future__ import annotations
 
 import abc
+import bisect
 import contextlib
 import importlib
 import importlib.util
 import json
+import math
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +70,8 @@ def _work(job: dict, folder: Path, runs) -> None:
                 return
         else:
             sys.stdout.flush()
-            excess = getattr(runs, "excess", None)
-            if excess is not None:
-                write_whole(folder / f"{number:02}.error", _described(excess, str(file)))
+            if runs.misuse is not None:
+                write_whole(folder / f"{number:02}.error", _described(runs.misuse, str(file)))
             write_whole(folder / f"{number:02}.out", data)
 
 
@@ -100,7 +102,17 @@ def _choose(mode: str) -> None:
         raise RuntimeError(f"this process is in {chosen} mode")
 
 
-class _Interpreter:
+class _Machine:
+    """What runs cases. ``misuse`` is that of the last case which came to its end."""
+
+    misuse: Misuse | None = None
+
+    def lost(self, error: BaseException) -> bool:
+        """True if no further case can be run after ``error``."""
+        return not isinstance(error, Exception)
+
+
+class _Interpreter(_Machine):
     """Cases on Triton's interpreter, over NumPy memory; PyTorch is not imported."""
 
     def __init__(self):
@@ -112,7 +124,6 @@ class _Interpreter:
             "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter"
         )
         self.launch, self.bounds, self.schedule, self.hooks = launch, bounds, schedule, hooks
-        self.excess: Excess | None = None  # of the last case
         try:
             hooks.patch()
             self.checked, self.observing = bounds.checked, hooks.observing
@@ -121,7 +132,7 @@ class _Interpreter:
             self.checked = self.observing = contextlib.nullcontext
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
-        self.excess = None
+        self.misuse = None
         if not case["interleavings"]:
             return self.once(kernel, case, data)
         runs = [self.once(kernel, case, data, seed) for seed in range(case["interleavings"])]
@@ -151,13 +162,20 @@ class _Interpreter:
             )
         make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
         arguments = [make[kind](value) for kind, value in case["arguments"]]
-        reads = _Reads(case, regions, self.hooks.line_of_kernel)
-        with self.checked(regions), self.observing(reads):
-            if seed is None:
-                self.launch.launch(kernel, case["grid"], arguments, case["constexprs"])
-            else:
-                self.interleaved(kernel, case, arguments, seed)
-        self.excess = self.excess or reads.excess()
+        watch = _Watch(case, regions, self.hooks.line_of_kernel)
+        try:
+            with self.checked(regions), self.observing(watch):
+                if seed is None:
+                    self.launch.launch(kernel, case["grid"], arguments, case["constexprs"])
+                else:
+                    self.interleaved(kernel, case, arguments, seed)
+        except Interleaved:
+            if (
+                watch.written is not None
+            ):  # who writes to an input mostly races, too, and need not synchronise but stop writing
+                raise watch.written from None
+            raise
+        self.misuse = _worse(self.misuse, watch.find_misuse())
         for apart in far:
             apart.collect(memory)
         return memory.tobytes()
@@ -179,9 +197,6 @@ class _Interpreter:
                 "no barrier", found.message, found.where.split("[")[0], (found.release or found.first).line
             )
 
-    def lost(self, error: BaseException) -> bool:
-        return not isinstance(error, Exception)
-
 
 class Interleaved(Exception):
     """What only another order of the programs shows: ``kind`` is "race", "deadlock", "livelock", "no barrier" or "order"."""
@@ -191,35 +206,105 @@ class Interleaved(Exception):
         self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
 
 
-class Excess(Exception):
-    """A tensor was loaded more often than its plan allows. Not raised: the case goes on, and its values count first."""
+class Misuse(Exception):
+    """What a case did that its outputs need not show. Mostly not raised: the case goes on, and its values count, too.
 
-    def __init__(self, message: str, tensor: str, line: int | None):
+    ``kind`` is one of :data:`_KINDS`, ``tensor`` the name of the tensor, "" where there is none.
+    """
+
+    def __init__(self, kind: str, message: str, tensor: str = "", line: int | None = None):
         super().__init__(message)
-        self.kind, self.tensor, self.row, self.line = "reads", tensor, None, line
+        self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
 
 
-class _Reads:
-    """Counts the elements that a launch loads, lane by lane; masked lanes load nothing."""
+# the worst first: an input is written, a tensor is read too often, a program works alone, another entry point does the
+# work, or does none where it should, autograd cannot see a tensor, an output is read before it is written
+_KINDS = ("input", "reads", "alone", "calls", "uncalled", "ctx", "unwritten")
+
+
+def _worse(*found: Misuse | None) -> Misuse | None:
+    return min((misuse for misuse in found if misuse is not None), key=lambda m: _KINDS.index(m.kind), default=None)
+
+
+def _at(line: int | None) -> str:
+    return "" if line is None else f" at line {line}"
+
+
+_FEW_PROGRAMS = 3  # with fewer, one program may well have everything to do
+_SOME_PROGRAMS = 5  # with fewer, one that takes several parts may well have nearly everything to do
+_NEARLY_ALL = 0.9  # of the elements
+
+
+class _Watch:
+    """Follows a launch through memory: writes to inputs, how often elements are read and by whom, reads of unwritten outputs.
+
+    It counts lanes; masked ones touch nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first
+    write to an input.
+    """
 
     def __init__(self, case: dict, regions: list, line_of_kernel):
-        self.allowed, self.line_of_kernel = case["reads"], line_of_kernel
-        self.regions = [region for region in regions if region.name in self.allowed]
-        self.lanes: dict[str, dict[int | None, int]] = {region.name: {} for region in self.regions}
+        import numpy as np
+
+        self.allowed, self.spread, self.line_of_kernel = case["reads"], case["spread"], line_of_kernel
+        self.programs = math.prod(case["grid"])
+        self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
+        self.lows = [region.low for region in self.regions]
+        self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
+        near = {t["name"] for t in case["tensors"] if t["output"] and not t["far"]}
+        self.stored = {  # which elements of an output somebody has stored to
+            region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool)
+            for region in self.regions
+            if region.name in near
+        }
+        self.lanes: dict[str, dict[int | None, int]] = {
+            name: {} for name in self.allowed
+        }  # tensor -> line -> lanes read
+        self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}  # tensor -> program -> lanes
+        self.written: Misuse | None = None
+        self.unwritten: Misuse | None = None
 
     def __call__(self, access) -> None:
-        if access.kind != "load" or not self.regions or not access.mask.any():
+        live = access.live()
+        if not live.size:
             return
-        first = int(access.live()[0])
-        for region in self.regions:
-            if region.low <= first <= region.high:
-                _, line = self.line_of_kernel() or (None, None)
-                lines = self.lanes[region.name]
-                lines[line] = lines.get(line, 0) + int(access.mask.sum())
+        at = bisect.bisect_right(self.lows, int(live[0])) - 1
+        if at < 0 or int(live[0]) > self.regions[at].high:
+            return
+        region = self.regions[at]
+        name, reads, writes = region.name, access.kind != "store", access.kind != "load"
+        if writes and self.written is None and name in self.inputs:
+            line = self.find_line()
+            how = " by an atomic, which stores also where it adds 0" if reads else ""
+            self.written = Misuse("input", f"{name} is an input and is written{_at(line)}{how}", name, line)
+        if reads and name in self.lanes:
+            lines, line = self.lanes[name], self.find_line()
+            lines[line] = lines.get(line, 0) + live.size
+        if name in self.shares and (reads if name in self.inputs else writes):
+            shares = self.shares[name]
+            shares[access.program] = shares.get(access.program, 0) + live.size
+        if (stored := self.stored.get(name)) is not None:
+            elements = (live - region.low) // region.itemsize
+            if reads and self.unwritten is None and not stored[elements].all():
+                line = self.find_line()
+                self.unwritten = Misuse(
+                    "unwritten", f"{name} is read{_at(line)} before anything is stored there", name, line
+                )
+            if writes:
+                stored[elements] = True
 
-    def excess(self) -> Excess | None:
-        """The first tensor that was loaded too often. One element a row is free: some algorithms look at a row's first."""
+    def find_line(self) -> int | None:
+        _, line = self.line_of_kernel() or (None, None)
+        return line
+
+    def find_misuse(self) -> Misuse | None:
+        """The worst of what happened."""
+        return _worse(self.written, self.find_excess(), self.find_lone_program(), self.unwritten)
+
+    def find_excess(self) -> Misuse | None:
+        """The first tensor that was read too often. One element a row is free: some algorithms look at a row's first."""
         for region in self.regions:
+            if region.name not in self.allowed:
+                continue
             lines, allowed = self.lanes[region.name], self.allowed[region.name]
             total = sum(lines.values())
             if total <= allowed * region.elements + region.shape[0]:
@@ -229,11 +314,25 @@ class _Reads:
             asked = {0: "it need not be read at all", 1: "the exercise asks for once"}.get(
                 allowed, f"the exercise asks for {allowed} times"
             )
-            return Excess(
-                f"{region.name} is read {total / region.elements:.1f} times{where}; {asked}",
-                region.name,
-                at[-1] if at else None,
+            words = f"{region.name} is read {total / region.elements:.1f} times{where}; {asked}"
+            return Misuse("reads", words, region.name, at[-1] if at else None)
+        return None
+
+    def find_lone_program(self) -> Misuse | None:
+        """The first tensor of which one program does all, or nearly all, that several are asked to do."""
+        for name, shares in self.shares.items():
+            total, program = sum(shares.values()), max(shares, key=shares.__getitem__, default=None)
+            limit = _NEARLY_ALL * total if self.spread[name] >= _SOME_PROGRAMS else total
+            if program is None or self.spread[name] < _FEW_PROGRAMS or shares[program] < limit:
+                continue
+            number = program if any(program[1:]) else program[0]
+            extent = "all" if shares[program] == total else "nearly all"
+            what = "loads" if name in self.inputs else "stores"
+            words = (
+                f"program {number} of {self.programs} does {extent} the {what} of {name}; "
+                "the exercise gives every program a part of its own"
             )
+            return Misuse("alone", words, name)
         return None
 
 
@@ -265,7 +364,7 @@ class _Far:
             memory[here : here + size] = self.bytes[there : there + size]
 
 
-class _Gpu:
+class _Gpu(_Machine):
     """Cases compiled, on the first GPU."""
 
     def __init__(self):
@@ -321,23 +420,52 @@ class WrongReturn(Exception):
     """A function returned something else than it was asked for: ``str()`` says what, in words."""
 
 
-class _Functions(abc.ABC):
+class _Functions(_Machine, abc.ABC):
     """Cases that call a plain function: tensors in, one tensor or a tuple of them out."""
+
+    noun: str  # what the function returns
 
     def run(self, function, case: dict, data: bytes) -> bytes:
         memory = bytearray(data)
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
         make = {"tensor": views.__getitem__, "int": int, "float": float}
-        returned = function(*[make[kind](value) for kind, value in case["arguments"]])
+        inputs = {t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}
+        with self.watching(inputs) as changes, _listening(function, case["calls"]) as calls:
+            returned = function(*[make[kind](value) for kind, value in case["arguments"]])
+        self.misuse = _worse(*changes, *calls)
         wanted = [t for t in case["tensors"] if t["output"]]
-        values = returned if isinstance(returned, (tuple, list)) else () if returned is None else (returned,)
-        if len(values) != len(wanted):
-            names = ", ".join(t["name"] for t in wanted)
-            got = "None" if returned is None else f"{len(values)} value" + "s" * (len(values) != 1)
-            raise WrongReturn(f"`{case['entry_point']}` returned {got}; asked for: {names}")
-        for t, value in zip(wanted, values, strict=True):
+        for t, value in zip(wanted, self.split(returned, wanted, case["entry_point"]), strict=True):
             self.take(views[t["name"]], value, t)
         return bytes(memory)
+
+    def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:
+        """What was returned, one value an output. Several come as a tuple, or as a list: both hold them in their order.
+
+        Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
+        """
+        kind = type(returned)  # not isinstance, which asks the object itself
+        if returned is None:
+            got = "None"
+        elif kind not in (tuple, list):
+            if len(wanted) == 1:
+                return (returned,)
+            got = f"one {self.noun}" if issubclass(kind, self.types) else f"`{kind.__name__}`"
+        elif len(returned) == len(wanted) == 1:
+            raise WrongReturn(f"`{function}` returned a {kind.__name__} of one; asked for: the {self.noun} itself")
+        elif len(returned) == len(wanted):
+            return returned
+        else:
+            got = f"{len(returned)} value" + "s" * (len(returned) != 1)
+        raise WrongReturn(f"`{function}` returned {got}; asked for: {', '.join(t['name'] for t in wanted)}")
+
+    @property
+    @abc.abstractmethod
+    def types(self) -> tuple[type, ...]:
+        """What may be returned, subclasses left out."""
+
+    @abc.abstractmethod
+    def watching(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[list[Misuse]]:
+        """The list has, after the block, what the block changed of ``inputs``."""
 
     @abc.abstractmethod
     def view(self, memory: bytearray, t: dict) -> Any:
@@ -350,9 +478,6 @@ class _Functions(abc.ABC):
         Raises: WrongReturn if it has another type, shape or dtype than asked for.
         """
 
-    def lost(self, error: BaseException) -> bool:
-        return not isinstance(error, Exception)
-
     @staticmethod
     def refuse(t: dict, got: str) -> None:
         shape = f"shape {_tuple(t['shape'])}" if t["shape"] else "one number"
@@ -363,7 +488,50 @@ def _tuple(shape) -> str:
     return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
 
 
+@contextlib.contextmanager
+def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
+    """The list has, after the block, how the block went against ``wanted``: the other entry points that ``function`` has to
+    call, how often at least, and with 0 those that it is not to call."""
+    module, found = vars(sys.modules[function.__module__]), []
+    lines: dict[str, list[int]] = {name: [] for name in wanted}
+
+    def listen(name: str, called):
+        def listener(*arguments, **named):
+            lines[name].append(sys._getframe(1).f_lineno)
+            return called(*arguments, **named)
+
+        return listener
+
+    called = {name: module[name] for name in wanted}
+    module.update({name: listen(name, other) for name, other in called.items()})
+    try:
+        yield found
+    finally:
+        module.update(called)
+    for name, least in wanted.items():
+        at, caller = lines[name], function.__name__
+        if at and not least:
+            words = f"`{caller}` calls `{name}`{_at(at[0])}; the exercise asks each for an algorithm of its own"
+            found.append(Misuse("calls", words, line=at[0]))
+        elif len(at) < least:
+            words = f"`{caller}` calls `{name}` {len(at)} times, where at least {least} are asked for"
+            found.append(Misuse("uncalled", words))
+
+
+def _find_learner() -> int | None:
+    """The line of the learner's file that does what PyTorch is at; None if somebody else does, as the interpreter of a launch."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module != __name__ and module.partition(".")[0] != "torch":
+            return frame.f_lineno if module == "kernels" else None
+        frame = frame.f_back
+    return None
+
+
 class _NumPy(_Functions):
+    noun = "array"
+
     def __init__(self):
         import ml_dtypes
         import numpy as np
@@ -372,9 +540,13 @@ class _NumPy(_Functions):
         self.dtypes = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 
+    @property
+    def types(self) -> tuple[type, ...]:
+        return (self.np.ndarray, self.np.generic)
+
     def view(self, memory: bytearray, t: dict):
         flat = self.np.frombuffer(
-            memory,
+            memory if t["output"] else bytes(memory),  # nobody makes an array over bytes writeable again
             dtype=self.dtypes[t["dtype"]],
             offset=t["start"],
             count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
@@ -384,19 +556,56 @@ class _NumPy(_Functions):
         )
         return array if t["shape"] or t["output"] else array[()]  # a number, not an array of no dimensions
 
+    @contextlib.contextmanager
+    def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
+        arrays = {name: array for name, array in inputs.items() if isinstance(array, self.np.ndarray)}
+        before = {name: (array.shape, array.strides, array.dtype) for name, array in arrays.items()}
+        changes: list[Misuse] = []
+        try:
+            yield changes
+        except ValueError as refused:
+            if not any(word in str(refused) for word in ("read-only", "WRITEABLE")):
+                raise
+            line = next(
+                (t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None
+            )
+            raise Misuse(
+                "input", f"an input is written{_at(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
+                "", line,
+            ) from None  # fmt: skip
+        for name, array in arrays.items():
+            after = array.shape, array.strides, array.dtype
+            for what, was, now in zip(("shape", "strides", "dtype"), before[name], after, strict=True):
+                if was != now:
+                    changes.append(Misuse("input", f"{name} is an input; its {what} was {was} and is {now} now", name))
+
     def take(self, view, value, t: dict) -> None:
-        if not t["shape"] and isinstance(value, (int, float)):
+        if not t["shape"] and type(value) in (int, float):
             value = self.dtypes[t["dtype"]].type(value)
-        if not isinstance(value, (self.np.ndarray, self.np.generic)):
-            self.refuse(t, f"`{type(value).__name__}`")
+        kind = type(value)
+        if kind is not self.np.ndarray and (t["shape"] or not issubclass(kind, self.np.generic)):
+            what = "a subclass of np.ndarray, " if issubclass(kind, self.np.ndarray) else ""
+            self.refuse(t, f"{what}`{kind.__name__}`")
         if list(value.shape) != t["shape"] or value.dtype != view.dtype:
             self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, value.dtype)}")
         view[...] = value
 
 
+def _list_frames(error: BaseException) -> list:
+    """The traceback's entries, the innermost first."""
+    found, at = [], error.__traceback__
+    while at is not None:
+        found.append(at)
+        at = at.tb_next
+    return found[::-1]
+
+
 class _Torch(_Functions):
+    noun = "tensor"
+
     def __init__(self):
         import torch
+        from torch.utils._python_dispatch import TorchDispatchMode
 
         self.torch = torch
         torch.set_num_threads(1)
@@ -405,6 +614,36 @@ class _Torch(_Functions):
         ).float().mean()  # what PyTorch puts off until its first sum is done once, before the forks
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
+
+        class InPlace(TorchDispatchMode):
+            """Sees each operation that changes a tensor in place, also through ``.data``, which no version counts."""
+
+            @classmethod
+            def _should_skip_dynamo(cls) -> bool:
+                return False  # a wrapper that keeps torch.compile out would import the compiler, which takes a second
+
+            def __init__(self, owners: dict[int, str], changes: list[Misuse]):
+                super().__init__()
+                self.owners, self.changes = owners, changes
+
+            def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+                kwargs = kwargs or {}
+                schema = operation._schema
+                if schema.is_mutable and not self.changes:
+                    for position, parameter in enumerate(schema.arguments):
+                        value = args[position] if position < len(args) else kwargs.get(parameter.name)
+                        if parameter.is_write and isinstance(value, torch.Tensor):
+                            name, line = self.owners.get(value.untyped_storage().data_ptr()), _find_learner()
+                            if name is not None and line is not None:
+                                words = f"{name} is an input and is changed in place{_at(line)}"
+                                self.changes.append(Misuse("input", words, name, line))
+                return operation(*args, **kwargs)
+
+        self.in_place = InPlace
+
+    @property
+    def types(self) -> tuple[type, ...]:
+        return (self.torch.Tensor,)
 
     def view(self, memory: bytearray, t: dict):
         flat = self.torch.frombuffer(
@@ -415,11 +654,36 @@ class _Torch(_Functions):
         )
         return flat.as_strided(t["shape"], t["strides"])
 
+    @contextlib.contextmanager
+    def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
+        before = {name: self.describe(tensor) for name, tensor in inputs.items()}
+        changes: list[Misuse] = []
+        with self.in_place({tensor.untyped_storage().data_ptr(): name for name, tensor in inputs.items()}, changes):
+            yield changes
+        for name, tensor in inputs.items():
+            after = self.describe(tensor)
+            changed = next((what for what, was in before[name].items() if was != after[what]), None)
+            if changed in ("address", "version"):
+                changes.append(Misuse("input", f"{name} is an input and is changed in place", name))
+            elif changed is not None:
+                words = f"{name} is an input; its {changed} was {before[name][changed]} and is {after[changed]} now"
+                changes.append(Misuse("input", words, name))
+
+    @staticmethod
+    def describe(tensor) -> dict[str, Any]:
+        """All of a tensor that a function could change, but for its values. The version counts changes of those, also of views."""
+        return {
+            "shape": tuple(tensor.shape), "strides": tensor.stride(), "dtype": tensor.dtype, "address": tensor.data_ptr(),
+            "version": tensor._version,
+        }  # fmt: skip
+
     def take(self, view, value, t: dict) -> None:
-        if not t["shape"] and isinstance(value, (int, float)):
+        if not t["shape"] and type(value) in (int, float):
             value = self.torch.tensor(value, dtype=view.dtype)
-        if not isinstance(value, self.torch.Tensor):
-            self.refuse(t, f"`{type(value).__name__}`")
+        kind = type(value)
+        if kind is not self.torch.Tensor:
+            what = "a subclass of torch.Tensor, " if issubclass(kind, self.torch.Tensor) else ""
+            self.refuse(t, f"{what}`{kind.__name__}`")
         if list(value.shape) != t["shape"] or value.dtype != view.dtype:
             self.refuse(
                 t,
@@ -432,7 +696,9 @@ def _autograd():
     _choose("cpu")
     # the learner's file imports it, when the course can no longer be read
     importlib.import_module("course_lib.norms.launchers")
-    return importlib.import_module("course_lib.grading.execution.autograd_child").Autograd(_Torch(), WrongReturn)
+    return importlib.import_module("course_lib.grading.execution.autograd_child").Autograd(
+        _Torch(), WrongReturn, Misuse
+    )
 
 
 def contiguous(shape: list[int]) -> tuple[int, ...]:
@@ -458,7 +724,7 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
     text = text[-4000:].encode("utf-8", "replace").decode()  # a lone surrogate could not be printed or saved
     fault = (
         {name: getattr(error, name) for name in ("kind", "tensor", "row", "line")}
-        if type(error).__name__ in ("OutOfBounds", "Interleaved", "Excess")
+        if type(error).__name__ in ("OutOfBounds", "Interleaved", "Misuse")
         else None
     )
     return json.dumps(

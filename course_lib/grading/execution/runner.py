@@ -42,7 +42,7 @@ KINDS = {
 @dataclass
 class Run:
     """What came back. ``data`` has the bytes of finished cases, ``errors`` what was raised, by case number; both, where a
-    finished case read more than its plan allows.
+    finished case did what its outputs do not show: it wrote to an input, or read more than its plan allows.
 
     ``ended`` is "finished", "crashed" (then ``signal`` may say how), "killed" (from outside, twice: SIGKILL, which the kernel sends
     where memory runs out), "timed out", "flooded" (it printed too much), "too much
@@ -149,6 +149,8 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
                 "interleavings": plan.interleavings,
                 "any_order": plan.any_order,
                 "reads": plan.reads,
+                "spread": plan.spread,
+                "calls": plan.calls,
                 "tensors": tensors,
             }
         )
@@ -159,7 +161,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
     itemsize = DTYPES[tensor.dtype].itemsize
     return {
         "name": tensor.name, "dtype": tensor.dtype, "itemsize": itemsize, "shape": tensor.shape, "strides": tensor.strides,
-        "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far, "output": tensor.is_output,
+        "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far, "output": tensor.is_output, "scratch": tensor.scratch,
     }  # fmt: skip
 
 
@@ -182,7 +184,9 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
         raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
-            if raised is not None and raised["fault"] is not None:  # it came to its end, and read too much on the way
+            if (
+                raised is not None and raised["fault"] is not None
+            ):  # it came to its end, and did something else on the way
                 result.errors[number] = raised
         elif raised is not None and not raised["lost"]:
             result.errors[number] = raised

@@ -22,10 +22,11 @@ COPY = (
 def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x = round_to(rng.normal(size=case.N), case.dtype)
     tensors = (place_vector("x", case, case.dtype, x), place_vector("y", case, case.dtype, None))
-    values = x.astype(np.float64)
+    values, programs = x.astype(np.float64), -(-case.N // case.block)
     return Plan(
-        case, kernel, (-(-case.N // case.block),), tensors, (("tensor", "x"), ("tensor", "y"), ("int", case.N)), {"BLOCK": case.block},
+        case, kernel, (programs,), tensors, (("tensor", "x"), ("tensor", "y"), ("int", case.N)), {"BLOCK": case.block},
         {"y": Expected(values, half_ulp(values, case.dtype))}, inputs={"x": values},
+        spread={"x": programs, "y": programs},
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ found, and where the bits may not depend on the order, that they do not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -155,7 +156,7 @@ def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
     expected = {f"{name}_buffer": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"GROUP": group, "BLOCK": case.block}, expected, inputs=inputs,
-        interleavings=case.orders, any_order=True,
+        interleavings=case.orders, any_order=True, spread={"x": case.M, "dw_buffer": case.M},
     )  # fmt: skip
 
 
@@ -171,9 +172,11 @@ def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors] + [("int", stride) for stride in (*of_dy, of_x[0])]
     arguments += [("int", case.M), ("int", case.N), ("int", case.chunk)]
+    grid = (-(-case.N // case.block), case.partials)
     return Plan(
-        case, kernel, (-(-case.N // case.block), case.partials), tensors, tuple(arguments), {"BLOCK_M": case.rows, "BLOCK_N": case.block},
+        case, kernel, grid, tensors, tuple(arguments), {"BLOCK_M": case.rows, "BLOCK_N": case.block},
         {f"{name}_partial": value for name, value in sums.items()}, inputs=inputs, interleavings=case.orders,
+        spread=dict.fromkeys(("x", "dw_partial"), grid[0] * grid[1]),
     )  # fmt: skip
 
 
@@ -195,7 +198,8 @@ def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) ->
     expected |= {f"{name}_partial": value for name, value in sums.items()}
     return Plan(
         case, kernel, (case.partials,), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block}, expected, inputs=inputs,
-        interleavings=case.orders, reads={"x": 1, "dy": 1},
+        interleavings=case.orders, reads={"x": 1, "dy": 1, "dx": 0, "dw_partial": 0, "db_partial": 0},
+        spread=dict.fromkeys(("x", "dx"), min(case.partials, -(-case.M // case.rows))),
     )  # fmt: skip
 
 
@@ -237,16 +241,14 @@ def _plan_sum(
         expected,
         inputs=inputs,
         interleavings=case.orders,
+        spread=dict.fromkeys(expected, -(-case.N // case.block)),
     )
 
 
 def _extend_plan(
     plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]
 ) -> Plan[SharedCase]:
-    return Plan(
-        plan.case, plan.entry_point, plan.grid, plan.tensors, (*plan.arguments, *arguments), constexprs, plan.expected, inputs=plan.inputs,
-        interleavings=plan.interleavings,
-    )  # fmt: skip
+    return replace(plan, arguments=(*plan.arguments, *arguments), constexprs=constexprs)
 
 
 def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -160,6 +160,7 @@ def _make_plan(
         constexprs,
         {"dx": _expect_dx(case, inputs, dx)},
         inputs=inputs,
+        spread=dict.fromkeys(("x", "dx"), -(-case.M // case.rows)),
     )
 
 

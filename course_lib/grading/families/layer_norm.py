@@ -121,7 +121,8 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
         }
     return Plan(
         case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments), {"ROWS": case.rows, "BLOCK": case.block} if resident else {"BLOCK": case.block},
-        expected, inputs={"x": x64, "w": w64, "b": b64}, reads={"x": 1 if resident else 3},
+        expected, inputs={"x": x64, "w": w64, "b": b64}, reads={"x": 1 if resident else 3, "y": 0},
+        spread=dict.fromkeys(("x", "y"), -(-case.M // case.rows)),
     )  # fmt: skip
 
 

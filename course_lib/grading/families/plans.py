@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import zlib
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,17 +15,59 @@ from course_lib.grading.cases.hidden import Secret, draw_hidden_case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families import find_parts
 
+_FIXED = frozenset({"worked", "constant", "both empty"})  # fills whose numbers are the same each time
+_SMALL = 4096  # elements, and
+_FEW = 32  # blocks of work: what a second run may cost
+_TELLING_PROGRAMS = 5
+
 
 def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) -> list[Plan]:
     """The cases of every entry point, in order. The same seed, or secret and seed, gives the same bytes on every machine."""
     made = []
     for entry_point, part in find_parts(exercise).items():
+        own = []
         for case in part.battery:
             if secret is None:
                 rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.name.encode())]))
-                made.append(part.planner(case, entry_point, rng))
+                own.append(part.planner(case, entry_point, rng))
             else:
                 purpose = f"{exercise.id} {entry_point} {case.name}"
                 drawn = draw_hidden_case(case, secret.generator(f"shape: {purpose}"))
-                made.append(part.planner(drawn, entry_point, secret.generator(f"values: {purpose}: {seed}")))
+                own.append(part.planner(drawn, entry_point, secret.generator(f"values: {purpose}: {seed}")))
+        made += _ask_for_sharing_where_it_tells(own)
     return made
+
+
+def _ask_for_sharing_where_it_tells(plans: list[Plan]) -> list[Plan]:
+    """With few programs, one that takes several parts has all there is: so the plans with the most programs are asked."""
+    most = [max(plan.spread.values(), default=0) for plan in plans]
+    enough = min(max(most), _TELLING_PROGRAMS)
+    return [plan if number >= enough else replace(plan, spread={}) for plan, number in zip(plans, most, strict=True)]
+
+
+def make_second_plans(exercise: Exercise, plans: Sequence[Plan], key: bytes) -> list[Plan]:
+    """One case of each entry point once more, of the same shape: other numbers, other addresses, other leftovers in the outputs.
+
+    ``key`` draws all of that; nothing that runs may know it. The same key gives the same bytes on every machine.
+    """
+    rng = np.random.Generator(np.random.PCG64(list(hashlib.sha256(key).digest())))
+    made = []
+    for entry_point, part in find_parts(exercise).items():
+        own = [plan for plan in plans if plan.entry_point == entry_point]
+        cheap = [plan for plan in own if _is_worth_repeating(plan)] or own
+        chosen = cheap[int(rng.integers(len(cheap)))]
+        case = replace(
+            chosen.case, name=f"{chosen.case.name}, again", why=f"{chosen.case.why}; a second run, other numbers"
+        )
+        plan = part.planner(case, entry_point, rng)
+        tensors = tuple(tensor if tensor.far else tensor.place_anew(rng) for tensor in plan.tensors)
+        made.append(replace(plan, tensors=tensors, interleavings=min(plan.interleavings, 1)))
+    return made
+
+
+def _is_worth_repeating(plan: Plan) -> bool:
+    case = plan.case
+    steps = math.prod(plan.grid) * (-(-case.N // case.block) if case.block else 1)
+    return (
+        case.M > 0 and case.layout != "far" and case.fill not in _FIXED and case.M * case.N <= _SMALL and steps <= _FEW
+    )

@@ -40,7 +40,17 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     want = x64.sum(axis=1)
     with np.errstate(invalid="ignore"):
         expected = {"y": make_expected(want, np.abs(x64).sum(axis=1), "fp32", infinite=case.fill == "inf row")}
-    return Plan(case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64})
+    return Plan(
+        case,
+        kernel,
+        (case.M,),
+        tensors,
+        arguments,
+        {"BLOCK": case.block},
+        expected,
+        inputs={"x": x64},
+        spread={"x": case.M, "y": case.M},
+    )
 
 
 def _list_models() -> Iterator[tuple[str, Model]]:

@@ -65,7 +65,8 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     arguments += [("int", tensors[0].strides[0]), ("int", tensors[1].strides[0]), ("int", case.N), ("float", case.eps)]
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, _expect_rms_norm(x, w, case),
-        inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": 1},
+        inputs={"x": x.astype(np.float64), "w": w.astype(np.float64)}, reads={"x": 1, "y": 0},
+        spread={"x": case.M, "y": case.M},
     )  # fmt: skip
 
 
@@ -88,10 +89,10 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     total64 = total.astype(np.float64)
     expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expect_rms_norm(total, w, case)}
     inputs = {"x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "exact": exact.astype(np.float64)}
-    reads = {"x": 1, "residual": 1, "total": 0}
     return Plan(
-        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs, reads=reads
-    )
+        case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs,
+        reads={"x": 1, "residual": 1, "total": 0, "y": 0}, spread={"x": case.M, "y": case.M},
+    )  # fmt: skip
 
 
 def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:

@@ -112,13 +112,23 @@ def _compute_exact(x: np.ndarray) -> statistics.Statistics:
         return statistics.two_pass(x, np.float64, "pairwise")
 
 
+def _list_calls(case: Case, entry_point: str) -> dict[str, int]:
+    """two_pass may have its mean from one_pass; welford may start from the first column."""
+    if entry_point == "one_pass":
+        return {"two_pass": 0}
+    return {"welford_update": case.N - 1} if entry_point == "welford" and case.N > 1 else {}
+
+
 def _plan_statistics(case: Case, entry_point: str, x: np.ndarray, expected: dict[str, Expected]) -> Plan:
     strides = (case.N + 3, 1) if case.layout == "sliced" else (case.N, 1)
     tensors = (
         Tensor("x", case.dtype, x.shape, strides, x),
         *(Tensor(name, "fp32", (case.M,), (1,)) for name in expected),
     )
-    return Plan(case, entry_point, (), tensors, (("tensor", "x"),), {}, expected, inputs={"x": x.astype(np.float64)})
+    return Plan(
+        case, entry_point, (), tensors, (("tensor", "x"),), {}, expected, inputs={"x": x.astype(np.float64)},
+        calls=_list_calls(case, entry_point),
+    )  # fmt: skip
 
 
 def _is_far_from_zero(case: Case) -> bool:

@@ -93,7 +93,8 @@ def _plan_statistics(
             "var": make_expected(var, terms(size, var), "fp32", infinite=infinite),
         }
     return Plan(
-        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, reads={"x": sweeps}
+        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.block}, expected, inputs={"x": x64}, reads={"x": sweeps},
+        spread={"x": case.M, "mean": case.M},
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_IDENTIFIERS = frozenset("b c1 c2 db dw dx eps rstd var w x xhat y".split())
+_IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps rstd var w wdy x xhat y".split())
 
 
 class Cause(NamedTuple):
@@ -131,7 +131,19 @@ CAUSES: dict[str, Cause] = {
     ),
     "input_changed": Cause(
         "an input was changed",
-        "What comes in belongs to the caller, dy as well as x and w. Which store writes to one of them?",
+        "What comes in belongs to the caller, dy as well as x and w. Which line writes to one of them, if only for a moment?",
+    ),
+    "work_not_shared": Cause(
+        "one program does the work of all",
+        "A GPU runs these programs side by side. Which part belongs to program 1, and which line gives it to it?",
+    ),
+    "output_read_first": Cause(
+        "what an output held before the launch decides the result",
+        "An output holds anything at all before the launch. Which load reads it before your store?",
+    ),
+    "right_only_once": Cause(
+        "a second run with other numbers is wrong",
+        "Besides its arguments, what does your code go by: an earlier result, an address, what memory happens to hold?",
     ),
     "bad_row_spreads": Cause(
         "a NaN or Inf is not handled as the formula does",
@@ -145,6 +157,14 @@ CAUSES: dict[str, Cause] = {
     "wrong_return": Cause(
         "the function does not return what it should",
         "Which values does the docstring ask for, of which shape and dtype, and in which order?",
+    ),
+    "not_its_own": Cause(
+        "one function lets another do its work",
+        "The exercise asks for two algorithms, to be compared with each other. What does this one add up, and in how many passes?",
+    ),
+    "part_not_used": Cause(
+        "the function written first is not used",
+        "Which function takes in one number more, and who calls it, once for each column?",
     ),
     # gradients
     "projection_missing": Cause(
@@ -323,6 +343,10 @@ CAUSES: dict[str, Cause] = {
     "change_unnoticed": Cause(
         "a change of x between forward and backward goes unnoticed",
         "PyTorch compares a saved tensor's version with the one it had. Which tensor did you save: the caller's, or a copy?",
+    ),
+    "tensor_on_ctx": Cause(
+        "a tensor is kept on ctx, past ctx.save_for_backward",
+        "PyTorch compares the version of each saved tensor with the one it had. Which call tells it what to compare?",
     ),
     # running
     "function_raised": Cause("the function cannot be run", "Which shapes and dtypes do the values in that line have?"),

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Part
 from course_lib.grading.judging import suspects, tolerance
-from course_lib.grading.judging.judge import Judged
+from course_lib.grading.judging.judge import MINOR, Judged
 
 Trait = tuple[str, Callable[[Case], bool]]
 # what a run with interleaved programs finds, and the cause it is
@@ -28,12 +28,14 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """The identifier of the cause; ``judged`` has at least one failed case, ``parts`` are those of the exercise."""
     failed = [j for j in judged if not j.passed and j.ran]
     if all(j.right for j in failed):
-        return "extra_pass"
+        return next(MINOR[j.fault["kind"]] for j in failed if j.fault)
     if shared := [fault["kind"] for fault in (j.fault for j in failed) if fault and fault["kind"] in INTERLEAVED]:
         # rows of an expanded input lie on one another: who writes to it races, too
-        return "input_changed" if any(j.changed for j in failed) else INTERLEAVED[shared[0]]
+        return "input_changed" if any(j.changes_input for j in failed) else INTERLEAVED[shared[0]]
     if cause := suspects.name_cause(judged, parts):
         return cause
+    if any(j.changes_input for j in failed):
+        return "input_changed"
     entry_points = {j.plan.entry_point: None for j in failed}
     alike = [
         j for j in judged if j.plan.entry_point in entry_points
@@ -45,8 +47,6 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
 
 
 def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
-    if any(j.changed for j in failed):
-        return "input_changed"
     if faults := [(j.plan.case, j.fault) for j in failed if j.fault]:
         if all(_has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults):
             return "row_mask"

@@ -9,6 +9,15 @@ import numpy as np
 from course_lib.grading.cases.plan import Plan
 
 _SHOWN = 5
+# what a case did besides its work, and the cause that it is where nothing else is wrong
+MINOR = {
+    "reads": "extra_pass",
+    "alone": "work_not_shared",
+    "calls": "not_its_own",
+    "uncalled": "part_not_used",
+    "ctx": "tensor_on_ctx",
+    "unwritten": "output_read_first",
+}
 
 
 @dataclass(frozen=True)
@@ -51,14 +60,19 @@ class Judged:
 
     @property
     def right(self) -> bool:
-        """Passed, or nothing is wrong but how often memory was read."""
+        """Passed, or nothing is wrong but how it came to its outputs: see :data:`MINOR`."""
         return self.ran and not (
-            self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.read_too_much)
+            self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.has_minor_fault)
         )
 
     @property
-    def read_too_much(self) -> bool:
-        return self.fault is not None and self.fault["kind"] == "reads"
+    def has_minor_fault(self) -> bool:
+        return self.fault is not None and self.fault["kind"] in MINOR
+
+    @property
+    def changes_input(self) -> bool:
+        """Wrote to an input, also if the same bytes stand there again."""
+        return bool(self.changed) or (self.fault is not None and self.fault["kind"] == "input")
 
 
 def judge(plan: Plan, data: bytes) -> Judged:
