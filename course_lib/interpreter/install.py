@@ -14,7 +14,7 @@ def install() -> None:
     global _losses
     if _losses is not None:
         return
-    from course_lib.interpreter import hooks, lock, numerics, numpy_versions, reductions, schedule, timing
+    from course_lib.interpreter import hooks, language, lock, numerics, numpy_versions, reductions, schedule, timing
 
     _losses = []
     for what, patch in (
@@ -26,6 +26,7 @@ def install() -> None:
         ("an access outside a tensor is not noticed before it happens", hooks.patch),
         ("loops over a runtime bound raise with NumPy 2.5 and newer", numpy_versions.let_one_element_be_an_index),
         ("kernels whose programs wait for one another hang", schedule.interleave_waiting_programs),
+        ("kernels that call jitted helpers take half as long again", language.patch_language_once),
         ("a widget moved while a cell runs a kernel can break that cell", lock.serialise_launches),
     ):
         try:
