@@ -235,11 +235,15 @@ def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None
     drop_privileges()
     if tier == LIMITS:
         try:
-            syscalls.refuse(programs=needs is not Needs.NOTHING)  # no promise here, and no reason to go without it
+            _filter_calls(needs)  # no promise here, and no reason to go without it
         except OSError:
             limit_processes(64 if needs is Needs.NOTHING else 1024)
         return
     if needs is not Needs.NOTHING:
         limit_processes(4096)
     confine_files(folder, needs)
-    syscalls.refuse(programs=needs is not Needs.NOTHING)
+    _filter_calls(needs)
+
+
+def _filter_calls(needs: Needs) -> None:
+    syscalls.refuse(programs=needs is not Needs.NOTHING, gpu=needs is Needs.GPU)

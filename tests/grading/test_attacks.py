@@ -44,8 +44,9 @@ from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
 from course_lib.lessons import second_process
 from course_lib.lessons.access_map.run import record
-from course_lib.sandbox import isolation, jobs
+from course_lib.sandbox import isolation, jobs, servers
 from course_lib.sandbox.jobs import ResourceLimits
+from course_lib.sandbox.machine import ServerKind
 
 pytestmark = pytest.mark.skipif(
     course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not"
@@ -279,6 +280,7 @@ def short_limits(monkeypatch):
     monkeypatch.setattr(second_process, "_LIMITS", dataclasses.replace(second_process._LIMITS, **smaller))
     monkeypatch.setattr(importlib.import_module("course_lib.lessons.access_map.run"), "SECONDS", LIMIT)
     helper.warm()
+    servers.warm(ServerKind("course_lib.lessons.second_process:make_machine", record.__module__, device="cpu"))
 
 
 def skip_unless_here(tier: str, best_tier: str) -> None:

@@ -107,7 +107,7 @@ landlockpy.Ruleset = refuse
 """
 NO_FILTER = """
 from course_lib.sandbox import syscalls
-syscalls.refuse = lambda programs: None
+syscalls.refuse = lambda **left: None
 """
 
 
@@ -196,7 +196,7 @@ def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monk
 def test_the_filter_refuses_each_call_on_its_list():
     numbers = {
         name: both[0]
-        for name, both in (syscalls._EVERYWHERE | syscalls._WITHOUT_COMPILER).items()
+        for name, both in (syscalls._EVERYWHERE | syscalls._WITHOUT_GPU | syscalls._WITHOUT_PROGRAMS).items()
         if both[0] is not None
     }
     result = alone(f"""
@@ -229,7 +229,7 @@ def test_the_filter_leaves_threads_and_signals_to_oneself():
 def test_the_filter_of_a_gpu_lets_a_compiler_start_and_nobody_call_home():
     result = alone("""
         import socket, subprocess
-        syscalls.refuse(programs=True)
+        syscalls.refuse(programs=True, gpu=True)
         print(subprocess.run([sys.executable, "-c", "print('compiled')"], capture_output=True, text=True).stdout.strip())
         socket.socketpair()
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -239,6 +239,20 @@ def test_the_filter_of_a_gpu_lets_a_compiler_start_and_nobody_call_home():
                 print("refused")
     """)
     assert result.stdout.split() == ["compiled", "refused", "refused"], result.stderr
+
+
+def test_the_filter_of_a_compiler_lets_it_start_and_opens_no_socket():
+    result = alone("""
+        import socket, subprocess
+        syscalls.refuse(programs=True)
+        print(subprocess.run([sys.executable, "-c", "print('compiled')"], capture_output=True, text=True).stdout.strip())
+        for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_NETLINK):
+            try:
+                socket.socket(family)
+            except PermissionError:
+                print("refused")
+    """)
+    assert result.stdout.split() == ["compiled", "refused", "refused", "refused"], result.stderr
 
 
 # An older kernel's Landlock: the rights of that ABI are asked for, and no others
