@@ -18,6 +18,7 @@ from course_lib.base.errors import missing_package
 from course_lib.grading.submission.places import Located, Span, find_span, split_lines
 
 _MAX_BYTES = 1_000_000
+_LONGEST = 1000  # characters of a sentence about a file
 _MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
 
 _TL_NAMES = frozenset(
@@ -61,8 +62,13 @@ class Unreadable(Exception):
     """
 
     def __init__(self, cause: str, message: str, what: str = "", span: Span | None = None):
-        super().__init__(message)
-        self.cause, self.what, self.span = cause, what or message, span
+        super().__init__(shorten(message))
+        self.cause, self.what, self.span = cause, shorten(what or message), span
+
+
+def shorten(text: str) -> str:
+    """A sentence that a person can read, also where the name or the line that it quotes has a million characters."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 300]} ... {text[-300:]}"
 
 
 def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
