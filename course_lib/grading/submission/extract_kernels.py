@@ -171,6 +171,8 @@ def parse(text: str, name: str) -> ast.Module:
         level: list[ast.AST] = [tree]
         for _ in range(_MAX_DEPTH):
             level = [child for node in level for child in ast.iter_child_nodes(node)]
+            if huge := next(filter(_is_huge_number, level), None):
+                raise make_refusal("syntax_error", name, huge, "this number is larger than any that the course computes with.")
         if level:
             raise RecursionError
         return tree
@@ -185,6 +187,11 @@ def parse(text: str, name: str) -> ast.Module:
         raise Unreadable(
             "syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply."
         ) from None
+
+
+def _is_huge_number(node: ast.AST) -> bool:
+    """True for a whole number that Python refuses to write out, as hexadecimal digits may be."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value.bit_length() > 8192
 
 
 def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
