@@ -2,7 +2,7 @@
 import os
 import time
 
-for _ in range(1500):
+for _ in range(1100):
     os.mkdir('d')
     os.chdir('d')
 time.sleep(0.2)

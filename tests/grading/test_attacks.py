@@ -54,6 +54,7 @@ pytestmark = pytest.mark.skipif(
 
 HERE = Path(__file__).parent.parent / "attacks"
 LIMIT, GRACE = 1.5, 2.0
+LONG_GRACE = 6.0  # the cases before, the compiler, and folders that are hard to remove
 LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
 KEY = 0x6E6F726D
 BREACH = "BREACH"
@@ -351,7 +352,7 @@ def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_list_lets_it_p
     attack, world, tmp_path, short_limits
 ):
     file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
-    check_within_limits(attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + 4)
+    check_within_limits(attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + LONG_GRACE)
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
 
@@ -364,7 +365,7 @@ def test_what_is_compiled_is_confined(attack, tier, best_tier, world, tmp_path, 
     file = handed_in(attack, world, tmp_path, while_compiling(named(attack, world)))
     with monkeypatch.context() as past:
         past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
-        check_within_limits(attack, file, tier, LIMIT + 4)
+        check_within_limits(attack, file, tier, LIMIT + LONG_GRACE)
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
 
@@ -399,7 +400,7 @@ def test_what_is_interpreted_for_a_picture_is_confined(attack, tier, best_tier, 
             map_accesses(f"{named(attack, world)}\n{RIGHT}")
         except CourseError as refused:
             said = str(refused)
-    assert time.monotonic() - started < LIMIT + 4 and len(said) < 2000
+    assert time.monotonic() - started < LIMIT + LONG_GRACE and len(said) < 2000
     and_nothing_was_told(said)
     assert after(world, tmp_path) == []
     assert map_accesses(RIGHT) == 2
