@@ -188,7 +188,9 @@ def limit(limits: dict[str, Any]) -> None:
     """Resource limits; a value of 0 leaves that one out."""
     seconds = int(limits["total"]) + 5
     # shared memory counts as nobody's data, and can be hidden from the resident bytes: there is no address space for it
-    private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get("reserved_bytes", 0)
+    private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get(
+        "reserved_bytes", 0
+    )
     address = min(limits["address_bytes"], private + _LIBRARY_BYTES) if private else limits["address_bytes"]
     for which, value in (
         (resource.RLIMIT_CORE, -1),

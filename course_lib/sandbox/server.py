@@ -328,7 +328,9 @@ class JobServer:
                     outcome.stage, begin, since = Stage.IMPORTING, now, now
                 starting = outcome.stage is Stage.STARTING
                 while (
-                    not starting and outcome.next_case < count and os.path.lexists(folder / f"{outcome.next_case:02}.begin")
+                    not starting
+                    and outcome.next_case < count
+                    and os.path.lexists(folder / f"{outcome.next_case:02}.begin")
                 ):
                     outcome.stage, outcome.case, since = Stage.RUNNING, outcome.next_case, now
                 if now - since > limits["start" if starting else "case"] or (

@@ -20,8 +20,8 @@ import importlib
 import os
 import resource
 import socket
-import textwrap
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -276,8 +276,9 @@ def short_limits(monkeypatch):
     """The limits of the case in each process that an attack can aim at."""
     monkeypatch.setattr(compiled, "_LIMIT", LIMIT)
     monkeypatch.setattr(compiled, "_TRIES", 1)
-    smaller = {"memory_bytes": 512 << 20, "resident_bytes": 1 << 30, "address_bytes": 6 << 30}
-    monkeypatch.setattr(helper, "_LIMITS", dataclasses.replace(helper._LIMITS, **smaller | {"memory_bytes": 0}))
+    smaller = {"resident_bytes": 1 << 30, "address_bytes": 6 << 30}
+    monkeypatch.setattr(helper, "_LIMITS", dataclasses.replace(helper._LIMITS, **smaller))
+    smaller |= {"memory_bytes": 512 << 20}
     monkeypatch.setattr(second_process, "_LIMITS", dataclasses.replace(second_process._LIMITS, **smaller))
     monkeypatch.setattr(importlib.import_module("course_lib.lessons.access_map.run"), "SECONDS", LIMIT)
     helper.warm()
@@ -300,8 +301,7 @@ def in_a_kernel(text: str) -> str:
     """Right code, whose kernel has the code generator do ``text``, by names that the generator knows and the list does not."""
     if "def copy_kernel" in text:
         return text
-    run = f'getattr(getattr(getattr(tl, "core"), "builtins"), "exec")({text!r}.value, {{}}.value)'
-    run = run.replace(", {}.value", "")
+    run = f'getattr(getattr(getattr(tl, "core"), "builtins"), "exec")({text!r}.value)'
     return f"{RIGHT}    if n < 0:\n        {run}\n        getattr = 0\n"
 
 
@@ -352,7 +352,9 @@ def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_list_lets_it_p
     attack, world, tmp_path, short_limits
 ):
     file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
-    check_within_limits(attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + LONG_GRACE)
+    check_within_limits(
+        attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + LONG_GRACE
+    )
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
 
@@ -386,7 +388,9 @@ def test_a_report_of_the_explorer_is_confined(attack, world, tmp_path, short_lim
 
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize("attack", PICTURES, ids=lambda attack: attack.name)
-def test_what_is_interpreted_for_a_picture_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits):
+def test_what_is_interpreted_for_a_picture_is_confined(
+    attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits
+):
     skip_unless_here(tier, best_tier)
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
 

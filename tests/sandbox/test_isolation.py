@@ -30,7 +30,7 @@ from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.extract_kernels import Kernels
-from course_lib.sandbox import isolation, jobs, servers, syscalls
+from course_lib.sandbox import isolation, jobs, server, servers, syscalls
 from course_lib.sandbox.folders import remove_folder
 from course_lib.sandbox.jobs import ResourceLimits
 
@@ -455,7 +455,8 @@ def test_a_dead_server_costs_time_only():
     assert check(EX, SOLUTION).passed
     dead = serving().process
     dead.kill()
-    assert check(EX, SOLUTION).passed and serving().process.pid != dead.pid
+    verdict = check(EX, SOLUTION)
+    assert verdict.passed and serving().process.pid != dead.pid, f"{verdict.message}\n{verdict.printed}"
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
@@ -472,7 +473,7 @@ def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeyp
     killer.start()
     verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
     killer.join()
-    assert (verdict.status, verdict.cause) == ("fail", "time_limit")
+    assert (verdict.status, verdict.cause) == ("fail", "time_limit"), f"{verdict.message}\n{verdict.printed}"
     assert below and not [
         process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     ]
@@ -663,3 +664,19 @@ def test_folders_made_to_stay_are_removed(tmp_path):
         os.chdir(here)
     remove_folder(deep)
     assert not deep.exists()
+
+
+def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
+    """A submission that may make folders makes one that may be written and not listed. Root lists it all the same."""
+    limits = {"processes": 99, "resident_bytes": 1 << 40, "disk_bytes": 1 << 30, "files": 2000}
+    list_entries, hidden = os.scandir, tmp_path / "hidden"
+    hidden.mkdir()
+    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == ""
+
+    def refuse(folder):
+        if folder == str(hidden):
+            raise PermissionError(13, "Permission denied")
+        return list_entries(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == "too many files"

@@ -188,7 +188,10 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
             result.case, result.ended = number, stopped
             # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
             if raised is not None:
-                result.ended, result.reported = "crashed", (raised["text"].splitlines() or [raised["type"]])[0][:_NAME_CHARACTERS]
+                result.ended, result.reported = (
+                    "crashed",
+                    (raised["text"].splitlines() or [raised["type"]])[0][:_NAME_CHARACTERS],
+                )
             return result
     if stopped not in ("crashed", "died", "timed out"):  # every result is there, and it was stopped all the same
         result.case, result.ended = len(plans) - 1, stopped

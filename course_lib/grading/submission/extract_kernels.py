@@ -13,6 +13,7 @@ import builtins
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from course_lib.base.errors import missing_package
 from course_lib.grading.submission.places import Located, Span, find_span, split_lines
@@ -172,7 +173,9 @@ def parse(text: str, name: str) -> ast.Module:
         for _ in range(_MAX_DEPTH):
             level = [child for node in level for child in ast.iter_child_nodes(node)]
             if huge := next(filter(_is_huge_number, level), None):
-                raise make_refusal("syntax_error", name, huge, "this number is larger than any that the course computes with.")
+                raise make_refusal(
+                    "syntax_error", name, huge, "this number is larger than any that the course computes with."
+                )
         if level:
             raise RecursionError
         return tree
@@ -189,7 +192,7 @@ def parse(text: str, name: str) -> ast.Module:
         ) from None
 
 
-def _is_huge_number(node: ast.AST) -> bool:
+def _is_huge_number(node: ast.AST) -> TypeGuard[ast.Constant]:
     """True for a whole number that Python refuses to write out, as hexadecimal digits may be."""
     return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value.bit_length() > 8192
 
