@@ -163,8 +163,9 @@ def require_tier(tier: str) -> Iterator[None]:
 def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits) -> Any:
     """The answer of a job that leaves one: plain data, made by a process that may have been taken over. Check its shape.
 
-    Raises: JobFailure if it leaves none; otherwise as :func:`run`.
+    Raises: JobFailure if it leaves none; WorkerFailure if its server does not start; otherwise as :func:`run`.
     """
+    servers.warm(kind)  # before there is a folder: a start takes seconds, and who is killed meanwhile leaves nothing
     with make_folder("course-job-") as folder:
         answer = run(kind, job, folder, limits)
         data = read_file(folder / "answer.json", _ANSWER_BYTES)

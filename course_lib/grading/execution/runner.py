@@ -25,7 +25,7 @@ from course_lib.sandbox.stage import Stage
 
 _PRINTED_CHARACTERS = 4000
 _ERROR_BYTES = 64 << 10
-_TEXT_CHARACTERS, _NAME_CHARACTERS = 4000, 200  # of what an exception says, and of its type
+_TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200  # of an exception, of a fault, of a type
 _MOST_LINES = 10_000_000
 
 
@@ -229,7 +229,7 @@ def _raised(file: Path) -> dict | None:
     raised: dict[str, Any] = {"column": None, "end_column": None} | read  # not every error knows its columns
     if not _fits(raised, _RAISED) or (raised["fault"] is not None and not _fits(raised["fault"], _FAULT)):
         return None
-    text = _without(file.parent, raised["text"])[-_TEXT_CHARACTERS:]
+    text = _without(file.parent, raised["text"])[-_TEXT_CHARACTERS if raised["fault"] is None else -_WORDS_CHARACTERS :]
     line = raised["line"] if 0 < (raised["line"] or 0) < _MOST_LINES else None
     return raised | {"type": raised["type"][:_NAME_CHARACTERS], "text": text, "line": line}
 
