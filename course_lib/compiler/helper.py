@@ -43,7 +43,7 @@ def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
     """
     limits = dataclasses.replace(_LIMITS, case=limit, total=limit * max(1, len(kernels)))
     try:
-        answers = jobs.ask(KIND, {"kernels": kernels}, limits)
+        answers = jobs.ask(KIND, {"kernels": kernels}, limits, count=len(kernels))
     except JobFailure as failure:
         raise _describe_failure(failure.answer, limit) from None
     except (WorkerFailure, OSError) as failed:
@@ -126,4 +126,18 @@ def _are_answers(answers: Any, count: int) -> bool:
             return False
         if not all(isinstance(content[name], kinds) for name, kinds in shape.items()):
             return False
+        if kind == "report" and not (_are_counts(content) and all(map(_is_line, content["lines"]))):
+            return False
     return len(answers) == count or "error" in answers[-1]
+
+
+def _are_counts(report: dict[str, Any]) -> bool:
+    counts = {**(report["loads"] or {}), **(report["stores"] or {})}
+    return all(width.isdecimal() and type(count) is int for width, count in counts.items())
+
+
+def _is_line(line: Any) -> bool:
+    """True for a number, the numbers of its lines of PTX, and those of SASS."""
+    if not isinstance(line, list) or len(line) != 3 or type(line[0]) is not int:
+        return False
+    return all(isinstance(made, list) and all(type(number) is int for number in made) for made in line[1:])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import importlib
 import inspect
 import pkgutil
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -271,16 +272,32 @@ def interpret_apart(function: Callable[..., Any], kernel: Any, job: Job, seconds
     limits = replace(_LIMITS, case=seconds, total=seconds)
     try:
         kind = ServerKind("course_lib.lessons.second_process:make_machine", function.__module__, device="cpu")
-        answer = _to_bytes(jobs.ask(kind, _to_text(plain), limits))
+        answer = jobs.ask(kind, _to_text(plain), limits)
     except JobFailure as failure:
         raise CourseError(_describe_end(failure.answer, seconds)) from None
     except WorkerFailure as failed:
         raise CourseError(
             f"the process that interprets kernels did not start (it {failed}). `course doctor` looks."
         ) from None
-    if answer["refused"]:
-        raise CourseError(answer["refused"])
-    return answer["answer"]
+    with expect_sense():
+        answer, refused = _to_bytes(answer["answer"]), str(answer["refused"])
+    if refused:
+        raise CourseError(refused[:_LONGEST])
+    return answer
+
+
+@contextlib.contextmanager
+def expect_sense() -> Iterator[None]:
+    """Inside the block an answer is taken apart: it may come from a process that the kernel's file has taken over.
+
+    Raises: CourseError if it is not put as ``work`` puts it.
+    """
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
+        raise CourseError(
+            "the process that interprets the kernel gave no answer that makes sense; what does the kernel's file do when it is imported?"
+        ) from None
 
 
 def _describe_end(answer: Answer, seconds: float) -> str:
@@ -293,6 +310,7 @@ def _describe_end(answer: Answer, seconds: float) -> str:
     return f"the process that interprets the kernel ended {how}: {said}"
 
 
+_LONGEST = 1500  # characters of what the process says
 _LIMITS = ResourceLimits(file_bytes=256 << 20, disk_bytes=512 << 20)
 
 

@@ -42,6 +42,7 @@ class Needs(StrEnum):
 
 
 _CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x00020000, 0x4000, 1 << 18
+_LIBRARY_BYTES = 2 << 30  # address space for what a job may still load, and for its threads
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -186,13 +187,18 @@ def drop_privileges() -> None:
 def limit(limits: dict[str, Any]) -> None:
     """Resource limits; a value of 0 leaves that one out."""
     seconds = int(limits["total"]) + 5
+    # shared memory counts as nobody's data, and can be hidden from the resident bytes: there is no address space for it
+    private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get(
+        "reserved_bytes", 0
+    )
+    address = min(limits["address_bytes"], private + _LIBRARY_BYTES) if private else limits["address_bytes"]
     for which, value in (
         (resource.RLIMIT_CORE, -1),
         (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
         (resource.RLIMIT_NOFILE, limits["open_files"]),
-        (resource.RLIMIT_AS, limits["address_bytes"]),  # never on a GPU: CUDA reserves more than any machine has memory
-        (resource.RLIMIT_DATA, limits["memory_bytes"] and limits["memory_bytes"] + _data_bytes()),
+        (resource.RLIMIT_AS, address),  # never on a GPU: CUDA reserves more than any machine has memory
+        (resource.RLIMIT_DATA, limits["memory_bytes"] and limits["memory_bytes"] + _read_status("VmData")),
     ):
         if value:
             hard = resource.getrlimit(which)[1]
@@ -218,10 +224,10 @@ def _count_tasks_of_user() -> int:
     return tasks
 
 
-def _data_bytes() -> int:
-    """Private memory that this process has already."""
+def _read_status(name: str) -> int:
+    """Bytes of this process: "VmData", its private memory, or "VmSize", its address space."""
     for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) << 10
     return 0
 
@@ -235,11 +241,15 @@ def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None
     drop_privileges()
     if tier == LIMITS:
         try:
-            syscalls.refuse(programs=needs is not Needs.NOTHING)  # no promise here, and no reason to go without it
+            _filter_calls(needs)  # no promise here, and no reason to go without it
         except OSError:
             limit_processes(64 if needs is Needs.NOTHING else 1024)
         return
     if needs is not Needs.NOTHING:
         limit_processes(4096)
     confine_files(folder, needs)
-    syscalls.refuse(programs=needs is not Needs.NOTHING)
+    _filter_calls(needs)
+
+
+def _filter_calls(needs: Needs) -> None:
+    syscalls.refuse(programs=needs is not Needs.NOTHING, gpu=needs is Needs.GPU)

@@ -27,6 +27,7 @@ from course_lib.sandbox.stage import Stage
 BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
 _ANSWER_BYTES = 256 << 20
+_ANSWER_VALUES = 8_000_000  # each takes some 50 bytes of this process
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class ResourceLimits:
     """What one job may take: seconds and bytes; 0 leaves a limit of bytes out.
 
     ``start``: seconds until the process is ready to work; ``case``: seconds a case may take, ``total``: all of them together.
-    ``memory_bytes``: beyond what the libraries take; ``resident_bytes``: with them; ``files`` and ``disk_bytes``: in its folder.
+    ``memory_bytes``: beyond what the libraries take; ``resident_bytes``: with them; ``files`` and ``disk_bytes``: in its folder;
+    ``processes`` and ``threads``: alive at one time, of all that it started.
     """
 
     start: float = 60.0
@@ -49,6 +51,7 @@ class ResourceLimits:
     files: int = 2000
     open_files: int = 256
     processes: int = 8
+    threads: int = 256
 
     @classmethod
     def for_mode(cls, mode: str) -> ResourceLimits:
@@ -59,7 +62,7 @@ class ResourceLimits:
         # a GPU's first case compiles, by other programs, and CUDA reserves more address space than any machine has memory
         return cls(
             start=120.0, case=60.0, total=300.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
-            open_files=4096, processes=64,
+            open_files=4096, processes=64, threads=1024,
         )  # fmt: skip
 
 
@@ -164,22 +167,23 @@ def require_tier(tier: str) -> Iterator[None]:
         _lowest_tier.reset(token)
 
 
-def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits) -> Any:
+def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, count: int = 1) -> Any:
     """The answer of a job that leaves one: plain data, made by a process that may have been taken over. Check its shape.
 
-    Raises: JobFailure if it leaves none; otherwise as :func:`run`.
+    ``count``: its cases, as in :func:`run`.
+
+    Raises: JobFailure if it leaves none; WorkerFailure if its server does not start; otherwise as :func:`run`.
     """
+    servers.warm(kind)  # before there is a folder: a start takes seconds, and who is killed meanwhile leaves nothing
     with TemporaryFolder("course-job-") as folder:
-        answer = run(kind, job, folder, limits)
+        answer = run(kind, job, folder, limits, count=count)
         data = read_file(folder / "answer.json", _ANSWER_BYTES)
-        try:
-            return json.loads(data) if data is not None else _fail(answer)
-        except (ValueError, RecursionError):
-            return _fail(answer)
-
-
-def _fail(answer: Answer) -> Any:
-    raise JobFailure(answer)
+    if data is None or sum(map(data.count, (b",", b"[", b"{"))) > _ANSWER_VALUES:
+        raise JobFailure(answer)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        raise JobFailure(answer) from None
 
 
 def read_file(file: Path, most: int) -> bytes | None:

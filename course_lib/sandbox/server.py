@@ -270,7 +270,8 @@ class JobServer:
                 os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder))
                 os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
             try:
-                isolation.enter(tier, folder, job["limits"], self.needs)
+                reserved = sum(job.get("reserve", {}).values())
+                isolation.enter(tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs)
                 os.write(status, _CONFINED)
                 if self.machine is not None:
                     # before the machine starts: a GPU's driver has files of its own open from then on
@@ -327,7 +328,9 @@ class JobServer:
                     outcome.stage, begin, since = Stage.IMPORTING, now, now
                 starting = outcome.stage is Stage.STARTING
                 while (
-                    not starting and outcome.next_case < count and (folder / f"{outcome.next_case:02}.begin").exists()
+                    not starting
+                    and outcome.next_case < count
+                    and os.path.lexists(folder / f"{outcome.next_case:02}.begin")
                 ):
                     outcome.stage, outcome.case, since = Stage.RUNNING, outcome.next_case, now
                 if now - since > limits["start" if starting else "case"] or (
@@ -389,19 +392,46 @@ def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str
     family = [keeper]
     for process in family:
         family += _find_children(process)
-        if len(family) > limits["processes"] + 2:
+        if len(family) > limits["processes"] + 2 or sum(map(_count_threads, family)) > limits["threads"]:
             return "too many processes"
     if sum(_resident_bytes(process) for process in family[1:]) > limits["resident_bytes"]:
         return "too much memory"
-    size = files = 0
-    for place, folders, names in os.walk(folder):
-        files += len(folders) + len(names)
-        for name in names:
-            with contextlib.suppress(OSError):
-                size += os.lstat(os.path.join(place, name)).st_blocks * 512
-        if size > limits["disk_bytes"] or files > limits["files"]:
+    nameless: dict[int, int] = {}
+    for process in family[1:]:
+        nameless |= _find_nameless_files(process, str(folder))
+    size, files, waiting = sum(nameless.values()), 0, [str(folder)]
+    while waiting:  # not os.walk, which in Python 3.11 goes no deeper than the stack
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    files += 1
+                    with contextlib.suppress(FileNotFoundError):
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    if size > limits["disk_bytes"] or files > limits["files"]:
+                        return "too many files"
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:  # a folder that may not be listed, or lies too deep: nobody can say what is in it
             return "too many files"
-    return ""
+    return "too many files" if size > limits["disk_bytes"] else ""
+
+
+def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
+    """Bytes of the files of ``folder`` that the process holds and that have no name any more, by inode: no walk finds them."""
+    found = {}
+    with contextlib.suppress(OSError):  # the process has ended, or its descriptor was closed
+        for line in Path(f"/proc/{process}/maps").read_text(errors="replace").splitlines():
+            if f" {folder}/" in line and line.endswith(" (deleted)"):
+                start, end = line.split(" ", 1)[0].split("-")
+                found[int(line.split()[4])] = int(end, 16) - int(start, 16)
+        for number in os.listdir(f"/proc/{process}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                status = os.stat(f"/proc/{process}/fd/{number}")
+                if not status.st_nlink and os.readlink(f"/proc/{process}/fd/{number}").startswith(f"{folder}/"):
+                    found[status.st_ino] = status.st_blocks * 512
+    return found
 
 
 def _end_chain(keeper: int) -> None:
@@ -436,6 +466,13 @@ def _find_children(process: int) -> list[int]:
         with contextlib.suppress(OSError):
             found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
     return found
+
+
+def _count_threads(process: int) -> int:
+    try:
+        return os.stat(f"/proc/{process}/task").st_nlink - 2  # a folder for each
+    except OSError:
+        return 0
 
 
 def _resident_bytes(process: int) -> int:

@@ -28,18 +28,25 @@ _EVERYWHERE = {
     "open_by_handle_at": (304, 265), "setpriority": (141, 140), "ioprio_set": (251, 30),
     "truncate": (76, 45),
     "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+    # another program's, by its number or name: no right of Landlock's stands before them
+    "shmctl": (31, 195), "semctl": (66, 191), "semop": (65, 193), "semtimedop": (220, 192), "msgctl": (71, 187), "msgsnd": (69, 189),
+    "msgrcv": (70, 188), "mq_unlink": (241, 181),
+    "syslog": (103, 116), "modify_ldt": (154, None), "io_setup": (206, 0),
 }  # fmt: skip
-_WITHOUT_COMPILER = {  # a GPU's check starts ptxas and a C compiler, which make files and set their modes
-    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+_WITHOUT_GPU = {  # CUDA uses some of these, and the C compiler that Triton starts there sets its files' modes
     "socket": (41, 198), "socketpair": (53, 199),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),  # memory that belongs to no process
+    "inotify_init": (253, None), "inotify_init1": (294, 26),  # tells the names of files that others make, in any folder
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
     "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
     "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
-    "mkdir": (83, None), "mkdirat": (258, 34), "mknod": (133, None), "mknodat": (259, 33),
-    "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
+    "mknod": (133, None), "mknodat": (259, 33), "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+}  # fmt: skip
+_WITHOUT_PROGRAMS = {  # Triton starts ptxas, and its cache makes folders
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "mkdir": (83, None), "mkdirat": (258, 34),
 }  # fmt: skip
 _CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = (
     (56, 220),
@@ -56,19 +63,25 @@ _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; of arguments the low halves are looked at
 _ALLOW, _KILL_PROCESS, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 _NO_SUCH_CALL = 0x00050000 | errno.ENOSYS
-_CLONE_THREAD, _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 0x00010000, 1, 38, 22
+_CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020000  # all the new namespaces that clone makes
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 1, 4, 38, 22
 _INTERNET = (2, 10, 17, 40)  # AF_INET, AF_INET6, AF_PACKET, AF_VSOCK
 # Files opened to be emptied though only to be read, or with both mode bits, for ioctl alone: before ABI 3 Landlock lets both
 # empty a file, for the second it asks no right at all, and before ABI 5 a device opened so takes any ioctl
 _OPENING_BITS = os.O_ACCMODE | os.O_TRUNC
 _OPENING_REFUSED = (os.O_RDONLY | os.O_TRUNC, os.O_ACCMODE, os.O_ACCMODE | os.O_TRUNC)
 _F_SETOWN, _F_SETOWN_EX = 8, 15  # whom the kernel signals about a file
+_F_SETLEASE = 1024  # on a library: whoever opens it waits until the lease is given back
 
 
-def refuse(programs: bool) -> None:
-    """Install the filter in this thread, for good, and in whatever it starts. ``programs``: leave what a compiler needs, which starts others.
+def refuse(programs: bool, gpu: bool = False) -> None:
+    """Install the filter in this thread, for good, and in whatever it starts.
 
     Threads may be started, processes not; a process may send signals to itself only.
+
+    Args:
+        programs: leave what a compiler needs, which starts others.
+        gpu: leave what CUDA needs, too.
 
     Raises: OSError if the kernel or this machine has no such filter.
     """
@@ -76,7 +89,7 @@ def refuse(programs: bool) -> None:
     if machine is None:
         raise OSError(f"no list of system calls for {platform.machine()}")
     which, arch = machine
-    program = _program(which, arch, programs)
+    program = _program(which, arch, programs or gpu, gpu)
     libc = ctypes.CDLL(None, use_errno=True)
     block = ctypes.create_string_buffer(program)
     described = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(block)))
@@ -85,7 +98,7 @@ def refuse(programs: bool) -> None:
             raise OSError(ctypes.get_errno(), f"prctl({option}): {os.strerror(ctypes.get_errno())}")
 
 
-def _program(which: int, arch: int, programs: bool) -> bytes:
+def _program(which: int, arch: int, programs: bool, gpu: bool) -> bytes:
     def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
 
@@ -109,23 +122,24 @@ def _program(which: int, arch: int, programs: bool) -> bytes:
     if which == 0:
         parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]  # the same calls under other numbers
     parts += [
-        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not programs else b"",
-        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not programs else b"",
-        unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG,)),  # it is to die with its keeper
+        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not gpu else b"",
+        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not gpu else b"",
+        # it is to die with its keeper, and the server is to see what it has open
+        unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE)),
+        unless(_FCNTL[which], 1, (_F_SETOWN, _F_SETOWN_EX, _F_SETLEASE)),
         when(_PRLIMIT64[which], 0, _EQUAL, 0, _ALLOW, _REFUSE),
         unless(open_call, 1, _OPENING_REFUSED, _OPENING_BITS) if open_call is not None else b"",
         unless(_OPENAT[which], 2, _OPENING_REFUSED, _OPENING_BITS),
-        # its flags lie in memory, where a filter cannot look
+        # their flags lie in memory, where a filter cannot look; without clone3 the C library takes clone
         step(_EQUAL, _OPENAT2[which], 0, 1) + step(_RETURN, _NO_SUCH_CALL),
+        step(_EQUAL, _CLONE3[which], 0, 1) + step(_RETURN, _NO_SUCH_CALL),
+        when(_CLONE[which], 0, _ANY_BIT, _CLONE_NEW, _REFUSE, _ALLOW)
+        if programs
+        else when(_CLONE[which], 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE),
+        unless(_SOCKET[which], 0, _INTERNET) if gpu else b"",
     ]
-    if programs:
-        parts.append(unless(_SOCKET[which], 0, _INTERNET))
-    else:
-        parts.append(unless(_FCNTL[which], 1, (_F_SETOWN, _F_SETOWN_EX)))
-        parts.append(when(_CLONE[which], 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE))
-        # its flags lie in memory, too; without it the C library takes clone
-        parts += [step(_EQUAL, _CLONE3[which], 0, 1), step(_RETURN, _NO_SUCH_CALL)]
-    for numbers in (_EVERYWHERE if programs else _EVERYWHERE | _WITHOUT_COMPILER).values():
+    refused = _EVERYWHERE | ({} if gpu else _WITHOUT_GPU) | ({} if programs else _WITHOUT_PROGRAMS)
+    for numbers in refused.values():
         if numbers[which] is not None:
             parts += [step(_EQUAL, numbers[which], 0, 1), step(_RETURN, _REFUSE)]
     return b"".join([*parts, step(_RETURN, _ALLOW)])

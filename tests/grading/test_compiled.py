@@ -153,7 +153,7 @@ FORGED = [
 
 @pytest.mark.parametrize("answer", FORGED, ids=repr)
 def test_an_answer_of_no_sense_is_no_answer(answer, monkeypatch):
-    monkeypatch.setattr(jobs, "ask", lambda *_: answer)
+    monkeypatch.setattr(jobs, "ask", lambda *_, **__: answer)
     with pytest.raises(helper.CompilerCrash, match="no answer that makes sense"):
         helper.ask([{}], 1.0)
 
@@ -161,7 +161,7 @@ def test_an_answer_of_no_sense_is_no_answer(answer, monkeypatch):
 @pytest.mark.parametrize(("unit", "line", "column"), [(7, 1, 0), (-3, 1, 0), (0, -5, 0), (0, 10**9, -9)])
 def test_a_forged_place_is_no_traceback(unit, line, column, monkeypatch):
     said = {"error": {"cause": "other", "sentence": "no", "unit": unit, "line": line, "column": column}}
-    monkeypatch.setattr(jobs, "ask", lambda *_: [said])
+    monkeypatch.setattr(jobs, "ask", lambda *_, **__: [said])
     with pytest.raises(CompileError, match="no"):
         compile_report(KernelSource(TEXT, "k", "x.py"), [Pointer("fp32")], {"B": 8})
 

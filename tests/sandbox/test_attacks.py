@@ -1,9 +1,14 @@
 """Hostile submissions: each is refused by the list, and past the list by what confines the process that runs it.
 
-Every file of ``attacks/`` says in its first line which exercise it is handed in for, what stops it ("list": it computes the
-right values by means that only the list can refuse; "isolation": it must not pass, nor reach what it wants, without the
-list either), and what it does. ``@NAMES@`` stand for what an attacker would find out: paths, process ids, ports. An attack
-that gets what it wants prints BREACH.
+Every file of ``attacks/`` says in its first line which exercise it is handed in for, what stops it or where it acts, and what
+it does. ``@NAMES@`` stand for what an attacker would find out: paths, process ids, ports.
+
+- "list": it computes the right values by means that only the list can refuse.
+- "isolation": it must not pass, nor reach what it wants, without the list either. It prints BREACH if it does.
+- "compile", "picture": statements for the process that compiles and for the one that interprets a picture's launch, around
+  right code or, if the file defines ``copy_kernel``, a whole submission. Right code may pass; what they want they must not
+  reach. They raise ``@MARK@``, which is BREACH spelt so that a quoted line does not show it.
+- "reading": statements that make ``text``, a submission that is hard to read.
 """
 
 from __future__ import annotations
@@ -11,28 +16,38 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import importlib
 import os
 import re
+import resource
 import socket
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 import pytest
+import torch
 
 import course_lib
 from course_lib import catalog
 from course_lib.base import paths
+from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
+from course_lib.compiler import CompileError, KernelSource, Pointer, compile_report, helper
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
+from course_lib.grading.judging import compiled
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.learner import progress
-from course_lib.sandbox import isolation, jobs
+from course_lib.lessons import second_process
+from course_lib.lessons.access_map.run import record
+from course_lib.sandbox import isolation, jobs, servers
 from course_lib.sandbox.jobs import ResourceLimits
+from course_lib.sandbox.machine import ServerKind
 
 pytestmark = pytest.mark.skipif(
     course_lib.MODE != "cpu", reason="the attacks are Python, which a compiled kernel is not"
@@ -40,9 +55,13 @@ pytestmark = pytest.mark.skipif(
 
 HERE = Path(__file__).parent.parent / "attacks"
 LIMIT, GRACE = 1.5, 2.0
+LONG_GRACE = 6.0  # the cases before, the compiler, and folders that are hard to remove
 LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
 KEY = 0x6E6F726D
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+BREACH = "BREACH"
+HIDDEN = ("as it was", "a secret of the person's")  # what no message may hold
+MEMORY_BYTES = 400 << 20  # by which this process may grow over an answer
 
 
 class Attack(NamedTuple):
@@ -61,8 +80,13 @@ def attacks() -> list[Attack]:
     return found
 
 
-ATTACKS = attacks()
+FOUND = attacks()
+ATTACKS = [attack for attack in FOUND if attack.layer in ("list", "isolation")]
 PAST_THE_LIST = [attack for attack in ATTACKS if attack.layer == "isolation"]
+COMPILING, PICTURES, READING = (
+    [attack for attack in FOUND if process in attack.layer.split("+")] for process in ("compile", "picture", "reading")
+)
+TIERS = (isolation.NAMESPACES, isolation.LANDLOCK)
 
 
 class World(NamedTuple):
@@ -71,18 +95,26 @@ class World(NamedTuple):
     names: dict[str, str]
     untouched: dict[Path, tuple]
     calls: list[socket.socket]
+    about_this_process: tuple
 
 
 def look(file: Path) -> tuple:
     status = file.stat()
-    return file.read_bytes(), status.st_mode, status.st_mtime_ns, status.st_nlink, status.st_uid
+    names = tuple(os.listxattr(file))
+    return file.read_bytes(), status.st_mode, status.st_mtime_ns, status.st_nlink, status.st_uid, names
+
+
+def look_at_this_process() -> tuple:
+    limits = [resource.getrlimit(which) for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_CPU, resource.RLIMIT_AS)]
+    return limits, os.sched_getaffinity(0), os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def helpers_are_there():
     """The compiler's helper and the servers serve this whole process: start them before any trace is looked for."""
     for exercise in ("00a", "01a"):
-        assert check(catalog.get(exercise), paths.SOLUTIONS / f"{catalog.get(exercise).file}.py").passed
+        verdict = check(catalog.get(exercise), paths.SOLUTIONS / f"{catalog.get(exercise).file}.py")
+        assert verdict.passed, f"{verdict.message}\n{verdict.printed}"
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +132,19 @@ def sockets():
         yield [tcp, udp, local]
 
 
+@pytest.fixture(scope="module")
+def left_by_others():
+    """A shared memory segment and a message queue of another program's."""
+    libc = ctypes.CDLL(None)
+    name = f"/course-attack-{os.getpid()}".encode()
+    segment, queue = libc.shmget(0, 4096, 0o1600), libc.mq_open(name, os.O_CREAT | os.O_RDWR, 0o600, None)
+    yield segment, name
+    os.close(queue)
+    assert libc.shmctl(segment, 0, None) == 0 and libc.mq_unlink(name) == 0, "an attack removed it"
+
+
 @pytest.fixture
-def world(tmp_path, monkeypatch, sockets):
+def world(tmp_path, monkeypatch, sockets, left_by_others):
     monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "exercises"))
     monkeypatch.setenv("COURSE_TEST_TOKEN", "a secret of the person's")
@@ -113,9 +156,14 @@ def world(tmp_path, monkeypatch, sockets):
     for file in (victim, other):
         file.write_text("as it was")
     tcp, udp, _ = sockets
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(str(tmp_path / "door"))
+    door.listen()
+    door.setblocking(False)
     names = {
         "ROOT": paths.ROOT, "STATE": paths.state(), "VICTIM": victim, "OTHER": other, "PARENT": os.getpid(), "KEY": KEY,
         "TCP": tcp.getsockname()[1], "UDP": udp.getsockname()[1], "ABSTRACT": f"course-attack-{os.getpid()}",
+        "DOOR": tmp_path / "door", "SEGMENT": left_by_others[0], "MARK": "'BREA' 'CH'",
     }  # fmt: skip
     precious = [
         victim,
@@ -124,15 +172,25 @@ def world(tmp_path, monkeypatch, sockets):
         *paths.SOLUTIONS.glob("*.py"),
         *(paths.ROOT / "course_lib").glob("*.py"),
     ]
-    yield World({name: str(value) for name, value in names.items()}, {file: look(file) for file in precious}, sockets)
+    with door:
+        yield World(
+            {name: str(value) for name, value in names.items()},
+            {file: look(file) for file in precious},
+            [*sockets, door],
+            look_at_this_process(),
+        )
 
 
-def handed_in(attack: Attack, world: World, tmp_path: Path) -> Path:
+def named(attack: Attack, world: World) -> str:
     text = attack.text
     for name, value in world.names.items():
         text = text.replace(f"@{name}@", value)
+    return text
+
+
+def handed_in(attack: Attack, world: World, tmp_path: Path, text: str | None = None) -> Path:
     file = tmp_path / f"{attack.exercise.file}.py"
-    file.write_text(text, encoding="utf-8")
+    file.write_text(named(attack, world) if text is None else text, encoding="utf-8")
     return file
 
 
@@ -142,10 +200,11 @@ def after(world: World, tmp_path: Path) -> list[str]:
         f"{file} changed" for file, before in world.untouched.items() if not file.exists() or look(file) != before
     ]
     traces += [f"{file} was left" for file in (tmp_path / "tmp").iterdir()]
+    traces += [str(file) for file in (Path("/dev/shm", world.names["ABSTRACT"]),) if file.exists()]
     traces += [
         f"{file} is new"
         for file in tmp_path.iterdir()
-        if file.name not in ("tmp", "state", "others", "victim") and file.suffix != ".py"
+        if file.name not in ("tmp", "state", "others", "victim", "door") and file.suffix != ".py"
     ]
     helpers = psutil.Process().children()
     traces += [f"{process} still runs" for helper in helpers for process in helper.children(recursive=True)]
@@ -154,6 +213,8 @@ def after(world: World, tmp_path: Path) -> list[str]:
             traces.append(f"a call came: {door.recv(9) if door.type == socket.SOCK_DGRAM else door.accept()}")
     if ctypes.CDLL(None).shmget(KEY, 0, 0) != -1:
         traces.append("shared memory was left")
+    if look_at_this_process() != world.about_this_process:
+        traces.append(f"this process was changed: {world.about_this_process}, {look_at_this_process()}")
     return traces
 
 
@@ -197,10 +258,180 @@ def test_what_gets_past_the_list_is_confined(attack, tier, best_tier, world, tmp
     and_the_next_check_passes(attack)
 
 
+# ---- the processes that compile, interpret for a picture, and read ----------------------------------------------------------
+
+RIGHT = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < n)
+    tl.store(y_ptr + cols, x, mask=cols < n)
+"""
+# right in the interpreter, and refused by the compiler
+REFUSED = RIGHT.replace("    tl.store", "    for i in range(2):\n        if i == 1:\n            break\n    tl.store")
+
+
+@pytest.fixture
+def short_limits(monkeypatch):
+    """The limits of the case in each process that an attack can aim at."""
+    monkeypatch.setattr(compiled, "_LIMIT", LIMIT)
+    monkeypatch.setattr(compiled, "_TRIES", 1)
+    smaller = {"resident_bytes": 1 << 30, "address_bytes": 6 << 30}
+    monkeypatch.setattr(helper, "_LIMITS", dataclasses.replace(helper._LIMITS, **smaller))
+    smaller |= {"memory_bytes": 512 << 20}
+    monkeypatch.setattr(second_process, "_LIMITS", dataclasses.replace(second_process._LIMITS, **smaller))
+    monkeypatch.setattr(importlib.import_module("course_lib.lessons.access_map.run"), "SECONDS", LIMIT)
+    helper.warm()
+    servers.warm(ServerKind("course_lib.lessons.second_process:make_machine", record.__module__, device="cpu"))
+
+
+def skip_unless_here(tier: str, best_tier: str) -> None:
+    if isolation.TIERS.index(tier) < isolation.TIERS.index(best_tier):
+        pytest.skip(f"this machine's best isolation is: {best_tier}")
+
+
+def while_compiling(text: str) -> str:
+    """Right code, which does ``text`` in the process that compiles, as soon as it is imported there."""
+    if "def copy_kernel" in text:
+        return text
+    return f"import os\nif os.environ.get('TRITON_INTERPRET') != '1':\n{textwrap.indent(text, '    ')}\n{RIGHT}"
+
+
+def in_a_kernel(text: str) -> str:
+    """Right code, whose kernel has the code generator do ``text``, by names that the generator knows and the list does not."""
+    if "def copy_kernel" in text:
+        return text
+    run = f'getattr(getattr(getattr(tl, "core"), "builtins"), "exec")({text!r}.value)'
+    return f"{RIGHT}    if n < 0:\n        {run}\n        getattr = 0\n"
+
+
+def peak_bytes() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+
+@contextlib.contextmanager
+def little_memory():
+    """This process may not take much for what another one answered."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here
+    before = peak_bytes()
+    yield
+    assert peak_bytes() - before < MEMORY_BYTES
+
+
+def and_nothing_was_told(said: str) -> None:
+    assert not [word for word in (BREACH, *HIDDEN) if word in said], said
+
+
+def and_the_compiler_still_refuses() -> None:
+    with pytest.raises(CompileError) as refused:
+        compile_copy(REFUSED)
+    assert refused.value.cause == "unsupported_statement", str(refused.value)
+
+
+def compile_copy(text: str) -> None:
+    source = KernelSource(text, "copy_kernel", "ex.py")
+    compile_report(source, [Pointer("fp32"), Pointer("fp32"), 5], {"BLOCK": 8}, disassemble=False, limit=LIMIT)
+
+
+def check_within_limits(attack: Attack, file: Path, tier: str, most_seconds: float):
+    """The verdict on a file that acts where a kernel is compiled. It may be right, so the verdict may be a pass."""
+    started = time.monotonic()
+    with little_memory():
+        verdict = check(attack.exercise, file, limits=LIMITS)
+    assert time.monotonic() - started < most_seconds
+    assert "grader itself failed" not in verdict.message, verdict.message
+    assert verdict.tier in (tier, "none", "")
+    assert len(verdict.message) < 2000 and len(verdict.printed) <= 4000
+    and_nothing_was_told(verdict.message + verdict.printed + verdict.headline)
+    return verdict
+
+
+@pytest.mark.parametrize("attack", COMPILING, ids=lambda attack: attack.name)
+def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_list_lets_it_pass(
+    attack, world, tmp_path, short_limits
+):
+    file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
+    check_within_limits(
+        attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + LONG_GRACE
+    )
+    assert after(world, tmp_path) == []
+    and_the_compiler_still_refuses()
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("attack", COMPILING, ids=lambda attack: attack.name)
+def test_what_is_compiled_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits):
+    skip_unless_here(tier, best_tier)
+    monkeypatch.setattr(jobs, "BEST_TIER", tier)
+    file = handed_in(attack, world, tmp_path, while_compiling(named(attack, world)))
+    with monkeypatch.context() as past:
+        past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
+        check_within_limits(attack, file, tier, LIMIT + LONG_GRACE)
+    assert after(world, tmp_path) == []
+    and_the_compiler_still_refuses()
+
+
+@pytest.mark.parametrize("attack", COMPILING, ids=lambda attack: attack.name)
+def test_a_report_of_the_explorer_is_confined(attack, world, tmp_path, short_limits):
+    """The learner's own file, in the picture of what the compiler makes of a kernel."""
+    said = ""
+    with little_memory():
+        try:
+            compile_copy(while_compiling(named(attack, world)))
+        except CourseError as refused:
+            said = str(refused)
+    assert len(said) < 2000
+    and_nothing_was_told(said)
+    assert after(world, tmp_path) == []
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("attack", PICTURES, ids=lambda attack: attack.name)
+def test_what_is_interpreted_for_a_picture_is_confined(
+    attack, tier, best_tier, world, tmp_path, monkeypatch, short_limits
+):
+    skip_unless_here(tier, best_tier)
+    monkeypatch.setattr(jobs, "BEST_TIER", tier)
+
+    def map_accesses(text: str) -> int:
+        source = KernelSource(text, "copy_kernel", "exercises/ex.py")
+        return len(record(source, 1, (torch.zeros(5), torch.zeros(5), 5), {"BLOCK": 8}).accesses)
+
+    said, started = "", time.monotonic()
+    with little_memory():
+        try:
+            map_accesses(f"{named(attack, world)}\n{RIGHT}")
+        except CourseError as refused:
+            said = str(refused)
+    assert time.monotonic() - started < LIMIT + LONG_GRACE and len(said) < 2000
+    and_nothing_was_told(said)
+    assert after(world, tmp_path) == []
+    assert map_accesses(RIGHT) == 2
+
+
+@pytest.mark.parametrize("attack", READING, ids=lambda attack: attack.name)
+def test_what_is_hard_to_read_is_said_to_be(attack, world, tmp_path):
+    made: dict[str, str] = {}
+    exec(attack.text, made)
+    assert len(made["text"]) <= 1_000_000
+    started = time.monotonic()
+    verdict = check(attack.exercise, handed_in(attack, world, tmp_path, made["text"]), limits=LIMITS)
+    assert time.monotonic() - started < reader.SECONDS + GRACE
+    assert verdict.status == "error" and verdict.cause != "grader_fault", verdict.message
+    assert 0 < len(verdict.message) < 2000
+    assert after(world, tmp_path) == []
+    and_the_next_check_passes(attack)
+
+
 def test_there_are_enough_of_them(capsys):
     with capsys.disabled():
         print(
             f"\n{len(ATTACKS)} attacks handed in, {len(PAST_THE_LIST)} of them again past the list, under each tier that this machine has"
         )
+    assert len(COMPILING) >= 60 and len(PICTURES) >= 40 and len(READING) >= 15
     assert len(PAST_THE_LIST) >= 45 and {attack.exercise.kind for attack in PAST_THE_LIST} >= {"kernel", "torch"}
-    assert all(texts.read_solution(attack.exercise) for attack in ATTACKS)
+    assert all(texts.read_solution(attack.exercise) for attack in FOUND)

@@ -24,6 +24,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.files import remove_tree
 from course_lib.base.worker import WorkerDied
 from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
@@ -31,8 +32,7 @@ from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.extract_kernels import Kernels
-from course_lib.sandbox import isolation, jobs, servers, syscalls
-from course_lib.sandbox.folders import remove_folder
+from course_lib.sandbox import isolation, jobs, server, servers, syscalls
 from course_lib.sandbox.jobs import ResourceLimits
 
 EX = catalog.get("01a")
@@ -108,7 +108,7 @@ landlockpy.Ruleset = refuse
 """
 NO_FILTER = """
 from course_lib.sandbox import syscalls
-syscalls.refuse = lambda programs: None
+syscalls.refuse = lambda **left: None
 """
 
 
@@ -275,7 +275,7 @@ def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monk
 def test_the_filter_refuses_each_call_on_its_list():
     numbers = {
         name: both[0]
-        for name, both in (syscalls._EVERYWHERE | syscalls._WITHOUT_COMPILER).items()
+        for name, both in (syscalls._EVERYWHERE | syscalls._WITHOUT_GPU | syscalls._WITHOUT_PROGRAMS).items()
         if both[0] is not None
     }
     result = alone(f"""
@@ -308,7 +308,7 @@ def test_the_filter_leaves_threads_and_signals_to_oneself():
 def test_the_filter_of_a_gpu_lets_a_compiler_start_and_nobody_call_home():
     result = alone("""
         import socket, subprocess
-        syscalls.refuse(programs=True)
+        syscalls.refuse(programs=True, gpu=True)
         print(subprocess.run([sys.executable, "-c", "print('compiled')"], capture_output=True, text=True).stdout.strip())
         socket.socketpair()
         for family in (socket.AF_INET, socket.AF_INET6):
@@ -318,6 +318,20 @@ def test_the_filter_of_a_gpu_lets_a_compiler_start_and_nobody_call_home():
                 print("refused")
     """)
     assert result.stdout.split() == ["compiled", "refused", "refused"], result.stderr
+
+
+def test_the_filter_of_a_compiler_lets_it_start_and_opens_no_socket():
+    result = alone("""
+        import socket, subprocess
+        syscalls.refuse(programs=True)
+        print(subprocess.run([sys.executable, "-c", "print('compiled')"], capture_output=True, text=True).stdout.strip())
+        for family in (socket.AF_UNIX, socket.AF_INET, socket.AF_NETLINK):
+            try:
+                socket.socket(family)
+            except PermissionError:
+                print("refused")
+    """)
+    assert result.stdout.split() == ["compiled", "refused", "refused", "refused"], result.stderr
 
 
 # An older kernel's Landlock: the rights of that ABI are asked for, and no others
@@ -520,7 +534,8 @@ def test_a_dead_server_costs_time_only():
     assert check(EX, SOLUTION).passed
     dead = serving().process
     dead.kill()
-    assert check(EX, SOLUTION).passed and serving().process.pid != dead.pid
+    verdict = check(EX, SOLUTION)
+    assert verdict.passed and serving().process.pid != dead.pid, f"{verdict.message}\n{verdict.printed}"
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
@@ -537,7 +552,7 @@ def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeyp
     killer.start()
     verdict = past_the_list(monkeypatch, hostile("while True: pass"), tmp_path)
     killer.join()
-    assert (verdict.status, verdict.cause) == ("fail", "time_limit")
+    assert (verdict.status, verdict.cause) == ("fail", "time_limit"), f"{verdict.message}\n{verdict.printed}"
     assert below and not [
         process for process in below if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     ]
@@ -726,5 +741,21 @@ def test_folders_made_to_stay_are_removed(tmp_path):
         os.chmod(".", 0)
     finally:
         os.chdir(here)
-    remove_folder(deep)
+    remove_tree(deep)
     assert not deep.exists()
+
+
+def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
+    """A submission that may make folders makes one that may be written and not listed. Root lists it all the same."""
+    limits = {"processes": 99, "threads": 10_000, "resident_bytes": 1 << 40, "disk_bytes": 1 << 30, "files": 2000}
+    list_entries, hidden = os.scandir, tmp_path / "hidden"
+    hidden.mkdir()
+    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == ""
+
+    def refuse(folder):
+        if folder == str(hidden):
+            raise PermissionError(13, "Permission denied")
+        return list_entries(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert server._find_passed_limit(os.getpid(), tmp_path, limits) == "too many files"

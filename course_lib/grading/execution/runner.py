@@ -25,6 +25,8 @@ from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 _ERROR_BYTES = 64 << 10
+_TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200  # of an exception, of a fault, of a type
+_MOST_LINES = 10_000_000
 
 
 def _make_kind(mode: str) -> ServerKind:
@@ -194,7 +196,10 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
             result.case, result.ended = number, stopped
             # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
             if raised is not None:
-                result.ended, result.reported = "crashed", (raised["text"].splitlines() or [raised["type"]])[0]
+                result.ended, result.reported = (
+                    "crashed",
+                    (raised["text"].splitlines() or [raised["type"]])[0][:_NAME_CHARACTERS],
+                )
             return result
     if stopped not in (
         "crashed",
@@ -237,7 +242,9 @@ def _raised(file: Path) -> dict | None:
     raised: dict[str, Any] = {"column": None, "end_column": None} | read  # not every error knows its columns
     if not _fits(raised, _RAISED) or (raised["fault"] is not None and not _fits(raised["fault"], _FAULT)):
         return None
-    return raised | {"text": _without(file.parent, raised["text"])}
+    text = _without(file.parent, raised["text"])[-_TEXT_CHARACTERS if raised["fault"] is None else -_WORDS_CHARACTERS :]
+    line = raised["line"] if 0 < (raised["line"] or 0) < _MOST_LINES else None
+    return raised | {"type": raised["type"][:_NAME_CHARACTERS], "text": text, "line": line}
 
 
 def _without(folder: Path, text: str) -> str:

@@ -22,6 +22,7 @@ from course_lib.grading.submission.places import Located, Span, find_span, split
 
 _MAX_BYTES = 1_000_000
 _LONGEST_QUOTE = 120  # characters; the line itself is shown apart, with its place
+_LONGEST = 1000  # characters of a sentence about a file
 _MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
 
 _TL_NAMES = frozenset(
@@ -65,8 +66,8 @@ class Unreadable(Exception):
     """
 
     def __init__(self, cause: str, message: str, what: str = "", span: Span | None = None):
-        super().__init__(message)
-        self.cause, self.what, self.span = cause, what or message, span
+        super().__init__(shorten(message, _LONGEST))
+        self.cause, self.what, self.span = cause, shorten(what or message, _LONGEST), span
 
 
 def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:

@@ -112,9 +112,10 @@ def run_to_plain(kernel: Any, job: Job) -> dict[str, Any]:
 
 def _run_apart(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
     answer = second_process.interpret_apart(run_to_plain, kernel, job, SECONDS)
-    offsets = np.frombuffer(answer["offsets"], np.int64)
-    accesses, at = [], 0
-    for program, kind, tensor, lanes, masked, itemsize, line in answer["accesses"]:
-        accesses.append(RecordedAccess(program, kind, tensor, offsets[at : at + lanes], masked, itemsize, line))
-        at += lanes
-    return accesses, answer["fault"]
+    with second_process.expect_sense():
+        offsets = np.frombuffer(answer["offsets"], np.int64)
+        accesses, at = [], 0
+        for program, kind, tensor, lanes, masked, itemsize, line in answer["accesses"]:
+            accesses.append(RecordedAccess(program, kind, tensor, offsets[at : at + lanes], masked, itemsize, line))
+            at += lanes
+        return accesses, answer["fault"]

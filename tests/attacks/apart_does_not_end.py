@@ -1,0 +1,3 @@
+# 00a | compile+picture | does not end
+while True:
+    pass

@@ -1,0 +1,2 @@
+# 00a | compile+picture | leaves a file in the temporary folder
+open('../left', 'w').close()

@@ -1,0 +1,2 @@
+# 00a | reading | parentheses without end
+text = 'x = ' + '(' * 500_000

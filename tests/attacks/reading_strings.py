@@ -1,0 +1,2 @@
+# 00a | reading | a text of many joined pieces
+text = 'x = (' + '"a" ' * 240_000 + ')'

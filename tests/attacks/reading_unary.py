@@ -1,0 +1,2 @@
+# 00a | reading | a million signs
+text = 'x = ' + '-' * 900_000 + '1'

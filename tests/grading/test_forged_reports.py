@@ -1,0 +1,81 @@
+"""What a taken-over process leaves behind, of the right shape and with nonsense in it, is a verdict: no pass, no fault of the grader.
+
+No process runs here: the folder is filled as a process could fill it, and the verdict is made of that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.catalog.exercise import exercises
+from course_lib.grading.check import check
+from course_lib.grading.judging.compiled import Compilation
+from course_lib.grading.submission import reader
+from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.sandbox import isolation, jobs
+from course_lib.sandbox.jobs import Answer
+from course_lib.sandbox.stage import Stage
+
+pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="on a GPU the interpreter is asked, too")
+
+TYPES = ["OutOfBounds", "Interleaved", "Excess", "WrongReturn", "OSError", "Unplaceable", "", "A" * 300]
+TEXTS = ["", "x", "File too large", "[1] 'x'", "a\n" * 500, "\x00", "a" * 50_000]
+KINDS = ["load", "store", "reads", "race", "order", "deadlock", "livelock", "no barrier", "atomic_cas", "", "a" * 5000]
+NUMBERS = [None, True, 0, 1, -1, 2, 7, 12, 30, 10**18, -(10**30), 2**64]
+ENDS = ["finished", "finished", "timed out", "flooded", "too much memory", "too many processes"]
+
+
+def make_report(draw: random.Random, tensors: list[str]) -> dict:
+    names = [*tensors, "", "nobody", "x_ptr", "\n"]
+    numbers = {name: draw.choice(NUMBERS) for name in ("line", "column", "end_column")}
+    fault = {
+        "kind": draw.choice(KINDS),
+        "tensor": draw.choice(names),
+        "row": draw.choice(NUMBERS),
+        "line": draw.choice(NUMBERS),
+    }
+    described = {"type": draw.choice(TYPES), "text": draw.choice(TEXTS), "lost": draw.random() < 0.1}
+    return described | numbers | {"fault": draw.choice([None, fault])}
+
+
+def fill(folder: Path, case: dict, number: int, draw: random.Random) -> None:
+    size = sum(tensor["nbytes"] for tensor in case["tensors"])
+    report = json.dumps(make_report(draw, [tensor["name"] for tensor in case["tensors"]]))
+    if draw.random() < 0.6:
+        (folder / f"{number:02}.error").write_text(report)
+    if draw.random() < 0.01:
+        (folder / "import.error").write_text(report)
+    if draw.random() < 0.5:
+        inputs = (folder / f"{number:02}.in").read_bytes()
+        (folder / f"{number:02}.out").write_bytes(draw.choice([bytes(size), b"\xff" * size, inputs, os.urandom(size)]))
+
+
+@pytest.mark.parametrize("name", exercises())
+def test_nonsense_is_a_verdict(name, monkeypatch):
+    exercise, draw = catalog.get(name), random.Random(name)
+
+    def leave_nonsense(kind, job, folder, limits, *, count, reserve):
+        for number, case in enumerate(job["cases"]):
+            fill(folder, case, number, draw)
+        case, code = draw.choice([None, 0, 3]), draw.choice([0, -9, 70, None])
+        return Answer(isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, case, code, "", {}, frozenset())
+
+    solution = paths.SOLUTIONS / f"{exercise.file}.py"
+    kernels = reader.read(exercise, solution.read_text(), solution.name)
+    assert isinstance(kernels, Kernels)
+    monkeypatch.setattr(reader, "read", lambda exercise, text, name: kernels)
+    monkeypatch.setattr(Compilation, "_start", lambda self: None)
+    monkeypatch.setattr(jobs, "run", leave_nonsense)
+    for _ in range(8):
+        verdict = check(exercise, solution)
+        assert verdict.status in ("fail", "error"), verdict.message
+        assert 0 < len(verdict.message) < 2000
+        json.dumps(verdict.as_dict())
