@@ -173,8 +173,8 @@ def _readable(needs: Needs) -> list[str]:
 
 
 def _gpu_files() -> list[str]:
-    """What CUDA writes to: the driver's devices, shared memory, and the names of its own threads."""
-    files = [*glob.glob("/dev/nvidia*"), "/dev/dxg", "/dev/shm", "/proc/self/task"]
+    """What CUDA writes to: the driver's devices, and the names of its own threads."""
+    files = [*glob.glob("/dev/nvidia*"), "/dev/dxg", "/proc/self/task"]
     return [path for path in files if os.path.exists(path)]
 
 
@@ -239,17 +239,15 @@ def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None
     """
     limit(limits)
     drop_privileges()
+    programs = needs is not Needs.NOTHING
     if tier == LIMITS:
         try:
-            _filter_calls(needs)  # no promise here, and no reason to go without it
+            # no promise here, and no reason to go without it
+            syscalls.refuse(programs, lenient=needs is Needs.GPU)
         except OSError:
-            limit_processes(64 if needs is Needs.NOTHING else 1024)
+            limit_processes(1024 if programs else 64)
         return
-    if needs is not Needs.NOTHING:
+    if programs:
         limit_processes(4096)
     confine_files(folder, needs)
-    _filter_calls(needs)
-
-
-def _filter_calls(needs: Needs) -> None:
-    syscalls.refuse(programs=needs is not Needs.NOTHING, gpu=needs is Needs.GPU)
+    syscalls.refuse(programs)

@@ -33,7 +33,7 @@ _EVERYWHERE = {
     "msgrcv": (70, 188), "mq_unlink": (241, 181),
     "syslog": (103, 116), "modify_ldt": (154, None), "io_setup": (206, 0),
 }  # fmt: skip
-_WITHOUT_GPU = {  # CUDA uses some of these, and the C compiler that Triton starts there sets its files' modes
+_NEVER_NEEDED = {  # by arithmetic, by Triton's compilers, by CUDA 13 on Linux
     "socket": (41, 198), "socketpair": (53, 199),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),  # memory that belongs to no process
     "inotify_init": (253, None), "inotify_init1": (294, 26),  # tells the names of files that others make, in any folder
@@ -74,14 +74,14 @@ _F_SETOWN, _F_SETOWN_EX = 8, 15  # whom the kernel signals about a file
 _F_SETLEASE = 1024  # on a library: whoever opens it waits until the lease is given back
 
 
-def refuse(programs: bool, gpu: bool = False) -> None:
+def refuse(programs: bool, lenient: bool = False) -> None:
     """Install the filter in this thread, for good, and in whatever it starts.
 
     Threads may be started, processes not; a process may send signals to itself only.
 
     Args:
         programs: leave what a compiler needs, which starts others.
-        gpu: leave what CUDA needs, too.
+        lenient: leave what a driver of another kind may need, too; for a tier that promises nothing.
 
     Raises: OSError if the kernel or this machine has no such filter.
     """
@@ -89,7 +89,7 @@ def refuse(programs: bool, gpu: bool = False) -> None:
     if machine is None:
         raise OSError(f"no list of system calls for {platform.machine()}")
     which, arch = machine
-    program = _program(which, arch, programs or gpu, gpu)
+    program = _program(which, arch, programs, lenient)
     libc = ctypes.CDLL(None, use_errno=True)
     block = ctypes.create_string_buffer(program)
     described = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(block)))
@@ -98,7 +98,7 @@ def refuse(programs: bool, gpu: bool = False) -> None:
             raise OSError(ctypes.get_errno(), f"prctl({option}): {os.strerror(ctypes.get_errno())}")
 
 
-def _program(which: int, arch: int, programs: bool, gpu: bool) -> bytes:
+def _program(which: int, arch: int, programs: bool, lenient: bool) -> bytes:
     def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
 
@@ -122,8 +122,8 @@ def _program(which: int, arch: int, programs: bool, gpu: bool) -> bytes:
     if which == 0:
         parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]  # the same calls under other numbers
     parts += [
-        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not gpu else b"",
-        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE) if not gpu else b"",
+        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE),
+        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE),
         # it is to die with its keeper, and the server is to see what it has open
         unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE)),
         unless(_FCNTL[which], 1, (_F_SETOWN, _F_SETOWN_EX, _F_SETLEASE)),
@@ -136,9 +136,9 @@ def _program(which: int, arch: int, programs: bool, gpu: bool) -> bytes:
         when(_CLONE[which], 0, _ANY_BIT, _CLONE_NEW, _REFUSE, _ALLOW)
         if programs
         else when(_CLONE[which], 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE),
-        unless(_SOCKET[which], 0, _INTERNET) if gpu else b"",
+        unless(_SOCKET[which], 0, _INTERNET) if lenient else b"",
     ]
-    refused = _EVERYWHERE | ({} if gpu else _WITHOUT_GPU) | ({} if programs else _WITHOUT_PROGRAMS)
+    refused = _EVERYWHERE | ({} if lenient else _NEVER_NEEDED) | ({} if programs else _WITHOUT_PROGRAMS)
     for numbers in refused.values():
         if numbers[which] is not None:
             parts += [step(_EQUAL, numbers[which], 0, 1), step(_RETURN, _REFUSE)]

@@ -10,7 +10,7 @@ import dataclasses
 import os
 
 import pytest
-from test_attacks import ATTACKS, Attack, after, handed_in, sockets, world  # noqa: F401 - fixtures
+from test_attacks import ATTACKS, Attack, after, handed_in, left_by_others, sockets, world  # noqa: F401 - fixtures
 
 import course_lib
 from course_lib import catalog
@@ -35,11 +35,13 @@ except Exception:
     pass
 
 """
-# what a compiler needs, and so is open to whatever runs beside it; that nothing of it stays is asserted all the same
-OPEN_TO_A_COMPILER = {
-    "becomes_another_program", "becomes_a_program_in_memory", "changes_a_mode", "changes_a_time", "daemon", "daemon_by_program", "fork_bomb",
-    "signals_its_group", "links_outside", "links_to_the_device", "opens_a_port", "kills_its_keeper", "outlives_its_keeper",
-    "calls_home_tcp", "talks_to_a_local_socket",
+# What is open beside a GPU, and why; that nothing of it stays or gets out is asserted all the same.
+OPEN_BESIDE_A_GPU = {
+    # Triton starts a C compiler: programs may be started, and end with the check
+    "becomes_another_program", "daemon", "daemon_by_program", "fork_bomb", "outlives_its_keeper",
+    "reads_through_its_own_proc",  # CUDA looks itself up in /proc, which is the namespace's own, and so does whoever asks
+    "scans_descriptors",  # the driver's own
+    "raises_its_limits", "takes_shared_address_space",  # CUDA reserves more addresses than any machine has memory: no limit is set
 }  # fmt: skip
 HOST = [attack for attack in ATTACKS if attack.exercise.id == "01a" and attack.layer == "isolation"]
 
@@ -73,7 +75,7 @@ def test_what_is_run_beside_a_gpu_is_confined(attack: Attack, tier, best_tier, w
         past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
         verdict = check(COPY, file, limits=LIMITS)
     assert verdict.tier == tier or verdict.status == "grader fault", verdict.message
-    if attack.name not in OPEN_TO_A_COMPILER:
+    if attack.name not in OPEN_BESIDE_A_GPU:
         assert "BREACH" not in verdict.printed, verdict.printed
     assert after(world, tmp_path) == []
     assert len(verdict.message) < 4000 and len(verdict.printed) <= 4000
