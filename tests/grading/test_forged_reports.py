@@ -26,9 +26,27 @@ from course_lib.sandbox.stage import Stage
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="on a GPU the interpreter is asked, too")
 
-TYPES = ["OutOfBounds", "Interleaved", "Excess", "WrongReturn", "OSError", "Unplaceable", "", "A" * 300]
+TYPES = ["OutOfBounds", "Interleaved", "Misuse", "WrongReturn", "OSError", "Unplaceable", "", "A" * 300]
 TEXTS = ["", "x", "File too large", "[1] 'x'", "a\n" * 500, "\x00", "a" * 50_000]
-KINDS = ["load", "store", "reads", "race", "order", "deadlock", "livelock", "no barrier", "atomic_cas", "", "a" * 5000]
+KINDS = [
+    "load",
+    "store",
+    "input",
+    "reads",
+    "alone",
+    "calls",
+    "uncalled",
+    "ctx",
+    "unwritten",
+    "race",
+    "order",
+    "deadlock",
+    "livelock",
+    "no barrier",
+    "atomic_cas",
+    "",
+    "a" * 5000,
+]
 NUMBERS = [None, True, 0, 1, -1, 2, 7, 12, 30, 10**18, -(10**30), 2**64]
 ENDS = ["finished", "finished", "timed out", "flooded", "too much memory", "too many processes"]
 
@@ -65,7 +83,7 @@ def test_nonsense_is_a_verdict(name, monkeypatch):
     def leave_nonsense(kind, job, folder, limits, *, count, reserve):
         for number, case in enumerate(job["cases"]):
             fill(folder, case, number, draw)
-        case, code = draw.choice([None, 0, 3]), draw.choice([0, -9, 70, None])
+        case, code = draw.choice([None, 0, 3]), draw.choice([0, -11, 1, 70])  # one killed from outside is the machine's
         return Answer(isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, case, code, "", {}, frozenset())
 
     solution = paths.SOLUTIONS / f"{exercise.file}.py"
