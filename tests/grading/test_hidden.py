@@ -244,13 +244,18 @@ def right_for_known_columns() -> str:
 
 
 @pytest.mark.parametrize(
-    ("exercise_id", "cheat"), [("03a", answers_in_a_table), ("06a", right_for_known_columns)], ids=["03a", "06a"]
+    ("exercise_id", "cheat", "cause"),
+    # a table of answers is wrong for other numbers of the same shapes, and so is found out by the second run
+    [("03a", answers_in_a_table, "right_only_once"), ("06a", right_for_known_columns, "none")],
+    ids=["03a", "06a"],
 )
-def test_a_file_made_for_the_visible_cases_passes_them_and_fails_the_hidden_ones(exercise_id, cheat, tmp_path):
+def test_a_file_made_for_the_visible_cases_is_right_in_them_and_fails_the_hidden_ones(
+    exercise_id, cheat, cause, tmp_path
+):
     exercise, file = catalog.get(exercise_id), tmp_path / "mine.py"
     file.write_text(cheat(), encoding="utf-8")
     plain, secret = check(exercise, file), check(exercise, file, secret=SECRETS[0])
-    assert plain.status == "pass", plain.message
+    assert plain.cause == cause and plain.passed == (cause == "none"), plain.message
     assert (secret.status, secret.exit_code) == ("fail", 1)
     wrong = [case for case in secret.cases if case.status == "fail"]
     assert len(wrong) > len(secret.cases) / 2
