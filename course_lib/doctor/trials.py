@@ -44,7 +44,7 @@ else:
 CONFINEMENT = f"""
 import runpy, sys
 sys.argv = ["server.py", {str(paths.ROOT)!r}, "probe"]
-runpy.run_path({str(paths.ROOT / "course_lib" / "grading" / "sandbox" / "server.py")!r}, run_name="__main__")
+runpy.run_path({str(paths.ROOT / "course_lib" / "sandbox" / "server.py")!r}, run_name="__main__")
 """
 
 

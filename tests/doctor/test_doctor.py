@@ -539,3 +539,10 @@ def test_a_package_in_front_of_the_installed_one_is_named(monkeypatch, tmp_path)
     monkeypatch.setenv("PYTHONPATH", "/nowhere")
     (finding, *_) = gpu.examine_gpu({"crash": "RuntimeError"}, [])
     assert "PYTHONPATH" not in finding.remedy
+
+
+def test_the_isolation_of_this_machine_is_found_out():
+    facts = Trial(trials.CONFINEMENT, 60).report()
+    assert facts["tier"] in ("namespaces and Landlock", "Landlock", "limits only"), facts
+    (finding,) = isolation.examine_isolation(facts)
+    assert finding.what.startswith("checks run ")
