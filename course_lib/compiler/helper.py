@@ -24,14 +24,11 @@ _LIMITS = ResourceLimits(
 
 
 class CompilerCrash(Exception):
-    """The process that compiles did not survive the job; ``cause`` is "crash", "timeout" or "flood".
+    """The process that compiles did not survive the job; ``cause`` is "crash", "timeout" or "flood"."""
 
-    ``number``: which of the kernels it was at, from 0.
-    """
-
-    def __init__(self, cause: str, sentence: str, number: int = 0):
+    def __init__(self, cause: str, sentence: str):
         super().__init__(sentence)
-        self.cause, self.number = cause, number
+        self.cause = cause
 
 
 def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
@@ -75,7 +72,6 @@ def _describe_start(failed: WorkerFailure | OSError) -> CourseError:
 
 
 def _describe_failure(answer: Answer, limit: float) -> Exception:
-    number = answer.case or 0
     if answer.stage is Stage.STARTING:
         return CourseError(
             f"the process that compiles kernels does not start ({answer.printed.strip()[-_LOG_CHARACTERS:] or answer.ended}). "
@@ -86,13 +82,12 @@ def _describe_failure(answer: Answer, limit: float) -> Exception:
             "timeout",
             f"compiling takes longer than {limit:g} seconds, and was ended; does `tl.static_range` unroll too much, "
             "or BLOCK hold too many elements",
-            number,
         )
     if answer.cause_of_end in ("flooded", "too many files"):
-        return CompilerCrash("flood", "it writes megabytes while it is compiled, and was ended", number)
+        return CompilerCrash("flood", "it writes megabytes while it is compiled, and was ended")
     how = answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)
     return CompilerCrash(
-        "crash", f"the compiler itself crashed on this kernel ({how}); change the lines you wrote last", number
+        "crash", f"the compiler itself crashed on this kernel ({how}); change the lines you wrote last"
     )
 
 

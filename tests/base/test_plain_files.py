@@ -85,8 +85,9 @@ def test_the_kernels_own_files_are_none(path):
         read_plain_file(Path(path), 100)
 
 
-def test_a_file_that_becomes_a_link_between_the_looks_is_not_followed(tmp_path, secret, monkeypatch):
-    file = tmp_path / "ex00a.py"
+def swapped_after_a_look(folder: Path, monkeypatch, make) -> Path:
+    """A plain file that ``make`` puts something else in place of, as soon as its status was asked for."""
+    file = folder / "ex00a.py"
     file.write_text("mine")
     looked = os.lstat
 
@@ -94,28 +95,22 @@ def test_a_file_that_becomes_a_link_between_the_looks_is_not_followed(tmp_path, 
         found = looked(path)
         if Path(path) == file:
             file.unlink()
-            file.symlink_to(secret)
+            make(file)
         return found
 
     monkeypatch.setattr(os, "lstat", look_and_swap)
+    return file
+
+
+def test_a_file_that_becomes_a_link_between_the_looks_is_not_followed(tmp_path, secret, monkeypatch):
+    file = swapped_after_a_look(tmp_path, monkeypatch, lambda file: file.symlink_to(secret))
     with pytest.raises(OSError) as refused:
         read_plain_file(file, 100)
     assert "nobody may" not in str(refused.value)
 
 
 def test_a_file_that_becomes_a_pipe_between_the_looks_makes_nobody_wait(tmp_path, monkeypatch):
-    file = tmp_path / "ex00a.py"
-    file.write_text("mine")
-    looked = os.lstat
-
-    def look_and_swap(path):
-        found = looked(path)
-        if Path(path) == file:
-            file.unlink()
-            os.mkfifo(file)
-        return found
-
-    monkeypatch.setattr(os, "lstat", look_and_swap)
+    file = swapped_after_a_look(tmp_path, monkeypatch, os.mkfifo)
     refused = []
 
     def read() -> None:

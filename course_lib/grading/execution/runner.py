@@ -36,9 +36,8 @@ def _make_kind(mode: str) -> ServerKind:
     return ServerKind(make, mode, "cpu")
 
 
-KINDS = {
-    mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd")
-}  # of servers, by the mode of a check
+# of servers, by the mode of a check
+KINDS = {mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd")}
 
 
 @dataclass
@@ -186,9 +185,8 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
         raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
-            if (
-                raised is not None and raised["fault"] is not None
-            ):  # it came to its end, and did something else on the way
+            # it came to its end, and did something else on the way
+            if raised is not None and raised["fault"] is not None:
                 result.errors[number] = raised
         elif raised is not None and not raised["lost"]:
             result.errors[number] = raised
@@ -196,17 +194,11 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
             result.case, result.ended = number, stopped
             # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
             if raised is not None:
-                result.ended, result.reported = (
-                    "crashed",
-                    (raised["text"].splitlines() or [raised["type"]])[0][:_NAME_CHARACTERS],
-                )
+                first_line = (raised["text"].splitlines() or [raised["type"]])[0]
+                result.ended, result.reported = "crashed", first_line[:_NAME_CHARACTERS]
             return result
-    if stopped not in (
-        "crashed",
-        "killed",
-        "died",
-        "timed out",
-    ):  # every result is there, and it was stopped all the same
+    # every result is there, and it was stopped all the same
+    if stopped not in ("crashed", "killed", "died", "timed out"):
         result.case, result.ended = len(plans) - 1, stopped
     return result
 
