@@ -243,11 +243,11 @@ def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None
     if tier == LIMITS:
         try:
             # no promise here, and no reason to go without it
-            syscalls.refuse(programs, lenient=needs is Needs.GPU)
+            syscalls.refuse(programs, driver=needs is Needs.GPU, lenient=needs is Needs.GPU)
         except OSError:
             limit_processes(1024 if programs else 64)
         return
     if programs:
         limit_processes(4096)
     confine_files(folder, needs)
-    syscalls.refuse(programs)
+    syscalls.refuse(programs, driver=needs is Needs.GPU)

@@ -33,8 +33,9 @@ _EVERYWHERE = {
     "msgrcv": (70, 188), "mq_unlink": (241, 181),
     "syslog": (103, 116), "modify_ldt": (154, None), "io_setup": (206, 0),
 }  # fmt: skip
-_NEVER_NEEDED = {  # by arithmetic, by Triton's compilers, by CUDA 13 on Linux
-    "socket": (41, 198), "socketpair": (53, 199),
+_NEVER_NEEDED = {  # by arithmetic, by Triton's compilers, by CUDA 13 on Linux (tests/sandbox/test_gpu.py)
+    "socketpair": (53, 199),
+    "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),  # memory that belongs to no process
     "inotify_init": (253, None), "inotify_init1": (294, 26),  # tells the names of files that others make, in any folder
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
@@ -45,6 +46,7 @@ _NEVER_NEEDED = {  # by arithmetic, by Triton's compilers, by CUDA 13 on Linux
     "mknod": (133, None), "mknodat": (259, 33), "symlink": (88, None), "symlinkat": (266, 36), "link": (86, None), "linkat": (265, 37),
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
+_OF_A_DRIVER = {"socket": (41, 198), "bind": (49, 200), "listen": (50, 201)}
 _WITHOUT_PROGRAMS = {  # Triton starts ptxas, and its cache makes folders
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "mkdir": (83, None), "mkdirat": (258, 34),
 }  # fmt: skip
@@ -65,7 +67,7 @@ _ALLOW, _KILL_PROCESS, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPER
 _NO_SUCH_CALL = 0x00050000 | errno.ENOSYS
 _CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020000  # all the new namespaces that clone makes
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 1, 4, 38, 22
-_INTERNET = (2, 10, 17, 40)  # AF_INET, AF_INET6, AF_PACKET, AF_VSOCK
+_LOCAL, _INTERNET = 1, (2, 10, 17, 40)  # AF_UNIX; AF_INET, AF_INET6, AF_PACKET, AF_VSOCK
 # Files opened to be emptied though only to be read, or with both mode bits, for ioctl alone: before ABI 3 Landlock lets both
 # empty a file, for the second it asks no right at all, and before ABI 5 a device opened so takes any ioctl
 _OPENING_BITS = os.O_ACCMODE | os.O_TRUNC
@@ -74,13 +76,15 @@ _F_SETOWN, _F_SETOWN_EX = 8, 15  # whom the kernel signals about a file
 _F_SETLEASE = 1024  # on a library: whoever opens it waits until the lease is given back
 
 
-def refuse(programs: bool, lenient: bool = False) -> None:
+def refuse(programs: bool, driver: bool = False, lenient: bool = False) -> None:
     """Install the filter in this thread, for good, and in whatever it starts.
 
     Threads may be started, processes not; a process may send signals to itself only.
 
     Args:
         programs: leave what a compiler needs, which starts others.
+        driver: leave what CUDA needs: at its start it makes a local socket, names it and listens on it. Nobody is let in, and
+            the socket can call nobody.
         lenient: leave what a driver of another kind may need, too; for a tier that promises nothing.
 
     Raises: OSError if the kernel or this machine has no such filter.
@@ -89,7 +93,7 @@ def refuse(programs: bool, lenient: bool = False) -> None:
     if machine is None:
         raise OSError(f"no list of system calls for {platform.machine()}")
     which, arch = machine
-    program = _program(which, arch, programs, lenient)
+    program = _program(which, arch, programs, driver, lenient)
     libc = ctypes.CDLL(None, use_errno=True)
     block = ctypes.create_string_buffer(program)
     described = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(block)))
@@ -98,7 +102,7 @@ def refuse(programs: bool, lenient: bool = False) -> None:
             raise OSError(ctypes.get_errno(), f"prctl({option}): {os.strerror(ctypes.get_errno())}")
 
 
-def _program(which: int, arch: int, programs: bool, lenient: bool) -> bytes:
+def _program(which: int, arch: int, programs: bool, driver: bool, lenient: bool) -> bytes:
     def step(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
 
@@ -137,8 +141,10 @@ def _program(which: int, arch: int, programs: bool, lenient: bool) -> bytes:
         if programs
         else when(_CLONE[which], 0, _ANY_BIT, _CLONE_THREAD, _ALLOW, _REFUSE),
         unless(_SOCKET[which], 0, _INTERNET) if lenient else b"",
+        when(_SOCKET[which], 0, _EQUAL, _LOCAL, _ALLOW, _REFUSE) if driver and not lenient else b"",
     ]
     refused = _EVERYWHERE | ({} if lenient else _NEVER_NEEDED) | ({} if programs else _WITHOUT_PROGRAMS)
+    refused |= {} if lenient or driver else _OF_A_DRIVER
     for numbers in refused.values():
         if numbers[which] is not None:
             parts += [step(_EQUAL, numbers[which], 0, 1), step(_RETURN, _REFUSE)]

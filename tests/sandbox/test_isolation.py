@@ -9,6 +9,7 @@ import os
 import platform
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -275,7 +276,9 @@ def test_a_hostile_submission_cannot_lower_the_tier_of_the_next_check(best, monk
 def test_the_filter_refuses_each_call_on_its_list():
     numbers = {
         name: both[0]
-        for name, both in (syscalls._EVERYWHERE | syscalls._NEVER_NEEDED | syscalls._WITHOUT_PROGRAMS).items()
+        for name, both in (
+            syscalls._EVERYWHERE | syscalls._NEVER_NEEDED | syscalls._OF_A_DRIVER | syscalls._WITHOUT_PROGRAMS
+        ).items()
         if both[0] is not None
     }
     result = alone(f"""
@@ -332,6 +335,29 @@ def test_the_filter_of_a_compiler_lets_it_start_and_opens_no_socket():
                 print("refused")
     """)
     assert result.stdout.split() == ["compiled", "refused", "refused", "refused"], result.stderr
+
+
+def test_the_filter_beside_a_gpu_leaves_a_local_socket_that_reaches_nobody(tmp_path):
+    """CUDA's start fails without it, and the check would go on in the lowest tier."""
+    with socket.socket(socket.AF_UNIX) as outside:
+        outside.bind(str(tmp_path / "outside"))
+        outside.listen()
+        result = alone(f"""
+            import socket
+            syscalls.refuse(programs=True, driver=True)
+            own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            own.bind({f"{chr(0)}course-{tmp_path.name}"!r})
+            own.listen()
+            caller, letters = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            for wanted in (lambda: caller.connect({str(tmp_path / "outside")!r}), lambda: letters.sendto(b"x", {str(tmp_path / "outside")!r}),
+                           lambda: letters.sendmsg([b"x"], [], 0, {str(tmp_path / "outside")!r}), own.accept, socket.socketpair,
+                           lambda: socket.socket(socket.AF_INET), lambda: socket.socket(socket.AF_NETLINK)):
+                try:
+                    print("got", wanted())
+                except PermissionError:
+                    print("refused")
+        """)
+    assert result.stdout.split() == ["refused"] * 7, result.stdout + result.stderr
 
 
 # An older kernel's Landlock: the rights of that ABI are asked for, and no others
