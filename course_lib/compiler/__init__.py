@@ -8,11 +8,12 @@ from course_lib.compiler.report import (
     CompileReport,
     Lines,
     Specialisation,
+    check_compiles,
     compile_report,
     compile_reports,
 )
 
 __all__ = [
     "MULTIPROCESSORS", "CompileError", "CompileReport", "KernelSource", "Lines", "Multiprocessor", "Pointer", "Residency", "Specialisation",
-    "compile_report", "compile_reports", "describe_constant", "describe_units", "occupancy", "residency", "source_text", "warm",
+    "check_compiles", "compile_report", "compile_reports", "describe_constant", "describe_units", "occupancy", "residency", "source_text", "warm",
 ]  # fmt: skip

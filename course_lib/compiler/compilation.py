@@ -7,6 +7,7 @@ The private interfaces of Triton used here are the launcher's own ``create_funct
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -32,8 +33,12 @@ class BadArguments(Exception):
     """The kernel's parameters do not fit the arguments."""
 
 
-def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any]:
-    """Compile the job's kernel: what CompileReport holds, but for what the asker knows.
+class _FarEnough(BaseException):
+    """The kernel has become what was asked for."""
+
+
+def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any] | None:
+    """Compile the job's kernel: what CompileReport holds, but for what the asker knows; None unless a report is asked for.
 
     Raises: whatever the kernel's text or Triton raise; NoKernel, NoTool, BadArguments.
     """
@@ -43,8 +48,18 @@ def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any]:
     options = {name: job[name] for name in ("num_warps", "num_stages", "maxnreg") if job[name] is not None}
     source = _specialise(kernel, job, units, make_backend(target), options)
     units.compiling = "compiler"
-    with _change_assembly(lambda ptx: at_call_sites(ptx, units.files[0].name)):
+    if job["through"] == "ttir":
+        with _change_stage("ttgir", _stop), contextlib.suppress(_FarEnough):
+            triton.compile(source, target=target, options=options)
+        return None
+
+    def assemble(stage: Callable, ptx: str, metadata: Any) -> Any:
+        return stage(at_call_sites(ptx, units.files[0].name), metadata)
+
+    with _change_stage("cubin", assemble):
         compiled = triton.compile(source, target=target, options=options)
+    if job["through"] == "cubin":
+        return None
     ptx = compiled.asm["ptx"]
     cubin = units.files[0].with_suffix(".cubin")
     cubin.write_bytes(compiled.asm["cubin"])
@@ -104,15 +119,18 @@ def _run_tool(name: str, *arguments: str) -> str:
         raise NoTool(f"the {name} that comes with Triton cannot read what its compiler made ({words[0]}).") from None
 
 
+def _stop(*_: Any) -> Any:
+    raise _FarEnough
+
+
 @contextlib.contextmanager
-def _change_assembly(change: Callable[[str], str]) -> Iterator[None]:
-    """Inside the block ptxas gets ``change(ptx)`` in place of the PTX."""
+def _change_stage(name: str, change: Callable[[Callable, Any, Any], Any]) -> Iterator[None]:
+    """Inside the block ``change(stage, source, metadata)`` does the work of that stage of the compiler."""
 
     def inspect_stages(backend: Any = None, stages: Any = None, *rest: Any, **named: Any) -> Any:
         if stages is None:  # asked what this adds to the key of Triton's cache
             return "course", "course"
-        assemble = stages["cubin"]
-        stages["cubin"] = lambda ptx, metadata: assemble(change(ptx), metadata)
+        stages[name] = functools.partial(change, stages[name])
 
     before = knobs.runtime.add_stages_inspection_hook
     # its declared type leaves out the backend, which every caller in Triton passes first

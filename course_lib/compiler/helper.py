@@ -45,7 +45,7 @@ def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
         raise _describe_failure(failure.answer, limit) from None
     except (WorkerFailure, OSError) as failed:
         raise _describe_start(failed) from None
-    if not _are_answers(answers, len(kernels)):
+    if not _are_answers(answers, kernels):
         raise CompilerCrash("crash", "the compiler gave no answer that makes sense; change the lines you wrote last")
     return answers
 
@@ -110,20 +110,21 @@ _REPORT = {
 _ERROR = {"cause": _TEXT, "sentence": _TEXT, "unit": _NUMBER, "line": _NUMBER, "column": _NUMBER}
 
 
-def _are_answers(answers: Any, count: int) -> bool:
-    """True for at most ``count`` answers of the shape that ``machine.py`` gives."""
-    if not isinstance(answers, list) or not 1 <= len(answers) <= count:
+def _are_answers(answers: Any, kernels: list[dict[str, Any]]) -> bool:
+    """True for answers of the shape that ``machine.py`` gives: one for each of ``kernels``, up to the first that is refused."""
+    if not isinstance(answers, list) or not 1 <= len(answers) <= len(kernels):
         return False
-    for answer in answers:
+    for answer, kernel in zip(answers, kernels, strict=False):
         ((kind, content),) = answer.items() if isinstance(answer, dict) and len(answer) == 1 else (("", {}),)
-        shape = {"report": _REPORT, "error": _ERROR}.get(kind)
+        asked = {"report": _REPORT} if kernel["through"] == "report" else {"taken": {}}
+        shape = (asked | {"error": _ERROR}).get(kind)
         if shape is None or not isinstance(content, dict) or content.keys() != shape.keys():
             return False
         if not all(isinstance(content[name], kinds) for name, kinds in shape.items()):
             return False
         if kind == "report" and not (_are_counts(content) and all(map(_is_line, content["lines"]))):
             return False
-    return len(answers) == count or "error" in answers[-1]
+    return len(answers) == len(kernels) or "error" in answers[-1]
 
 
 def _are_counts(report: dict[str, Any]) -> bool:

@@ -134,38 +134,83 @@ def compile_reports(
 
     Raises: as :func:`compile_report`, for the first specialisation that is refused.
     """
-    multiprocessor(arch)
     sources = collect(kernel)
-    described = []
-    for one in specialisations:
-        if one.num_warps not in (1, 2, 4, 8, 16, 32):
-            raise CourseError(f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps.")
-        positional, named = ([], one.arguments) if isinstance(one.arguments, Mapping) else (one.arguments, {})
-        described.append(
-            {
-                "name": one.kernel or sources.name,
-                "units": sources.units,
-                "positional": [describe_argument(value) for value in positional],
-                "named": {name: describe_argument(value) for name, value in named.items()}
-                | {name: describe_constant(value) for name, value in one.constexprs.items()},
-                "num_warps": one.num_warps, "num_stages": num_stages, "maxnreg": maxnreg,
-                "arch": int(arch.removeprefix("sm_")), "disassemble": disassemble,
-            }
-        )  # fmt: skip
+    options = {"num_stages": num_stages, "maxnreg": maxnreg, "through": "report", "disassemble": disassemble}
+    answers = _ask(sources, [_describe(sources, one, arch) | options for one in specialisations], limit)
+    return [_read_answer(sources, answer, one, arch) for answer, one in zip(answers, specialisations, strict=True)]
+
+
+def check_compiles(
+    kernel: Any, specialisations: Sequence[Specialisation], *, arch: str = "sm_90", limit: float = 60.0
+) -> None:
+    """Have the compiler take a source for each specialisation, and report nothing about it.
+
+    Only a few go all the way to machine code: together they have each parameter in each of its dtypes. The others go as far as
+    Triton's own IR, which takes a fifth of the time: what the compiler refuses of a kernel's text, it refuses there.
+
+    Args:
+        limit: seconds for each of them.
+
+    Raises: as :func:`compile_report`, for the first specialisation that is refused.
+    """
+    sources = collect(kernel)
+    whole = _cover_dtypes(specialisations)
+    described = [
+        _describe(sources, one, arch)
+        | {"num_stages": None, "maxnreg": None, "through": "cubin" if n in whole else "ttir", "disassemble": False}
+        for n, one in enumerate(specialisations)
+    ]
+    _ask(sources, described, limit)
+
+
+def _cover_dtypes(specialisations: Sequence[Specialisation]) -> set[int]:
+    """Numbers of specialisations that show each pointer of each kernel in every dtype that it has."""
+    chosen, seen = set(), set()
+    for n, one in enumerate(specialisations):
+        arguments = one.arguments if isinstance(one.arguments, Mapping) else dict(enumerate(one.arguments))
+        dtypes = {name: str(getattr(value, "dtype", "")) for name, value in arguments.items()}
+        shows = {(one.kernel, name, dtype) for name, dtype in dtypes.items() if dtype}
+        if not shows <= seen or not shows:
+            chosen.add(n)
+            seen |= shows
+    return chosen
+
+
+def _describe(sources: Sources, one: Specialisation, arch: str) -> dict[str, Any]:
+    """What the process that compiles is told of one specialisation, but for how far to go."""
+    multiprocessor(arch)
+    if one.num_warps not in (1, 2, 4, 8, 16, 32):
+        raise CourseError(f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps.")
+    positional, named = ([], one.arguments) if isinstance(one.arguments, Mapping) else (one.arguments, {})
+    return {
+        "name": one.kernel or sources.name,
+        "units": sources.units,
+        "positional": [describe_argument(value) for value in positional],
+        "named": {name: describe_argument(value) for name, value in named.items()}
+        | {name: describe_constant(value) for name, value in one.constexprs.items()},
+        "num_warps": one.num_warps, "arch": int(arch.removeprefix("sm_")),
+    }  # fmt: skip
+
+
+def _ask(sources: Sources, described: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
+    """The answers, one each.
+
+    Raises: CompileError for the first that is refused; CourseError.
+    """
     try:
         answers = helper.ask(described, limit)
     except helper.CompilerCrash as crash:
         raise _refusal(sources, crash.cause, str(crash), 0, sources.kernel_line, 0) from None
-    return [_read_answer(sources, answer, one, arch) for answer, one in zip(answers, specialisations, strict=False)]
-
-
-def _read_answer(sources: Sources, answer: dict[str, Any], one: Specialisation, arch: str) -> CompileReport:
-    if "error" in answer:
-        error = answer["error"]
+    if "error" in answers[-1]:
+        error = answers[-1]["error"]
         if error["cause"] == "no_tool":
             raise CourseError(error["sentence"])
         unit = error["unit"] if 0 <= error["unit"] < len(sources.units) else 0
         raise _refusal(sources, error["cause"], error["sentence"], unit, error["line"], error["column"])
+    return answers
+
+
+def _read_answer(sources: Sources, answer: dict[str, Any], one: Specialisation, arch: str) -> CompileReport:
     made = answer["report"]
     by_width = {
         name: made[name] and {int(width): count for width, count in made[name].items()} for name in ("loads", "stores")

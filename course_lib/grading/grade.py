@@ -93,6 +93,8 @@ def grade(
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
     if verdict.passed:
+        if compilation:
+            compilation.ask()
         verdict = _run_again(exercise, kernels, concrete, mode, limits, secret, writer) or verdict
     if compilation and verdict.passed:
         try:

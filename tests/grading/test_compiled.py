@@ -15,6 +15,7 @@ from course_lib.compiler import (
     KernelSource,
     Pointer,
     Specialisation,
+    check_compiles,
     compile_report,
     compile_reports,
     helper,
@@ -74,7 +75,7 @@ def test_every_kernel_that_the_cases_launch_is_compiled(tmp_path):
 
 def fail_with(error, times: int):
     left = [times]
-    stock = compiled.compile_reports
+    stock = compiled.check_compiles
 
     def compile_or_fail(*rest, **named):
         if left[0]:
@@ -88,14 +89,14 @@ def fail_with(error, times: int):
 @pytest.mark.parametrize("cause", ["crash", "timeout"])
 def test_a_compiler_that_fails_once_is_asked_again(cause, tmp_path, monkeypatch):
     error = CompileError(cause, "the compiler itself crashed on this kernel", "x.py", 1, 1, "")
-    monkeypatch.setattr(compiled, "compile_reports", fail_with(error, 1))
+    monkeypatch.setattr(compiled, "check_compiles", fail_with(error, 1))
     assert checked(tmp_path, COPY, SOLUTION).passed
 
 
 @pytest.mark.parametrize("cause", ["crash", "timeout"])
 def test_a_compiler_that_fails_twice_makes_no_pass_and_blames_nobody(cause, tmp_path, monkeypatch):
     error = CompileError(cause, "the compiler itself crashed on this kernel", "x.py", 1, 1, "")
-    monkeypatch.setattr(compiled, "compile_reports", fail_with(error, 2))
+    monkeypatch.setattr(compiled, "check_compiles", fail_with(error, 2))
     verdict = checked(tmp_path, COPY, SOLUTION)
     assert verdict.status == "grader fault" and verdict.exit_code == 4
     assert "neither as a pass nor as a fail" in verdict.message and "crashed on this kernel" in verdict.message
@@ -103,7 +104,7 @@ def test_a_compiler_that_fails_twice_makes_no_pass_and_blames_nobody(cause, tmp_
 
 def test_a_compiler_that_cannot_be_asked_makes_no_pass(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        compiled, "compile_reports", fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9)
+        compiled, "check_compiles", fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9)
     )
     with pytest.raises(EnvironmentFault, match=r"could not be asked \(the ptxas .* no pass yet.*course doctor"):
         checked(tmp_path, COPY, SOLUTION)
@@ -111,7 +112,7 @@ def test_a_compiler_that_cannot_be_asked_makes_no_pass(tmp_path, monkeypatch):
 
 def test_the_same_kernel_is_compiled_once(tmp_path, monkeypatch):
     assert checked(tmp_path, COPY, SOLUTION).passed
-    monkeypatch.setattr(compiled, "compile_reports", fail_with(AssertionError("compiled again"), 1))
+    monkeypatch.setattr(compiled, "check_compiles", fail_with(AssertionError("compiled again"), 1))
     assert checked(tmp_path, COPY, SOLUTION).passed
     assert checked(tmp_path, COPY, SOLUTION.replace(STORE, f"    x = x + 0\n{STORE}")).status == "grader fault"
 
@@ -145,6 +146,36 @@ def test_specialisations_come_back_in_order():
     assert reports[0].ttir != reports[1].ttir
 
 
+def test_of_several_refusals_the_first_is_named():
+    refused = "".join(f"    if B == {b}:\n        for _ in range(1):\n            break\n" for b in (8, 16, 32, 64))
+    text = TEXT.replace("    tl.store", refused + "    tl.store")
+    asked = [Specialisation([Pointer("fp32")], {"B": b}) for b in (4, 128, 32, 16, 64, 8)]
+    with pytest.raises(CompileError) as raised:
+        check_compiles(KernelSource(text, "k", "x.py"), asked)
+    assert raised.value.line == 1 + text.splitlines().index("    if B == 32:") + 2
+
+
+def test_machine_code_is_made_for_every_dtype_of_every_pointer(monkeypatch):
+    asked = []
+    monkeypatch.setattr(helper, "ask", lambda kernels, limit: asked.extend(kernels) or [{"taken": {}} for _ in kernels])
+    pairs = [("fp16", "fp16"), ("fp16", "fp16"), ("fp32", "fp16"), ("fp16", "fp32"), ("fp32", "fp32"), ("bf16", "fp32")]
+    text = TEXT.replace("y_ptr, B", "x_ptr, y_ptr, B", 1)
+    check_compiles(
+        KernelSource(text, "k", "x.py"),
+        [Specialisation([Pointer(x), Pointer(y)], {"B": 8 * n}) for n, (x, y) in enumerate(pairs)],
+    )
+    assert [kernel["through"] for kernel in asked] == ["cubin", "ttir", "cubin", "cubin", "ttir", "cubin"]
+
+
+def test_what_only_the_last_stages_refuse_is_refused():
+    text = TEXT.replace(
+        "    tl.store",
+        "    tl.inline_asm_elementwise('no such instruction;', '=r,r', [tl.arange(0, B)], tl.int32, False, 1)\n    tl.store",
+    )
+    with pytest.raises(CompileError):
+        check_compiles(KernelSource(text, "k", "x.py"), [Specialisation([Pointer("fp32")], {"B": 32})])
+
+
 FORGED = [
     None, 3, [], {}, [[]], [{}], [{"report": {}}], [{"report": None}], [{"error": {"cause": "x"}}], [{"report": {}, "error": {}}],
     [{"error": {"cause": 1, "sentence": "", "unit": 0, "line": 1, "column": 0}}], "report", [{"x": {}}] * 3, {"report": {}},
@@ -155,7 +186,14 @@ FORGED = [
 def test_an_answer_of_no_sense_is_no_answer(answer, monkeypatch):
     monkeypatch.setattr(jobs, "ask", lambda *_, **__: answer)
     with pytest.raises(helper.CompilerCrash, match="no answer that makes sense"):
-        helper.ask([{}], 1.0)
+        helper.ask([{"through": "report"}], 1.0)
+
+
+def test_a_report_that_nobody_asked_for_is_no_answer(monkeypatch):
+    monkeypatch.setattr(jobs, "ask", lambda *_, **__: [{"taken": {}}])
+    assert helper.ask([{"through": "cubin"}], 1.0) == [{"taken": {}}]
+    with pytest.raises(helper.CompilerCrash, match="no answer that makes sense"):
+        helper.ask([{"through": "report"}], 1.0)
 
 
 @pytest.mark.parametrize(("unit", "line", "column"), [(7, 1, 0), (-3, 1, 0), (0, -5, 0), (0, 10**9, -9)])

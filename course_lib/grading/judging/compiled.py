@@ -1,17 +1,18 @@
 """Would a GPU's compiler take the kernel? Asked on machines that have none, because the interpreter runs what it refuses.
 
 Only kernels that passed are compiled: one that is wrong has something more useful to hear. The process that compiles takes
-seconds to start, so it is started in a thread while the cases run.
+seconds to start, so it is started while the cases run, and it compiles while a case runs once more.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 from course_lib import compiler
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, compile_reports
+from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.submission.extract_kernels import Kernels
 
@@ -26,49 +27,73 @@ class CompilerFailure(Exception):
 
 
 class Compilation:
-    """The question about one file's kernels. Making it starts the process that compiles."""
+    """The question about one file's kernels. Making it starts the process that compiles, :meth:`ask` asks it."""
 
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
         self._plans = _find_specialisations(plans)
-        self._failed: CourseError | OSError | None = None
-        self._starting = threading.Thread(target=self._start, daemon=True)
-        self._starting.start()
+        self._refusal: CompileError | None = None
+        self._failed: Exception | None = None
+        self._thread = self._start(self._warm)
 
-    def _start(self) -> None:
-        try:
-            compiler.warm()
-        except (CourseError, OSError) as error:
-            self._failed = error
+    def _start(self, work: Callable[[], None]) -> threading.Thread:
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:  # raised again where somebody waits for the answer
+                self._failed = error
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
+
+    def ask(self) -> None:
+        """Begin to compile every kernel for every specialisation that the cases use, unless the same text was accepted before."""
+        self._thread.join()
+        if self._key in _accepted:
+            self._failed = None
+        elif self._failed is None:
+            self._thread = self._start(self._compile)
 
     def find_refusal(self) -> CompileError | None:
-        """Compile every kernel for every specialisation that the cases use. Returns the first refusal, or None.
+        """Wait for the compiler. Returns the first refusal, or None.
 
         Raises: CompilerFailure; EnvironmentFault if there is no compiler to ask on this machine; OSError.
         """
-        asked = (self._source, tuple(repr(plan) for plan in self._plans))
-        if asked in _accepted:
-            return None
-        self._starting.join()
+        self._thread.join()
         if self._failed is not None:
-            raise EnvironmentFault(_describe_missing(self._failed)) from self._failed
+            raise self._failed
+        return self._refusal
+
+    @property
+    def _key(self) -> tuple:
+        return self._source, tuple(repr(plan) for plan in self._plans)
+
+    @staticmethod
+    def _warm() -> None:
+        try:
+            compiler.warm()
+        except (CourseError, OSError) as error:
+            raise EnvironmentFault(_describe_missing(error)) from error
+
+    def _compile(self) -> None:
         source = KernelSource(self._source, self._plans[0].kernel, self._file)
-        refusal = None
         for _ in range(_TRIES):
             try:
-                compile_reports(source, self._plans, arch=ARCH, disassemble=False, limit=_LIMIT)
+                check_compiles(source, self._plans, arch=ARCH, limit=_LIMIT)
             except CompileError as error:
+                self._refusal = error
                 if error.cause not in ("crash", "timeout"):
-                    return error
-                refusal = error
+                    return
             except CourseError as error:
                 raise EnvironmentFault(_describe_missing(error)) from error
             else:
-                _accepted[asked] = None
+                self._refusal = None
+                _accepted[self._key] = None
                 while len(_accepted) > _REMEMBERED:
                     _accepted.popitem(last=False)
-                return None
-        raise CompilerFailure(str(refusal))
+                return
+        raise CompilerFailure(str(self._refusal))
 
 
 _accepted: OrderedDict[tuple, None] = OrderedDict()
