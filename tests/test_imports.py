@@ -79,7 +79,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "grading.verdict": {"base"},
     "grading.cases": {"base"},
     "grading.submission": {"base", "catalog", "sandbox", "grading.verdict"},
-    "grading.execution": {"base", "interpreter", "norms", "sandbox", "grading.cases", "grading.submission", "grading.verdict"},
+    "grading.execution": {"base", "compiler", "interpreter", "norms", "sandbox", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.judging": {"base", "compiler", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "grading.cases", "grading.judging"},
     "grading": {

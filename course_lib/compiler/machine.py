@@ -6,11 +6,12 @@ of its own, a folder of its own, and no more. A bad kernel is an answer with a l
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +40,32 @@ def make_machine(_: str) -> Machine:
     return _Compiler()
 
 
+@contextlib.contextmanager
+def put_off_nothing() -> Iterator[None]:
+    """Do once, before the forks, what Triton puts off until its first kernel: it imports PyTorch, and hashes itself.
+
+    Inside the block Triton has a cache, for whatever else is to be built once.
+    """
+    before = os.environ.get("TRITON_CACHE_DIR")
+    with TemporaryFolder("course-compile-") as folder:
+        os.environ["TRITON_CACHE_DIR"] = str(folder)
+        try:
+            compile_kernel(_FIRST, Units(_FIRST, folder))
+            yield
+        finally:
+            del os.environ["TRITON_CACHE_DIR"]
+            os.environ |= {} if before is None else {"TRITON_CACHE_DIR": before}
+    linecache.clearcache()
+
+
 class _Compiler(Machine):
     """Compiles the kernels of one submission, one after the other, each with what it is specialised on."""
 
     def __init__(self) -> None:
-        # what Triton puts off until its first kernel (it imports PyTorch, and hashes itself) is done once, before the forks
-        with TemporaryFolder("course-compile-") as folder:
-            os.environ["TRITON_CACHE_DIR"] = str(folder)
-            compile_kernel(_FIRST, Units(_FIRST, folder))
-        linecache.clearcache()
+        with put_off_nothing():
+            pass
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
-        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         answers = []
         for number, kernel in enumerate(job["kernels"]):
             begin_case(folder, number)

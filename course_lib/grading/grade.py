@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
-from course_lib.base import paths
+from course_lib.base import background, paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.catalog import Exercise, texts
@@ -64,6 +64,8 @@ def grade(
         ), []
     concrete = make_plans(exercise, seed, secret)
     compilation = Compilation(kernels, concrete, name) if mode == "cpu" else None  # a GPU has just compiled it
+    # beside the GPU, because a right kernel needs both and a wrong one seldom waits for it
+    interpreting = background.start(lambda: runner.run(kernels, concrete, "cpu")) if mode == "gpu" else None
     run = runner.run(kernels, concrete, mode, limits)
     if secret is not None:
         run = withhold(run, concrete, len(places.split_lines(text)))
@@ -80,8 +82,8 @@ def grade(
         judged[n].raised = None
     unchecked = ""
     shared = any(plan.interleavings for plan in concrete)  # a race that a GPU ran has no name, and often no trace
-    if mode == "gpu" and (shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
-        interpreted = runner.run(kernels, concrete, "cpu")
+    if interpreting and (shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
+        interpreted = interpreting.result()
         if secret is not None:
             interpreted = withhold(interpreted, concrete, len(places.split_lines(text)))
         for n in set(unplaced) & interpreted.data.keys():

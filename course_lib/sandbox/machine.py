@@ -32,14 +32,12 @@ class ServerKind:
         make: "module:function", which makes the machine out of ``argument``.
         device: "cpu" or "gpu", where the machine runs kernels; "" where it runs none.
         needs: what the sandbox has to leave open for this work.
-        serves_many: False starts a server for each job, because the work does not survive a fork of a process that did it.
     """
 
     make: str
     argument: str = ""
     device: str = ""
     needs: Needs = Needs.NOTHING
-    serves_many: bool = True
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

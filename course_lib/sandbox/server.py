@@ -24,6 +24,7 @@ import resource
 import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -269,6 +270,7 @@ class JobServer:
                 os.chdir(folder)
                 os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder))
                 os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
+                tempfile.tempdir = str(folder)  # what the server's imports have made it is out of reach from here on
             try:
                 reserved = sum(job.get("reserve", {}).values())
                 isolation.enter(tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs)

@@ -85,11 +85,8 @@ def ask(kind: ServerKind, job: dict[str, Any], seconds: float) -> dict[str, Any]
     except WorkerFailure:
         server = _take(kind)
         answer = server.ask(question, limit)
-    if not kind.serves_many:
-        server.end()
-    else:
-        with _lock:
-            _idle.append(server)
+    with _lock:
+        _idle.append(server)
     return json.loads(answer)
 
 

@@ -18,6 +18,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from course_lib.sandbox import isolation
 from course_lib.sandbox.machine import Machine, begin_case, write_whole
 
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
+_ALIGNMENT = 16  # bytes, that the launcher looks for
 _GPU_FRACTION = 0.9  # of its memory: whatever else the person runs there keeps going
 
 
@@ -56,6 +58,8 @@ def _work(job: dict, folder: Path, runs) -> None:
     except BaseException as error:
         write_whole(folder / "import.error", _described(error, str(file)))
         return
+    if isinstance(runs, _Gpu):
+        runs.prepare(kernels, job["cases"])
     for number, case in enumerate(job["cases"]):
         begin_case(folder, number)
         if number in job["left_out"]:
@@ -369,9 +373,15 @@ class _Gpu(_Machine):
 
     def __init__(self):
         import torch
-        import triton.language  # noqa: F401 - imported before the forks
+        import triton.language  # imported before the forks
+        from triton.backends.nvidia.driver import CudaDriver
 
-        self.torch = torch
+        from course_lib.compiler.machine import put_off_nothing
+
+        with put_off_nothing():
+            # a C compiler builds it, which takes half a second; it does not open the GPU
+            triton.runtime.driver.set_active(CudaDriver())
+        self.torch, self.side_by_side = torch, triton.AsyncCompileMode
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
 
     def open_device(self) -> None:
@@ -379,6 +389,23 @@ class _Gpu(_Machine):
         _choose("gpu")  # asks the GPU, too
         self.torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
         self.torch.zeros(1, device="cuda")
+
+    def prepare(self, module, cases: list[dict]) -> None:
+        """Compile what the cases launch, side by side. What the compiler refuses, it refuses again at the launch, in its case."""
+        memory = self.torch.empty(2 * _ALIGNMENT, dtype=self.torch.uint8, device="cuda")
+        with ThreadPoolExecutor() as pool, self.side_by_side(pool, ignore_errors=True):
+            for case in cases:
+                like = {}  # a tensor's dtype and alignment are all that a kernel is specialised on
+                for t in case["tensors"]:
+                    apart = (t["start"] - t["offset"]) % _ALIGNMENT
+                    like[t["name"]] = memory[apart : apart + _ALIGNMENT].view(self.dtypes[t["dtype"]])
+                make = {"tensor": like.__getitem__, "int": int, "float": float}
+                arguments = [make[kind](value) for kind, value in case["arguments"]]
+                with contextlib.suppress(Exception):
+                    kernel = getattr(module, case["entry_point"])
+                    kernel.warmup(
+                        *arguments, grid=tuple(case["grid"]), num_warps=case["num_warps"], **case["constexprs"]
+                    )
 
     def run(self, kernel, case: dict, data: bytes) -> bytes:
         torch = self.torch

@@ -31,8 +31,8 @@ _MOST_LINES = 10_000_000
 
 def _make_kind(mode: str) -> ServerKind:
     make = "course_lib.grading.execution.child:make_machine"
-    if mode == "gpu":  # CUDA does not survive a fork, and a kernel may leave the driver in any state
-        return ServerKind(make, mode, "gpu", Needs.GPU, serves_many=False)
+    if mode == "gpu":  # CUDA does not survive a fork: each job opens the GPU for itself, and the server never does
+        return ServerKind(make, mode, "gpu", Needs.GPU)
     return ServerKind(make, mode, "cpu")
 
 

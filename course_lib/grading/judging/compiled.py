@@ -6,11 +6,11 @@ seconds to start, so it is started while the cases run, and it compiles while a 
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from concurrent.futures import Future
 
 from course_lib import compiler
+from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles
 from course_lib.grading.cases.plan import Plan
@@ -32,42 +32,22 @@ class Compilation:
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
         self._plans = _find_specialisations(plans)
-        self._refusal: CompileError | None = None
-        self._failed: Exception | None = None
-        self._thread = self._start(self._warm)
-
-    def _start(self, work: Callable[[], None]) -> threading.Thread:
-        def run() -> None:
-            try:
-                work()
-            except Exception as error:  # raised again where somebody waits for the answer
-                self._failed = error
-
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        return thread
+        self._warmed = background.start(self._warm)
+        self._answer: Future[CompileError | None] | None = None
 
     def ask(self) -> None:
         """Begin to compile every kernel for every specialisation that the cases use, unless the same text was accepted before."""
-        self._thread.join()
-        if self._key in _accepted:
-            self._failed = None
-        elif self._failed is None:
-            self._thread = self._start(self._compile)
+        self._answer = background.start(self._compile)
 
     def find_refusal(self) -> CompileError | None:
         """Wait for the compiler. Returns the first refusal, or None.
 
         Raises: CompilerFailure; EnvironmentFault if there is no compiler to ask on this machine; OSError.
         """
-        self._thread.join()
-        if self._failed is not None:
-            raise self._failed
-        return self._refusal
-
-    @property
-    def _key(self) -> tuple:
-        return self._source, tuple(repr(plan) for plan in self._plans)
+        if self._answer is None:
+            self.ask()
+        assert self._answer is not None
+        return self._answer.result()
 
     @staticmethod
     def _warm() -> None:
@@ -76,24 +56,28 @@ class Compilation:
         except (CourseError, OSError) as error:
             raise EnvironmentFault(_describe_missing(error)) from error
 
-    def _compile(self) -> None:
+    def _compile(self) -> CompileError | None:
+        asked = (self._source, tuple(repr(plan) for plan in self._plans))
+        if asked in _accepted:
+            return None
+        self._warmed.result()
         source = KernelSource(self._source, self._plans[0].kernel, self._file)
+        refusal = None
         for _ in range(_TRIES):
             try:
                 check_compiles(source, self._plans, arch=ARCH, limit=_LIMIT)
             except CompileError as error:
-                self._refusal = error
                 if error.cause not in ("crash", "timeout"):
-                    return
+                    return error
+                refusal = error
             except CourseError as error:
                 raise EnvironmentFault(_describe_missing(error)) from error
             else:
-                self._refusal = None
-                _accepted[self._key] = None
+                _accepted[asked] = None
                 while len(_accepted) > _REMEMBERED:
                     _accepted.popitem(last=False)
-                return
-        raise CompilerFailure(str(self._refusal))
+                return None
+        raise CompilerFailure(str(refusal))
 
 
 _accepted: OrderedDict[tuple, None] = OrderedDict()

@@ -1,0 +1,29 @@
+"""A call that goes on beside its caller."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def start(work: Callable[[], T]) -> Future[T]:
+    """Call ``work`` in a thread of its own, in the caller's context. ``result()`` of what is returned waits, and raises what it raised.
+
+    Unlike an executor's thread this one holds up nobody: where the answer is not wanted any more, the program may end without it.
+    """
+    future: Future[T] = Future()
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        try:
+            future.set_result(context.run(work))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
