@@ -1,0 +1,80 @@
+"""Slips: wrong solutions as learners write them, from the text of an exercise alone. None may pass.
+
+The whole corpus takes some minutes, so a run takes about every fourth slip, always the same ones. COURSE_ALL_SLIPS=1 takes all;
+each slip is a test by itself, so ``-n`` spreads them over workers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+
+import pytest
+from course_lib import catalog
+from course_lib.authoring.mutants import make_text
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import Exercise
+from course_lib.grading.check import check
+from course_lib.grading.verdict import ERROR, FAIL
+
+FOLDER = paths.ROOT / "tests" / "slips"
+ALL = os.environ.get("COURSE_ALL_SLIPS") == "1"
+EVERY = 4
+
+# slips that pass, with the inputs that would show them: "exercise:id" -> why they pass
+KNOWN: dict[str, str] = {
+}
+
+
+def _read(exercise: Exercise) -> list[dict]:
+    return tomllib.loads((FOLDER / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["slip"]
+
+
+SLIPS = {f"{e.id}:{entry['id']}": (e, entry) for e in catalog.exercises().values() for entry in _read(e)}
+
+
+def _is_in_sample(name: str) -> bool:
+    return ALL or hashlib.sha256(name.encode()).digest()[0] % EVERY == 0
+
+
+def _params() -> list:
+    return [
+        pytest.param(
+            *SLIPS[name],
+            id=name,
+            marks=[pytest.mark.xfail(reason=KNOWN[name], raises=AssertionError, strict=True)] if name in KNOWN else [],
+        )
+        for name in SLIPS
+        if _is_in_sample(name)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exercise", "entry"), _params())
+def test_slip_is_refused(exercise, entry, tmp_path):
+    file = tmp_path / f"{exercise.file}.py"
+    file.write_text(entry.get("code") or make_text(exercise, entry, FOLDER), encoding="utf-8")
+    verdict = check(exercise, file)
+    assert verdict.status in (FAIL, ERROR), f"{entry['what']} {entry['shows']}\n{verdict.message}"
+
+
+@pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
+def test_every_slip_is_whole(exercise):
+    entries = _read(exercise)
+    assert len({entry["id"] for entry in entries}) == len(entries) >= 8
+    for entry in entries:
+        fields = {"id", "what", "shows", "names", "code" if "code" in entry else "edits"}
+        assert entry.keys() == fields and all(entry.values()), entry["id"]
+        compile(entry.get("code") or make_text(exercise, entry, FOLDER), entry["id"], "exec")
+
+
+def test_an_edit_that_no_longer_fits_names_its_file():
+    exercise = catalog.get("06a")
+    with pytest.raises(CourseError, match=r"tests/slips/ex06a\.toml, lost: 'no such text' stands 0 times"):
+        make_text(exercise, {"id": "lost", "edits": [["no such text", ""]]}, FOLDER)
+
+
+def test_known_slips_exist():
+    assert KNOWN.keys() <= SLIPS.keys()
