@@ -31,6 +31,7 @@ def welford_kernel(
         total += x
         squares += x * x
     mean = tl.sum(total, axis=0) / N
-    var = tl.maximum(tl.sum(squares, axis=0) / N - mean * mean, 0.0)
+    var = tl.sum(squares, axis=0) / N - mean * mean
+    var = tl.where(var < 0, 0.0, var)
     tl.store(mean_ptr + row, mean.to(tl.float32))
     tl.store(var_ptr + row, var.to(tl.float32))
