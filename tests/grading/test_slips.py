@@ -11,6 +11,7 @@ import os
 import tomllib
 
 import pytest
+
 from course_lib import catalog
 from course_lib.authoring.mutants import make_text
 from course_lib.base import paths
@@ -23,8 +24,55 @@ FOLDER = paths.ROOT / "tests" / "slips"
 ALL = os.environ.get("COURSE_ALL_SLIPS") == "1"
 EVERY = 4
 
-# slips that pass, with the inputs that would show them: "exercise:id" -> why they pass
+# slips that pass: why no case shows them. One that is refused after all fails its test, so that it leaves the table.
 KNOWN: dict[str, str] = {
+    "00a:nan_becomes_zero": "no case copies a NaN",
+    "02a:dx_in_dtype_of_dy": "in no case has dy another dtype than x",
+    "02b:dx_in_dtype_of_dy": "in no case has dy another dtype than x",
+    "02b:dy_in_dtype_of_x": "in no case has dy another dtype than x",
+    "08a:dx_in_dtype_of_dy": "in no case has dy another dtype than x",
+    "08a:dy_rounded_to_dtype_of_x": "in no case has dy another dtype than x",
+    "08b:dx_in_dtype_of_dy": "in no case has dy another dtype than x",
+    "09c:dx_in_dtype_of_dy": "in no case has dy another dtype than x",
+    "06a:y_rounded_to_dtype_of_x": "in no case has y another dtype than x",
+    "06b:y_rounded_to_dtype_of_x": "in no case has y another dtype than x",
+    "07a:y_rounded_to_dtype_of_x": "in no case has y another dtype than x",
+    "07a:y_rounded_to_dtype_of_w": "in no case has w fewer digits than the output",
+    "08b:dx_in_dtype_of_w": "in no case has w fewer digits than the output",
+    "07b:rounded_to_dtype_of_x": "in no case has total another dtype than x and y",
+    "07b:rounded_to_dtype_of_y": "in no case has total another dtype than x and y",
+    "07b:added_in_dtype_of_x": "in no case has total another dtype than x and y",
+    "09b:db_in_dtype_of_dw": "in no case has db another dtype than dw",
+    "08a:columns_of_dy_in_32_bits": "in no case does column * stride_dy_col pass 2^31",
+    "08b:columns_of_dy_in_32_bits": "in no case does column * stride_dy_col pass 2^31",
+    "09b:columns_of_dy_in_32_bits": "in no case does column * stride_dy_col pass 2^31",
+    "09c:columns_of_dy_in_32_bits": "in no case does column * stride_dy_col pass 2^31",
+    "04a:row_in_uint32": "in no case does row * stride_x pass 2^32",
+    "05a:row_in_uint32": "in no case does row * stride_x pass 2^32",
+    "04a:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "04a:cleared_by_a_product": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "05a:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "05b:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "06a:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "06b:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "07a:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "07b:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "08a:weight_without_other": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "08b:other_forgotten": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "09b:statistics_without_other": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "09c:statistics_without_other": "lanes without `other` hold 0 here; lesson 00 calls them undefined",
+    "03c:all_empty_only": "in every case all merges are of one sort: all have an empty side, or none has",
+    "03c:empty_b_returns_a_for_all": "in every case all merges are of one sort: all have an empty side, or none has",
+    "03c:empty_side_decides_for_all": "in every case all merges are of one sort: all have an empty side, or none has",
+    "03c:no_empty_a": "in every case all merges are of one sort: all have an empty side, or none has",
+    "03c:denominator_moved_by_an_eps": "no case merges a few numbers whose mean must be right to the last digits",
+    "05b:denominator_moved_by_an_eps": "var is off by 7e-6 of itself, which the allowed error covers",
+    "03a:one_pass_by_two_pass": "how often one_pass sweeps over x is not looked at",
+    "09a:scope_of_a_block": "the scope of an atomic operation is not looked at",
+    "09a:taken_in_a_block": "the scope of an atomic operation is not looked at",
+    "09b:chunks_of_128_rows": "no case has a chunk of more than 128 rows",
+    "09c:at_most_eight_tiles": "no case has more than eight tiles a program",
+    "10a:dw_in_fp32": "autograd converts a gradient to the dtype of its tensor, so nothing shows",
 }
 
 
