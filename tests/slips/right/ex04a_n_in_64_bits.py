@@ -14,7 +14,7 @@ def row_sum_kernel(
     row = tl.program_id(0).to(tl.int64)
     total = tl.zeros([BLOCK], dtype=tl.float32)
 
-    N = N.to(tl.int64)
+    N = tl.cast(N, tl.int64)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)

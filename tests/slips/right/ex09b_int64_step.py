@@ -17,7 +17,7 @@ def column_partials_kernel(
     chunk = tl.program_id(1).to(tl.int64)
     dw = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)
     db = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)
-    for start in range(0, rows_a_chunk.to(tl.int64), BLOCK_M):
+    for start in range(0, tl.cast(rows_a_chunk, tl.int64), BLOCK_M):
         within = start + tl.arange(0, BLOCK_M)
         rows = chunk * rows_a_chunk + within
         row_mask = (within < rows_a_chunk) & (rows < M)

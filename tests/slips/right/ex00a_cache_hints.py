@@ -1,4 +1,4 @@
-"""Cache modifier, volatile, multiple_of and max_contiguous."""
+"""Cache modifier, multiple_of and max_contiguous."""
 
 import triton
 import triton.language as tl
@@ -14,5 +14,5 @@ def copy_kernel(
     offsets = program * BLOCK + tl.arange(0, BLOCK)
     offsets = tl.max_contiguous(tl.multiple_of(offsets, BLOCK), BLOCK)
     mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask, cache_modifier=".ca", volatile=True)
+    x = tl.load(x_ptr + offsets, mask=mask, cache_modifier=".cg")
     tl.store(y_ptr + offsets, x, mask=mask)
