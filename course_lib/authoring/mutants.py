@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 from course_lib import catalog
 from course_lib.base import paths
@@ -25,8 +26,8 @@ def list_mutants() -> Iterator[tuple[Exercise, dict]]:
             yield exercise, entry
 
 
-def make_text(exercise: Exercise, entry: dict) -> str:
-    """The solution with the mutant's edits in its code; the prose in front of the first import stays.
+def make_text(exercise: Exercise, entry: dict, folder: Path = FOLDER) -> str:
+    """The solution with the edits of ``entry``, which ``folder`` holds, in its code; the prose in front of the first import stays.
 
     Raises: CourseError if an edit's text does not stand in the code exactly once.
     """
@@ -34,7 +35,7 @@ def make_text(exercise: Exercise, entry: dict) -> str:
     for find, replacement in entry["edits"]:
         if (times := text.count(find)) != 1:
             raise CourseError(
-                f"tests/mutants/ex{exercise.id}.toml, {entry['id']}: {find!r} stands {times} times in the solution's code."
+                f"{paths.shown(folder)}/ex{exercise.id}.toml, {entry['id']}: {find!r} stands {times} times in the solution's code."
             )
         text = text.replace(find, replacement)
     return prose + imports + text

@@ -1,0 +1,23 @@
+"""enumerate over the transposed matrix, unpacking."""
+
+import numpy as np
+
+
+def welford_update(count: int, mean: np.ndarray, M2: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    deviation = x - mean
+    new_mean = mean + deviation / (count + 1)
+    new_M2 = M2 + deviation * (x - new_mean)
+    return new_mean, new_M2
+
+
+def welford(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    M, N = x.shape
+    x = x.astype(np.float32)
+    mean = np.zeros(M, np.float32)
+    M2 = np.zeros(M, np.float32)
+    known = (mean, M2)
+    for count, column in enumerate(x.T):
+        known = welford_update(count, *known, column)
+    mean, M2 = known
+    var = M2 / N
+    return mean, var

@@ -1,0 +1,24 @@
+"""The last value of a running sum, picked by tl.max of a mask."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def row_sum_kernel(
+    x_ptr, y_ptr,
+    stride_x,               # elements between rows of x
+    N,
+    BLOCK: tl.constexpr,    # columns a step, a power of two
+):
+    row = tl.program_id(0).to(tl.int64)
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
+        total += x.to(tl.float32)
+
+    running = tl.cumsum(total, axis=0)
+    last = tl.where(tl.arange(0, BLOCK) == BLOCK - 1, running, 0.0)
+    tl.store(y_ptr + row, tl.sum(last, axis=0))

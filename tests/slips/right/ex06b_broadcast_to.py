@@ -1,0 +1,29 @@
+"""tl.broadcast_to for the statistics, masks as products of 0 and 1."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def layer_norm_resident_kernel(
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
+    stride_x, stride_y,     # elements between rows
+    M, N, eps,
+    ROWS: tl.constexpr,     # rows a program
+    BLOCK: tl.constexpr,    # power of two >= N
+):
+    cols = tl.arange(0, BLOCK)
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    mask = ((rows < M).to(tl.int32)[:, None] * (cols < N).to(tl.int32)[None, :]) > 0
+
+    x = tl.load(x_ptr + rows[:, None] * stride_x + cols[None, :], mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=1) / N
+    deviation = tl.where(mask, x - tl.broadcast_to(mean[:, None], (ROWS, BLOCK)), 0.0)
+    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
+
+    w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+    y = deviation * rstd[:, None] * w[None, :] + b[None, :]
+    tl.store(y_ptr + rows[:, None] * stride_y + cols[None, :], y.to(y_ptr.dtype.element_ty), mask=mask)
+    tl.store(mean_ptr + rows, mean, mask=rows < M)
+    tl.store(rstd_ptr + rows, rstd, mask=rows < M)

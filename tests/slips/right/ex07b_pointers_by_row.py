@@ -1,0 +1,31 @@
+"""All pointers move to the row first; the addition is turned round."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add_rms_norm_kernel(
+    x_ptr, residual_ptr, total_ptr, y_ptr, w_ptr, rstd_ptr,
+    stride_x, stride_residual, stride_total, stride_y,     # elements between rows
+    N, eps,
+    BLOCK: tl.constexpr,                                   # power of two >= N
+):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x_ptr += row * stride_x
+    residual_ptr += row * stride_residual
+    total_ptr += row * stride_total
+    y_ptr += row * stride_y
+    x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    residual = tl.load(residual_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    rounded = (residual + x).to(total_ptr.dtype.element_ty)
+    tl.store(total_ptr + cols, rounded, mask=mask)
+    total = rounded.to(tl.float32)
+
+    rstd = tl.rsqrt(tl.sum(total * total, axis=0) / N + eps)
+    tl.store(rstd_ptr + row, rstd)
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    y = total * rstd * w
+    tl.store(y_ptr + cols, y.to(y_ptr.dtype.element_ty), mask=mask)

@@ -1,0 +1,48 @@
+"""Sums of (BLOCK,), reduced in every step, and tile_dx not used."""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def tile_dx(dy, x, w, mean, rstd, N):
+    """xhat and dx of a tile, shape (ROWS, BLOCK); dy must be 0 in padded lanes."""
+    xhat = (x - mean[:, None]) * rstd[:, None]
+    wdy = dy * w[None, :]
+    c1 = tl.sum(xhat * wdy, axis=1) / N
+    c2 = tl.sum(wdy, axis=1) / N
+    return xhat, (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
+
+
+@triton.jit
+def persistent_backward_kernel(
+    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr,
+    stride_dy_row, stride_dy_col, stride_x, stride_dx,   # elements; the columns of x and dx are neighbours
+    M, N,
+    ROWS: tl.constexpr,                                  # rows a tile
+    BLOCK: tl.constexpr,                                 # power of two >= N
+):
+    program = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    wide = cols.to(tl.int64)[None, :]                    # for dy: column * stride_dy_col can pass 2^31, too
+    w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+    dw = tl.zeros([BLOCK], dtype=tl.float32)
+    db = tl.zeros([BLOCK], dtype=tl.float32)
+    for tile in range(program, tl.cdiv(M, ROWS), tl.num_programs(0)):
+        rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
+        mask = (rows < M)[:, None] & (cols < N)[None, :]
+        x = tl.load(x_ptr + rows[:, None] * stride_x + wide, mask=mask, other=0.0).to(tl.float32)
+        dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(tl.float32)
+        mean = tl.load(mean_ptr + rows, mask=rows < M, other=0.0)
+        rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
+        r = rstd[:, None]
+        xhat = (x - mean[:, None]) * r
+        wdy = w[None, :] * dy
+        dx = r * (wdy - tl.sum(wdy, 1)[:, None] / N - xhat * (tl.sum(wdy * xhat, 1)[:, None] / N))
+        tl.store(dx_ptr + rows[:, None] * stride_dx + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask)
+        dw += tl.sum(dy * xhat, axis=0)
+        db += tl.sum(dy, axis=0)
+
+    at = program.to(tl.int64) * N + cols
+    tl.store(dw_partial_ptr + at, dw, mask=cols < N)
+    tl.store(db_partial_ptr + at, db, mask=cols < N)
