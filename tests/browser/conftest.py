@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -44,6 +45,11 @@ class Lab:
 
     def address(self, path: str) -> str:
         return f"{self.url}/lab/tree/{path}?token={_TOKEN}&reset"
+
+    def ask(self, method: str, path: str) -> bytes:
+        """What the server's API answers."""
+        request = urllib.request.Request(f"{self.url}/{path}?token={_TOKEN}", method=method)
+        return urllib.request.urlopen(request, timeout=60).read()
 
 
 class Course:
@@ -110,15 +116,12 @@ def chromium_path() -> str | None:
     )
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    root = tmp_path / "course"
-    shutil.copytree(
-        paths.NOTEBOOKS,
-        root / "notebooks",
-        ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__"),
-    )
-    exercises.write(root / "exercises")
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One JupyterLab for all tests of a worker: starting it takes longer than most of them."""
+    folder = tmp_path_factory.mktemp("jupyterlab")
+    root = folder / "course"
+    root.mkdir()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -129,30 +132,46 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         "COURSE_EXERCISES": str(root / "exercises"),
         "COURSE_STATE": str(root / ".course"),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
-        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
-        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
-        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
     }
     command = [
         sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root", f"--IdentityProvider.token={_TOKEN}",
         f"--ServerApp.root_dir={root}", "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.expose_app_in_browser=True",
     ]  # fmt: skip
-    log = tmp_path / "lab.log"
+    log = folder / "lab.log"
     with log.open("wb") as out:
-        server = subprocess.Popen(
+        process = subprocess.Popen(
             command, env=environment, cwd=root, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
         )
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait_for(f"{url}/api?token={_TOKEN}", server, log)
+        _wait_for(f"{url}/api?token={_TOKEN}", process, log)
         yield Lab(root, url)
     finally:
-        server.terminate()
+        process.terminate()
         try:
-            server.wait(20)
+            process.wait(20)
         except subprocess.TimeoutExpired:
-            server.kill()
+            process.kill()
+
+
+@pytest.fixture
+def lab(server: Lab) -> Iterator[Lab]:
+    """The JupyterLab as a newcomer finds it: the course's notebooks, exercises without a solution, no settings, no kernel."""
+    shutil.copytree(
+        paths.NOTEBOOKS,
+        server.root / "notebooks",
+        ignore=shutil.ignore_patterns("source", ".ipynb_checkpoints", "__pycache__"),
+    )
+    exercises.write(server.root / "exercises")
+    yield server
+    for session in json.loads(server.ask("GET", "api/sessions")):
+        server.ask("DELETE", f"api/sessions/{session['id']}")
+    for kept in (*server.root.iterdir(), server.root.parent / "config" / "lab"):
+        shutil.rmtree(kept, ignore_errors=not kept.exists())
 
 
 def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
@@ -171,6 +190,7 @@ def _playwright() -> Any:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
+    """A window of a browser of its own: Playwright's event loop, kept for longer, would be in the way of tests that run notebooks."""
     playwright = _playwright()
     executable = chromium_path()
     if executable is None:
