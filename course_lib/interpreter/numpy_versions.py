@@ -19,5 +19,7 @@ def let_one_element_be_an_index() -> None:
     def _patch_lang_tensor(tensor, scope):
         stock(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+        # a rewritten kernel asks for no tensor's truth; Triton's own Python means "is there one?", as in `if other`
+        scope.set_attr(tensor, "__bool__", lambda self: True)
 
     interpreter._patch_lang_tensor = _patch_lang_tensor
