@@ -97,7 +97,7 @@ def compute_as_compiled() -> None:
             return stock["create_dot"](self, a, b, d, input_precision, *rest)
         operands, kind = [by_value(a), by_value(b)], d.dtype.scalar
         if a.dtype.scalar == tl.float32 and "IEEE" not in str(input_precision):
-            operands = [_to_tf32(data, "3" in str(input_precision)) for data in operands]
+            operands = [_to_tf32(data, "X3" in str(input_precision).upper()) for data in operands]
         wide = np.dtype(np.float32) if kind.is_floating() and kind.primitive_bitwidth < 32 else _get_np_dtype(kind)
         product = np.matmul(operands[0].astype(wide), operands[1].astype(wide))
         return as_stored(product + by_value(d), kind)

@@ -188,13 +188,18 @@ class _Rewriter(ast.NodeTransformer):
             return _call("value_of", node, node.value)
         return node
 
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        name = node.func.id if isinstance(node.func, ast.Name) else None
+        self.generic_visit(node)
+        if name in meaning.FUNCTIONS and name not in self.local and name not in self.known:
+            node.func = _at(f"FUNCTIONS[{name!r}]", node.func)
+        return node
+
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if not isinstance(node.ctx, ast.Load) or node.id in self.local:
             return node
         if node.id in self.known:
             return self._name_of_the_language(node, self.known[node.id])
-        if node.id in meaning.FUNCTIONS:
-            return _at(f"FUNCTIONS[{node.id!r}]", node)
         if node.id in meaning.UNKNOWN_FUNCTIONS:
             return _call("unknown", node, ast.Constant(node.id))
         return node
