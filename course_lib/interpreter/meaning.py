@@ -106,6 +106,20 @@ def condition(value: Any) -> bool:
     return bool(value)
 
 
+def still(value: Any) -> bool:
+    """Whether ``while value`` goes on."""
+    if isinstance(unwrap(value), (bool, int, float, type(None))):
+        refuse(
+            "the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes"
+        )
+    return condition(value)
+
+
+def returned(value: Any, *tests: Any) -> Any:
+    """What ``return value`` gives: where one of the ``tests`` before it was a tensor, no number stays a constant."""
+    return assign(value) if any(isinstance(test, tensor) for test in tests) else value
+
+
 def logical(is_and: bool, *operands: Callable[[], Any]) -> Any:
     """``a and b``, ``a or b``: elementwise, and every operand that is a tensor is evaluated, unlike in Python."""
     tensors, value = [], None

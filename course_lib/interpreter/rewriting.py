@@ -52,7 +52,6 @@ def rewrite(function: FunctionType) -> Callable:
     """The function as the interpreter has to run it; itself if its text cannot be had."""
     try:
         lines, first = inspect.getsourcelines(function)
-        file = inspect.getsourcefile(function) or function.__code__.co_filename
     except (OSError, TypeError):
         return function
     tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -75,7 +74,7 @@ def rewrite(function: FunctionType) -> Callable:
     ast.fix_missing_locations(module)
     function.__globals__.update({HIDDEN: meaning, LANGUAGE: tl})
     made: dict[str, Any] = {}
-    exec(compile(module, file, "exec", dont_inherit=True), function.__globals__, made)
+    exec(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), function.__globals__, made)
     return made["factory"](**outer)
 
 
@@ -94,12 +93,22 @@ class _Rewriter(ast.NodeTransformer):
         self.definition, self.known = definition, {**module, **outer}
         arguments = definition.args
         self.local = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        # of the `if`s that a `return` stands in: what a function returns there depends on values, or on constants
+        deciding = [
+            node
+            for node in ast.walk(definition)
+            if isinstance(node, ast.If) and any(isinstance(part, ast.Return) for part in ast.walk(node))
+        ]
+        self.tests = {f"__triton_test_{number}": node for number, node in enumerate(deciding)}
         self.local |= {
             node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
 
     def rewrite_body(self) -> list[ast.stmt]:
-        return [self.visit(statement) for statement in self.definition.body]
+        body = [self.visit(statement) for statement in self.definition.body]
+        first = self.definition.body[0]
+        unasked = [_spread(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)), first) for name in self.tests]
+        return [*unasked, *body]
 
     # ---- statements
 
@@ -129,13 +138,24 @@ class _Rewriter(ast.NodeTransformer):
         return _place(ast.Assign([node.target], _call("assign", node, value)), node)
 
     def visit_If(self, node: ast.If) -> ast.stmt:
+        name = next((name for name, deciding in self.tests.items() if deciding is node), None)
         self.generic_visit(node)
-        node.test = _call("condition", node.test, node.test)
+        test = node.test
+        if name is not None:
+            test = _place(ast.NamedExpr(_place(ast.Name(name, ast.Store()), test), test), test)
+        node.test = _call("condition", test, test)
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        self.generic_visit(node)
+        if node.value is not None and self.tests:
+            tests = [_place(ast.Name(name, ast.Load()), node.value) for name in self.tests]
+            node.value = _call("returned", node.value, node.value, *tests)
         return node
 
     def visit_While(self, node: ast.While) -> ast.stmt:
         self.generic_visit(node)
-        node.test = _call("condition", node.test, node.test)
+        node.test = _call("still", node.test, node.test)
         return node
 
     def visit_For(self, node: ast.For) -> ast.stmt:

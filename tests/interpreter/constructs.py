@@ -196,6 +196,7 @@ def _loops() -> Iterator[Construct]:
     yield Construct("while", "result = n\nwhile result < 100:\n    result *= 2", 160)
     yield Construct("while: a mask of one", "result = n\nwhile (result < 100) & (result > 0):\n    result *= 2", 160)
     yield Construct("while: and", "result = n\nwhile result < 100 and result > 0:\n    result *= 2", 160)
+    yield Construct("while: a constant", "result = n\nwhile True:\n    result += 1", None, words="the compiler knows")
     yield Construct("while: a block", "result = i32\nwhile result < 100:\n    result += 1", None, words="block")
     yield Construct("for: a tuple", "result = n\nfor i in (1, 2):\n    result += i", None, words="nothing else")
     yield Construct("break", "result = n\nfor i in range(3):\n    break", None, cpu="runs")
@@ -379,6 +380,21 @@ def early(x):
 
 
 @jit
+def sign(x):
+    if x > 3:
+        return 1
+    return -1
+
+
+@jit
+def limits(x):
+    if x > 3:
+        return 1, x
+    else:
+        return 2, x + 1
+
+
+@jit
 def nested(x, SCALE: tl.constexpr = 3):
     y = double(x)
     return y * SCALE
@@ -433,6 +449,15 @@ def _helpers() -> Iterator[Construct]:
     yield with_helper("helper: a tuple", "a, b = pair(n, neg)\nresult = a * b", -24)
     yield with_helper("helper: a tuple, indexed", "result = pair(n, neg)[1]", 12)
     yield with_helper("helper: an early return", "result = early(n) + early(neg)", 43)
+    yield with_helper(
+        "helper: numbers returned by a condition", "result = sign(n).to(tl.int64) + sign(neg)", 0, "int64"
+    )
+    yield with_helper(
+        "helper: tuples returned by a condition",
+        "a, b = limits(neg)\nresult = limits(n)[0].to(tl.int64) * 10 + b",
+        4,
+        "int64",
+    )
     yield with_helper("helper: nested, with a default", "result = nested(n)", 30)
     yield with_helper("helper: by name", "result = nested(SCALE=K, x=n)", 40)
     yield with_helper("helper: returns nothing", "nothing(n)\nresult = n", 5)
