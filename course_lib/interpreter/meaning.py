@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import triton.language as tl
-from triton._utils import _tuple_create
 from triton.language.core import base_value, constexpr, tensor
 from triton.runtime import interpreter
 
@@ -54,7 +53,8 @@ def assign(value: Any) -> Any:
     if isinstance(value, tensor):
         return value
     if isinstance(value, tuple):
-        return _tuple_create(value, map(assign, value))
+        items = [assign(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, tl.tuple):
         kind: Any = value.type
         return tl.tuple([assign(item) for item in value.values], kind)

@@ -121,3 +121,24 @@ def test_lanes_that_a_masked_load_leaves_undefined_do_not_pass_for_zeros(tmp_pat
 def test_other_of_a_single_number_may_be_zero(tmp_path):
     """Triton's own code asks `if other`, which is about there being one, and not about its value."""
     assert run(tmp_path, "tl.store(y_ptr, tl.load(y_ptr + 1, mask=n > 5, other=0.0))")[0] == 0
+
+
+def test_a_division_by_zero_does_not_pass_for_zero(tmp_path):
+    y = run(tmp_path, "tl.store(y_ptr, n // (n - 5))\ntl.store(y_ptr + 1, n % (n - 5))")
+    assert y[0].abs() > 1e6 and y[1].abs() > 1e6
+
+
+def test_the_old_value_of_a_masked_atomic_does_not_pass_for_zero(tmp_path):
+    y = run(tmp_path, "old = tl.atomic_add(y_ptr + cols, 1.0, mask=cols < 2)\ntl.store(y_ptr + cols, old)")
+    assert y[:2].tolist() == [-9.0, -9.0] and not (y[2:] == 0).any() and y[2:].isnan().any()
+
+
+@pytest.mark.filterwarnings("error")
+def test_masked_lanes_that_overflow_warn_nobody(tmp_path):
+    body = "x = tl.load(y_ptr + cols, mask=cols < n)\ntl.store(y_ptr + cols, x * x, mask=cols < n)"
+    assert run(tmp_path, body).tolist() == [81.0] * 5 + [-9.0] * 3
+
+
+def test_an_operation_that_is_missing_is_refused_in_words(tmp_path):
+    with pytest.raises(Exception, match=r"CPU mode cannot run tl\.inline_asm_elementwise; a GPU can"):
+        run(tmp_path, "tl.store(y_ptr, tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [n], tl.int32, True, 1))")
