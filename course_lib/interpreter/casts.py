@@ -47,16 +47,13 @@ def _cast(data: np.ndarray, source: str, target: str, stored: np.dtype, toward_z
         data = bf16_values(data)
     elif source in _FP8:
         data = data.view(_FP8[source]).astype(np.float32)
-    with np.errstate(all="ignore"):
-        if target == "bf16":
-            return to_bf16(data, toward_zero)
-        if target in _FP8:
-            return _to_fp8(data, _FP8[target], toward_zero)
-        if data.dtype.kind == "f" and stored.kind in "iu":
-            return _to_integer(data, stored)
-        if toward_zero:
-            return _cut(data, stored)
-        return data.astype(stored)
+    if target == "bf16":
+        return to_bf16(data, toward_zero)
+    if target in _FP8:
+        return _to_fp8(data, _FP8[target], toward_zero)
+    if data.dtype.kind == "f" and stored.kind in "iu":
+        return _to_integer(data, stored)
+    return _cut(data, stored) if toward_zero else data.astype(stored)
 
 
 def to_bf16(data: np.ndarray, toward_zero: bool = False) -> np.ndarray:

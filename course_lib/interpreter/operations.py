@@ -45,8 +45,7 @@ def compute_as_compiled() -> None:
         return bf16_values(handle.data) if handle.dtype.scalar == tl.bfloat16 else handle.data
 
     def as_stored(values: np.ndarray, kind: Any) -> Any:
-        with np.errstate(over="ignore"):
-            data = to_bf16(values) if kind == tl.bfloat16 else values.astype(_get_np_dtype(kind), copy=False)
+        data = to_bf16(values) if kind == tl.bfloat16 else values.astype(_get_np_dtype(kind), copy=False)
         return TensorHandle(data, kind)
 
     def divide(lhs: Any, rhs: Any, quotient: bool) -> Any:
@@ -54,9 +53,8 @@ def compute_as_compiled() -> None:
         zero = by == 0
         if zero.any():
             by = np.where(zero, by.dtype.type(1), by)
-        with np.errstate(over="ignore"):  # the smallest integer divided by -1 is itself
-            rest = np.fmod(lhs.data, by)
-            data = (lhs.data - rest) // by if quotient else rest
+        rest = np.fmod(lhs.data, by)
+        data = (lhs.data - rest) // by if quotient else rest
         if zero.any():
             data = np.where(zero, undefined(kind.name, data.dtype, data.shape), data)
         return TensorHandle(data, kind)
@@ -121,8 +119,7 @@ def compute_as_compiled() -> None:
         for lane in np.flatnonzero(live):  # two lanes may have one address
             at, one = addresses[lane : lane + 1], np.ones(1, bool)
             old[lane] = memory.load(at, one, np.zeros(1, stored), stored)[0]
-            with np.errstate(over="ignore", invalid="ignore"):
-                total: Any = np.add(old[lane : lane + 1].view(number), added[lane : lane + 1])
+            total: Any = np.add(old[lane : lane + 1].view(number), added[lane : lane + 1])
             memory.store(at, total.astype(number).view(stored), one)
         return TensorHandle(old.reshape(ptr.data.shape), kind)
 
@@ -140,15 +137,14 @@ def fuse(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     if z.dtype == np.float64:
         return np.vectorize(_fuse_doubles, otypes=[np.float64])(x, y, z)
     p, z64 = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)  # the product is exact
-    with np.errstate(all="ignore"):
-        total = p + z64
-        part = total - p
-        error = (p - (total - part)) + (z64 - part)
-        # the last bit says whether the sum was exact, so that the rounding to come is the only one
-        odd = total.view(np.int64) & 1
-        nudged = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
-        exact = (error == 0) | (odd == 1) | ~np.isfinite(total)
-        return np.where(exact, total, nudged)
+    total = p + z64
+    part = total - p
+    error = (p - (total - part)) + (z64 - part)
+    # the last bit says whether the sum was exact, so that the rounding to come is the only one
+    odd = total.view(np.int64) & 1
+    nudged = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    exact = (error == 0) | (odd == 1) | ~np.isfinite(total)
+    return np.where(exact, total, nudged)
 
 
 def _fuse_doubles(x: float, y: float, z: float) -> float:

@@ -506,7 +506,7 @@ def _reductions() -> Iterator[Construct]:
     )
     yield Construct(
         "tl.dot_scaled",
-        "i = tl.arange(0, 32)\nx = tl.full([32, 32], 1, tl.float8e5)\ns = tl.full([32, 1], 127, tl.uint8)\nresult = tl.dot_scaled(x, s, 'e5m2', x, s, 'e5m2')",
+        "i = tl.arange(0, 32)\nx = tl.full([32, 32], 1.0, tl.float32).to(tl.float8e5)\ns = tl.full([32, 1], 127, tl.uint8)\nresult = tl.dot_scaled(x, s, 'e5m2', x, s, 'e5m2')",
         None,
         cpu="words",
         words="dot_scaled",
