@@ -110,10 +110,10 @@ def patch() -> None:
         for observer in tuple(_observers):
             observer(access)
 
-    def create_masked_load(self, ptrs, mask, *rest):
+    def create_masked_load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile):
         if _observers:
-            tell("load", ptrs, mask, sem="relaxed" if rest[-1] else "")  # the last argument: volatile
-        return stock["create_masked_load"](self, ptrs, mask, *rest)
+            tell("load", ptrs, mask, sem="relaxed" if is_volatile else "")
+        return stock["create_masked_load"](self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
 
     def create_masked_store(self, ptrs, value, mask, *rest):
         if _observers:

@@ -14,13 +14,40 @@ def install() -> None:
     global _losses
     if _losses is not None:
         return
-    from course_lib.interpreter import hooks, language, lock, numerics, numpy_versions, reductions, schedule, timing
+    from course_lib.interpreter import (
+        arguments,
+        casts,
+        hooks,
+        language,
+        libdevice,
+        lock,
+        meaning,
+        missing,
+        numerics,
+        numpy_versions,
+        operations,
+        reductions,
+        rewriting,
+        schedule,
+        timing,
+        undefined,
+    )  # fmt: skip
 
     _losses = []
     for what, patch in (
-        ("fp32 to bf16 is truncated instead of rounded to nearest even", numerics.round_bf16_to_nearest),
+        (
+            "loops, conditions, `and`, `or` and `not` mean what Python means, not what Triton means",
+            rewriting.rewrite_kernels,
+        ),
+        ("a shape or a global constant on the left of a block makes no block", meaning.let_constexprs_meet_tensors),
+        ("a float argument has no type", arguments.type_numbers),
+        ("fp32 to bf16 is truncated instead of rounded to nearest even, and other casts give NaN", casts.cast_as_a_gpu),
         ("bf16 arithmetic works on bit patterns: convert to fp32 right after the load", numerics.compute_bf16_by_value),
         ("tl.maximum and tl.minimum pass a NaN on, where a GPU returns the number", numerics.prefer_numbers_to_nan),
+        ("division by zero, tl.fma, tl.clamp, tl.dot and others give NumPy's values", operations.compute_as_compiled),
+        ("libdevice's functions give None", libdevice.compute_libdevice),
+        ("an operation that the interpreter has not fails without a word of why", missing.say_what_is_missing),
+        ("masked lanes without a value hold 0, where a GPU leaves them undefined", undefined.leave_undefined),
         ("half-precision sums are exact, and custom reductions take 0.2 s a program", reductions.reduce_as_a_tree),
         ("triton.autotune and do_bench fail without a GPU", timing.use_the_hosts_clock),
         ("an access outside a tensor is not noticed before it happens", hooks.patch),

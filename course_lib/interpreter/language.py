@@ -10,6 +10,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from course_lib.interpreter.rewriting import LANGUAGE
+
 
 def patch_language_once() -> None:
     """Let a launch set what an earlier one found, and a helper's call use what its launch has set.
@@ -53,12 +55,15 @@ def patch_language_once() -> None:
 
     def _patch_lang(function):
         modules = {id(value) for value in function.__globals__.values() if value is tl or value is tl.core}
+        if not modules:  # a helper of a module that imports names of the language, and not the language
+            function.__globals__[LANGUAGE] = tl
+            modules = {id(tl)}
         current = launch[0]() if launch else None
         if current is None or not current.modules:
             scope = LaunchScope(set_attributes(function, modules, set()), modules)
             launch[:] = [weakref.ref(scope)]
             return scope
-        if not modules or not modules <= current.modules:
+        if not modules <= current.modules:
             current._changes += set_attributes(function, modules, current.modules)
             current.modules |= modules
         return Scope()

@@ -24,36 +24,6 @@ def bf16_values(bits: np.ndarray) -> np.ndarray:
     return (np.asarray(bits, dtype=np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
-def round_bf16_to_nearest() -> None:
-    """Make the interpreter's fp32 to bf16 casts round to nearest even.
-
-    Raises: AttributeError if this Triton's interpreter has no such hooks.
-    """
-    import triton.language as tl
-    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
-
-    stock_cast = InterpreterBuilder.cast_impl
-    stock_fp_to_fp = InterpreterBuilder.create_fp_to_fp
-
-    def is_narrowing(src, dst_type) -> bool:
-        return src.dtype.scalar == tl.float32 and dst_type.scalar == tl.bfloat16
-
-    def cast_impl(self, src, dst_type):
-        if is_narrowing(src, dst_type):
-            return TensorHandle(bf16_bits(src.data), tl.bfloat16)
-        return stock_cast(self, src, dst_type)
-
-    def create_fp_to_fp(self, src, dst_type, rounding_mode):
-        # an explicit "toward zero" is the one request that truncation answers rightly
-        toward_zero = rounding_mode is not None and "RTZ" in str(rounding_mode)
-        if is_narrowing(src, dst_type) and not toward_zero:
-            return TensorHandle(bf16_bits(src.data), tl.bfloat16)
-        return stock_fp_to_fp(self, src, dst_type, rounding_mode)
-
-    InterpreterBuilder.cast_impl = cast_impl
-    InterpreterBuilder.create_fp_to_fp = create_fp_to_fp
-
-
 def compute_bf16_by_value() -> None:
     """Make arithmetic and comparisons of bf16 blocks work on the numbers: in fp32, each result rounded to bf16.
 

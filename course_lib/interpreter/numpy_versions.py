@@ -6,18 +6,41 @@ itself.
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
 
 def let_one_element_be_an_index() -> None:
     """Make one-element blocks usable as loop bounds, whatever the NumPy.
 
     Raises: AttributeError if this Triton's interpreter has no such hook.
     """
+    import triton.language as tl
     from triton.runtime import interpreter
 
     stock = interpreter._patch_lang_tensor
+    # x.exp(), x.sqrt() and the like, which the stock interpreter forgets: they ask for the semantics that a launch has
+    methods = [
+        (name, _bind_semantic(method, interpreter.interpreter_semantic))
+        for name, method in vars(tl.tensor).items()
+        if isinstance(method, FunctionType)
+        and not tl.core.is_builtin(method)
+        and not name.startswith("_")
+        and "_semantic" in inspect.signature(method).parameters
+    ]
 
     def _patch_lang_tensor(tensor, scope):
         stock(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+        # a rewritten kernel asks for no tensor's truth; Triton's own Python means "is there one?", as in `if other`
+        scope.set_attr(tensor, "__bool__", lambda self: True)
+        for name, method in methods:
+            scope.set_attr(tensor, name, method)
 
     interpreter._patch_lang_tensor = _patch_lang_tensor
+
+
+def _bind_semantic(method: Callable, semantic: Any) -> Callable:
+    return lambda *arguments, **named: method(*arguments, **named, _semantic=semantic)

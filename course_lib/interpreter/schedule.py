@@ -44,6 +44,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from course_lib.base.errors import CourseError
 from course_lib.interpreter.findings import Schedule
 from course_lib.interpreter.lock import LOCK
@@ -95,7 +97,7 @@ def run(
             raise CourseError(
                 f"interleaved runs read CPU memory, and a tensor is on {argument.device}: move it with .cpu()"
             )
-    with LOCK:
+    with LOCK, np.errstate(all="ignore"):
         return Scheduler(kernel, grid, arguments, constexprs, seed, resident, max_steps).run()
 
 

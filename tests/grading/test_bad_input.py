@@ -345,7 +345,7 @@ def test_an_exception_in_the_kernel_has_its_line(file, line, says):
 
 @interpreted
 def test_an_exception_with_a_page_of_text_stays_readable(file):
-    verdict = checked(file, edited(STORE, "    assert n < 0, 'long ' * 100_000\n" + STORE))
+    verdict = checked(file, edited(STORE, "    tl.static_assert(BLOCK < 0, 'long ' * 100_000)\n" + STORE))
     assert verdict.cause == "kernel_raised" and len(verdict.message) < 1500
 
 

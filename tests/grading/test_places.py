@@ -133,7 +133,9 @@ KERNELS = {
     "stored twice, wrong": (edited(COPY, (STORE, STORE + STORE.replace(" x,", " x + 1,"))), None, ""),
     "an input changed": (edited(COPY, (STORE, STORE + STORE.replace("y_ptr", "x_ptr").replace(" x,", " 0,"))),
         "tl.store(x_ptr + offsets, 0, mask=mask)", ""),  # the launch was seen to write there
-    "not for a compiler": (edited(COPY, (STORE, "    if offsets < n + 8:\n    " + STORE.replace("mask)", "offsets < n)"))), "i", ""),
+    "a block for a condition": (
+        edited(COPY, (STORE, "    if offsets < n + 8:\n    " + STORE.replace("mask)", "offsets < n)"))), "offsets < n + 8", ""),
+    "not for a compiler": (edited(COPY, (STORE, STORE + "    for _ in range(1):\n        break\n")), "b", ""),
 }  # fmt: skip
 
 

@@ -1,0 +1,29 @@
+"""A kernel's arguments with the types that Triton's launcher gives them.
+
+The stock interpreter leaves a float a Python number, which takes on the type of whatever it meets: half precision times
+``eps`` stays half precision, where a GPU makes it fp32. A bool it cannot take at all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def type_numbers() -> None:
+    """Make a float argument an fp32 tensor and a bool an int1 one.
+
+    Raises: AttributeError if this Triton's interpreter converts its arguments in another way.
+    """
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    stock = interpreter._implicit_cvt
+
+    def _implicit_cvt(argument):
+        if isinstance(argument, (bool, np.bool_)):
+            return tl.tensor(interpreter.TensorHandle(np.array([argument], np.bool_), tl.int1), tl.int1)
+        if isinstance(argument, float):
+            return tl.tensor(interpreter.TensorHandle(np.array([argument], np.float32), tl.float32), tl.float32)
+        return stock(argument)
+
+    interpreter._implicit_cvt = _implicit_cvt

@@ -1,0 +1,282 @@
+"""What Triton's compiler means by the Python of a kernel: what :mod:`rewriting` puts in the place of that Python.
+
+A kernel's text is not run as Python by a compiler. ``and`` of two blocks is elementwise, a loop variable is a tensor, an
+assignment makes a number a tensor, ``a < b < c`` is refused. Numbers that the compiler knows (its ``constexpr``) are plain
+Python numbers here, as everywhere in the interpreter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+import triton.language as tl
+from triton.language.core import base_value, constexpr, tensor
+from triton.runtime import interpreter
+
+_Range, _StaticRange = tl.core.range, tl.core.static_range  # a launch puts others there
+_min, _max = (getattr(tl.core, f"builtin_{name}", getattr(tl.core, f"{name}imum")) for name in ("min", "max"))
+_Condition = getattr(tl, "condition", ())  # Triton 3.6 has none
+_semantic: Any = interpreter.interpreter_semantic
+
+
+class NotTriton(TypeError):
+    """A kernel says something that Triton's compiler refuses, and that Python would take for something else."""
+
+
+class NotInCpuMode(NotImplementedError):
+    """A kernel says something that a GPU runs and the interpreter cannot."""
+
+
+def unwrap(value: Any) -> Any:
+    return value.value if isinstance(value, constexpr) else value
+
+
+def refuse(words: str) -> NoReturn:
+    """Raises: NotTriton with ``words``."""
+    raise NotTriton(words)
+
+
+def is_block(value: Any) -> bool:
+    """True for a tensor of more than one element."""
+    return isinstance(value, tensor) and bool(value.shape) and value.handle.data.size != 1
+
+
+# ---- assignments -------------------------------------------------------------------------------------------------------
+
+
+def assign(value: Any) -> Any:
+    """What a name holds after ``name = value``: numbers become tensors, int32 or wider and fp32 or wider."""
+    if isinstance(value, tensor):
+        return value
+    if isinstance(value, tuple):
+        items = [assign(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, tl.tuple):
+        kind: Any = value.type
+        return tl.tuple([assign(item) for item in value.values], kind)
+    value = unwrap(value)
+    return _semantic.to_tensor(value) if isinstance(value, (bool, int, float)) else value
+
+
+def assign_as(annotation: Any, value: Any) -> Any:
+    """What a name holds after ``name: annotation = value``; ``tl.constexpr`` keeps a number what it is."""
+    return unwrap(value) if annotation is constexpr or annotation == "tl.constexpr" else assign(value)
+
+
+def unpack(value: Any, count: int) -> tuple:
+    """The values for ``count`` names on the left: a tuple's first."""
+    if not isinstance(value, (tuple, tl.tuple)):
+        refuse("a block or a number stands where a tuple is taken apart; only tuples can be")
+    items = tuple(value)
+    if len(items) < count:
+        refuse(f"a tuple of {len(items)} is taken apart into {count} names")
+    return items[:count]
+
+
+def value_of(owner: Any) -> Any:
+    """``owner.value``: a number that the compiler knows has one, itself."""
+    return owner if isinstance(owner, (bool, int, float, str, type(None))) else owner.value
+
+
+# ---- truth -------------------------------------------------------------------------------------------------------------
+
+_CONDITIONS = (bool, int, type(None))
+
+
+def condition(value: Any) -> bool:
+    """Whether ``if``, ``while`` or ``a if value else b`` goes in."""
+    if isinstance(value, _Condition):
+        value = value.condition
+    if isinstance(value, tensor):
+        if is_block(value):
+            refuse(
+                "the condition of `if` or `while` is a block, which has no one truth value; "
+                "tl.where(condition, a, b) chooses lane by lane"
+            )
+        return bool(value.handle.data.item())
+    value = unwrap(value)
+    if type(value) not in _CONDITIONS:
+        refuse(
+            f"the condition of `if` is a {type(value).__name__}; Triton takes a tensor of one element, a bool or an int"
+        )
+    return bool(value)
+
+
+def still(value: Any) -> bool:
+    """Whether ``while value`` goes on."""
+    if isinstance(unwrap(value), (bool, int, float, type(None))):
+        refuse(
+            "the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes"
+        )
+    return condition(value)
+
+
+def returned(value: Any, *tests: Any) -> Any:
+    """What ``return value`` gives: where one of the ``tests`` before it was a tensor, no number stays a constant."""
+    return assign(value) if any(isinstance(test, tensor) for test in tests) else value
+
+
+def logical(is_and: bool, *operands: Callable[[], Any]) -> Any:
+    """``a and b``, ``a or b``: elementwise, and every operand that is a tensor is evaluated, unlike in Python."""
+    tensors, value = [], None
+    for operand in operands:
+        value = operand()
+        if isinstance(value, tensor):
+            tensors.append(value)
+        elif bool(value) is not is_and:
+            return value
+    if not tensors:
+        return value
+    combine = _semantic.logical_and if is_and else _semantic.logical_or
+    result = tensors.pop()
+    while tensors:
+        result = combine(tensors.pop(), result)
+    return result
+
+
+def negate(value: Any) -> Any:
+    """``not value``: elementwise for a tensor."""
+    return _semantic.not_(value) if isinstance(value, tensor) else not value
+
+
+def choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """``then if value else otherwise``. With a tensor for condition the result is a tensor."""
+    taken = then if condition(value) else otherwise
+    return _semantic.to_tensor(taken()) if isinstance(value, tensor) else taken()
+
+
+# ---- loops -------------------------------------------------------------------------------------------------------------
+
+
+def loop(iterator: Any, *arguments: Any, **named: Any) -> Iterator[Any]:
+    """What ``for name in iterator(*arguments)`` goes through: integer tensors, and numbers with tl.static_range."""
+    if iterator in (builtins.range, *_RANGES):
+        given = _Range(*arguments, **named)
+        return typed_range(given.start, given.end, given.step)
+    if iterator in _STATIC_RANGES:
+        return iter(static_range(*arguments, **named))
+    return refuse("a `for` loop in a kernel goes over range, tl.range or tl.static_range, and over nothing else")
+
+
+def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
+    """Integer tensors, of the type that start, end and step have in common: int32, or int64 if one of them is."""
+    backwards = not isinstance(step, tensor) and unwrap(step) < 0
+    if backwards:
+        start, end, step = end, start, -unwrap(step)
+    bounds = [_semantic.to_tensor(bound) for bound in (start, end, step)]
+    if any(is_block(bound) for bound in bounds):
+        refuse("start, end and step of range are single integers, and one of them is a block")
+    kinds = [bound.dtype for bound in bounds]
+    if not all(kind.is_int() for kind in kinds):
+        refuse(f"start, end and step of range are integers, not {', '.join(map(str, kinds))}")
+    kind = _semantic.integer_promote_impl(_semantic.integer_promote_impl(kinds[0], kinds[1]), kinds[2])
+    number = interpreter._get_np_dtype(kind)
+    signed = np.dtype(f"int{kind.primitive_bitwidth}") if kind.primitive_bitwidth > 1 else np.dtype(np.int8)
+    low, high, pace = (int(bound.handle.data.astype(number).view(signed).item()) for bound in bounds)
+    if low < high and pace <= 0:
+        refuse(
+            f"the step of range is {pace} when the kernel runs; Triton runs a loop upwards unless the step is a negative constant"
+        )
+    for at in builtins.range(low, high, max(pace, 1)):
+        value = high - at + low if backwards else at
+        yield tensor(interpreter.TensorHandle(np.array([value], signed).view(number), kind), kind)
+
+
+def static_range(*arguments: Any, **named: Any) -> range:
+    """``tl.static_range``: numbers that the compiler knows."""
+    if any(isinstance(value, tensor) for value in (*arguments, *named.values())):
+        refuse(
+            "tl.static_range is unrolled by the compiler: its bounds are constexpr, not values that a kernel has when it runs"
+        )
+    given = _StaticRange(*map(constexpr, arguments), **{name: constexpr(value) for name, value in named.items()})
+    return builtins.range(*(int(unwrap(bound)) for bound in (given.start, given.end, given.step)))
+
+
+def runtime_range(*arguments: Any, **named: Any) -> Iterator[tensor]:
+    """``tl.range``."""
+    given = _Range(*arguments, **named)
+    return typed_range(given.start, given.end, given.step)
+
+
+_RANGES, _STATIC_RANGES = (_Range, runtime_range), (_StaticRange, static_range)
+
+
+# ---- Python's own functions --------------------------------------------------------------------------------------------
+
+
+def smallest(*values: Any, **named: Any) -> Any:
+    """``min(...)``: of numbers that the compiler knows a number, with a tensor among them elementwise."""
+    return unwrap(_min(*values, **named, _semantic=_semantic))
+
+
+def largest(*values: Any, **named: Any) -> Any:
+    """``max(...)``, as :func:`smallest`."""
+    return unwrap(_max(*values, **named, _semantic=_semantic))
+
+
+def as_int(value: Any = 0, *rest: Any) -> int:
+    """``int(value)`` of a number that the compiler knows."""
+    if isinstance(value, tensor):
+        refuse("int() of a tensor; write x.to(tl.int32)")
+    return builtins.int(unwrap(value), *rest)
+
+
+def as_float(value: Any = 0.0) -> float:
+    """``float(value)`` of a number that the compiler knows."""
+    if isinstance(value, tensor):
+        refuse("float() of a tensor; write x.to(tl.float32)")
+    return builtins.float(unwrap(value))
+
+
+FUNCTIONS = {"min": smallest, "max": largest, "int": as_int, "float": as_float}
+# by what to write instead; the compiler knows none of these names
+_UNKNOWN = {
+    "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0", "divmod": "x // y and x % y", "pow": "tl.exp2 or products",
+    "round": "tl.floor(x + 0.5)", "sum": "tl.sum", "sorted": "tl.sort", "enumerate": "tl.static_range", "zip": "tl.static_range",
+    "reversed": "tl.static_range", "map": "tl.static_range", "filter": "tl.where", "str": "a constexpr", "tuple": "(a, b)",
+    "set": "(a, b)", "dict": "(a, b)", "type": "x.dtype", "next": "tl.static_range", "iter": "tl.static_range",
+}  # fmt: skip
+UNKNOWN_FUNCTIONS = frozenset(_UNKNOWN)
+
+
+def unknown(name: str) -> NoReturn:
+    """Raises: NameError, for one of Python's functions that is none of Triton's."""
+    raise NameError(f"{name} is not defined in a Triton kernel; write {_UNKNOWN[name]} in place of Python's {name}")
+
+
+# ---- numbers that the compiler knows, met by tensors -------------------------------------------------------------------
+
+_REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "pow")
+_COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def let_constexprs_meet_tensors() -> None:
+    """Make ``constexpr + tensor`` the tensor's addition, and give a constexpr the operators that it lacks on the right.
+
+    Shapes and global constants are still constexpr objects in the interpreter.
+
+    Raises: AttributeError if this Triton's constexpr has not the operators.
+    """
+
+    def yielding(stock: Callable) -> Callable:
+        return lambda self, other: NotImplemented if isinstance(other, tensor) else stock(self, other)
+
+    def swapped(apply: Callable) -> Callable:
+        return lambda self, other: (
+            NotImplemented if isinstance(other, base_value) else constexpr(apply(unwrap(other), self.value))
+        )
+
+    for name in (*_REFLECTED, *_COMPARED):
+        method = f"__{name}__"
+        setattr(constexpr, method, yielding(getattr(constexpr, method)))
+    for name in _REFLECTED:
+        method = f"__r{name}__"
+        if not hasattr(constexpr, method):
+            apply = getattr(operator, f"__{name}__")
+            setattr(constexpr, method, swapped(apply))
+        else:
+            setattr(constexpr, method, yielding(getattr(constexpr, method)))

@@ -1,0 +1,47 @@
+"""What the interpreter cannot run is refused in one sentence, which says that a GPU can."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from course_lib.interpreter.meaning import NotInCpuMode
+
+_FUNCTIONS = ("dot_scaled", "map_elementwise")  # which fail before they get to an operation
+_NAMES = {"inline_asm": "inline_asm_elementwise", "descriptor_reduce": "tensor_descriptor's atomics"}
+
+
+def say_what_is_missing() -> None:
+    """Make an operation that the interpreter has not a :class:`NotInCpuMode`.
+
+    Raises: AttributeError if this Triton's interpreter has no builder.
+    """
+    from triton.runtime import interpreter
+    from triton.runtime.interpreter import InterpreterBuilder
+
+    stock_core = interpreter._patch_lang_core
+
+    def _patch_lang_core(language: Any, scope: Any) -> None:
+        stock_core(language, scope)
+        for name in _FUNCTIONS:
+            if hasattr(language, name):
+                scope.set_attr(language, name, lambda *rest, name=name, **named: refuse(name))
+
+    def __getattr__(self: Any, name: str) -> Any:
+        if not name.startswith("create_"):
+            raise AttributeError(name)
+        return refuse(name.removeprefix("create_"))
+
+    def create_inline_asm(self: Any, *rest: Any) -> NoReturn:
+        refuse("inline_asm")
+
+    interpreter._patch_lang_core = _patch_lang_core
+    for hook in (__getattr__, create_inline_asm):
+        setattr(InterpreterBuilder, hook.__name__, hook)
+
+
+def refuse(operation: str) -> NoReturn:
+    """Raises: NotInCpuMode for the builder's ``operation``."""
+    name = _NAMES.get(operation, operation)
+    raise NotInCpuMode(
+        f"CPU mode cannot run tl.{name}; a GPU can. Check this kernel on a GPU, or write it without {name}"
+    )

@@ -1,0 +1,264 @@
+"""Puts what Triton's compiler means in the place of a kernel's Python, before the interpreter runs it.
+
+The stock interpreter runs a kernel's text as Python, but for plain assignments. :mod:`meaning` says what the compiler
+makes of loops, conditions, ``and``, ``or``, ``not``, assignments and Python's own functions; here the text is changed to
+call it. Every node keeps its place, so that a message names the learner's line.
+
+The stock rewriter also puts ``np``, ``ast`` and more into the kernel's module, so that a missing import is not seen; takes the
+last line that begins with ``def``, also one in a docstring, for the kernel's; and loses the variables of a function around
+a kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import triton.language as tl
+
+from course_lib.interpreter import meaning
+
+HIDDEN = "__triton_meaning__"  # the one name that a kernel's module gets
+LANGUAGE = "__triton_language__"
+
+
+def rewrite_kernels() -> None:
+    """Make the interpreter run rewritten kernels and helpers.
+
+    Raises: AttributeError if this Triton's interpreter rewrites in another way.
+    """
+    from triton.runtime import interpreter
+
+    getattr(interpreter.FunctionRewriter, "rewrite_ast")  # noqa: B009 - a Triton that moved it is told so
+    stock_core = interpreter._patch_lang_core
+
+    def _patch_lang_core(language, scope):
+        stock_core(language, scope)
+        scope.set_attr(language, "range", meaning.runtime_range)
+        scope.set_attr(language, "static_range", meaning.static_range)
+
+    def rewrite_ast(self):
+        return rewrite(self.fn)
+
+    interpreter._patch_lang_core = _patch_lang_core
+    interpreter.FunctionRewriter.rewrite_ast = rewrite_ast
+
+
+def rewrite(function: FunctionType) -> Callable:
+    """The function as the interpreter has to run it; itself if its text cannot be had."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        return function
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    (definition,) = tree.body
+    assert isinstance(definition, ast.FunctionDef)
+    ast.increment_lineno(tree, max(first, 1) - 1)
+    outer = {
+        name: cell.cell_contents
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        if _is_filled(cell)
+    }
+    definition.decorator_list = []
+    definition.body = _Rewriter(definition, function.__globals__, outer).rewrite_body()
+    factory = ast.FunctionDef(
+        name="factory", args=ast.arguments([], [ast.arg(name) for name in outer], None, [], [], None, []),
+        body=[definition, ast.Return(ast.Name(definition.name, ast.Load()))], decorator_list=[],
+    )  # fmt: skip
+    setattr(factory, "type_params", [])  # noqa: B010 - Python 3.12 and newer ask for it; 3.11 has none
+    module = ast.Module([ast.copy_location(factory, definition)], [])
+    ast.fix_missing_locations(module)
+    function.__globals__.update({HIDDEN: meaning, LANGUAGE: tl})
+    made: dict[str, Any] = {}
+    exec(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), function.__globals__, made)
+    return made["factory"](**outer)
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - a name that nothing has been assigned to yet raises
+    except ValueError:
+        return False
+    return True
+
+
+class _Rewriter(ast.NodeTransformer):
+    """The body of one function. ``outer``: the variables of the functions around it."""
+
+    def __init__(self, definition: ast.FunctionDef, module: dict[str, Any], outer: dict[str, Any]):
+        self.definition, self.known = definition, {**module, **outer}
+        arguments = definition.args
+        self.local = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+        # of the `if`s that a `return` stands in: what a function returns there depends on values, or on constants
+        deciding = [
+            node
+            for node in ast.walk(definition)
+            if isinstance(node, ast.If) and any(isinstance(part, ast.Return) for part in ast.walk(node))
+        ]
+        self.tests = {f"__triton_test_{number}": node for number, node in enumerate(deciding)}
+        self.local |= {
+            node.id for node in ast.walk(definition) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+
+    def rewrite_body(self) -> list[ast.stmt]:
+        body = [self.visit(statement) for statement in self.definition.body]
+        first = self.definition.body[0]
+        unasked = [_spread(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)), first) for name in self.tests]
+        return [*unasked, *body]
+
+    # ---- statements
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        self.generic_visit(node)
+        if len(node.targets) > 1:
+            refusal = _call(
+                "refuse", node, ast.Constant("a = b = value is not Triton; write one assignment for each name")
+            )
+            return _place(ast.Expr(refusal), node)
+        node.value = _call("assign", node.value, node.value)
+        if isinstance(node.targets[0], (ast.Tuple, ast.List)):
+            node.value = _call("unpack", node.value, node.value, ast.Constant(len(node.targets[0].elts)))
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is not None:
+            node.value = _call("assign_as", node.value, node.annotation, self.visit(node.value))
+        return node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        if not isinstance(node.target, ast.Name):
+            self.generic_visit(node)  # Triton has none; Python says so
+            return node
+        before = _place(ast.Name(node.target.id, ast.Load()), node.target)
+        value = _place(ast.BinOp(before, node.op, self.visit(node.value)), node)
+        return _place(ast.Assign([node.target], _call("assign", node, value)), node)
+
+    def visit_If(self, node: ast.If) -> ast.stmt:
+        name = next((name for name, deciding in self.tests.items() if deciding is node), None)
+        self.generic_visit(node)
+        test = node.test
+        if name is not None:
+            test = _place(ast.NamedExpr(_place(ast.Name(name, ast.Store()), test), test), test)
+        node.test = _call("condition", test, test)
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        self.generic_visit(node)
+        if node.value is not None and self.tests:
+            tests = [_place(ast.Name(name, ast.Load()), node.value) for name in self.tests]
+            node.value = _call("returned", node.value, node.value, *tests)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.stmt:
+        self.generic_visit(node)
+        node.test = _call("still", node.test, node.test)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        self.generic_visit(node)
+        if isinstance(node.iter, ast.Call):
+            node.iter = _call("loop", node.iter, node.iter.func, *node.iter.args, keywords=node.iter.keywords)
+        else:
+            node.iter = _call("loop", node.iter, node.iter)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        """Means tl.device_assert, which does nothing unless a kernel is compiled for debugging; its operands are evaluated."""
+        self.generic_visit(node)
+        operands: list[ast.expr] = [node.test] if node.msg is None else [node.test, node.msg]
+        return _place(ast.Expr(_place(ast.Tuple(operands, ast.Load()), node)), node)
+
+    # ---- expressions
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        self.generic_visit(node)
+        is_and = ast.Constant(isinstance(node.op, ast.And))
+        return _call("logical", node, is_and, *(_later(operand) for operand in node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        return _call("negate", node, node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        self.generic_visit(node)
+        return _call("choose", node, node.test, _later(node.body), _later(node.orelse))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        words = "Triton does not compile a comparison of more than two, as in a <= b < c; write (a <= b) & (b < c)"
+        return _call("refuse", node, ast.Constant(words))
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        self.generic_visit(node)
+        return _place(ast.Tuple(node.elts, node.ctx), node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        self.generic_visit(node)
+        return _place(ast.Tuple([_place(ast.Starred(node, ast.Load()), node)], ast.Load()), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        self.generic_visit(node)
+        if node.attr == "value" and isinstance(node.ctx, ast.Load):
+            return _call("value_of", node, node.value)
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        name = node.func.id if isinstance(node.func, ast.Name) else None
+        self.generic_visit(node)
+        if name in meaning.FUNCTIONS and name not in self.local and name not in self.known:
+            node.func = _at(f"FUNCTIONS[{name!r}]", node.func)
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or node.id in self.local:
+            return node
+        if node.id in self.known:
+            return self._name_of_the_language(node, self.known[node.id])
+        if node.id in meaning.UNKNOWN_FUNCTIONS:
+            return _call("unknown", node, ast.Constant(node.id))
+        return node
+
+    def _name_of_the_language(self, node: ast.Name, value: Any) -> ast.expr:
+        """``load`` of ``from triton.language import load`` as an attribute, which a launch puts into its interpreted form."""
+        if not tl.core.is_builtin(value):
+            return node
+        language: ast.expr = ast.Name(LANGUAGE, ast.Load())
+        if value.__module__ == tl.math.__name__:
+            language = ast.Attribute(language, "math", ast.Load())
+        elif getattr(tl, value.__name__, None) is not value:
+            return node
+        return _spread(ast.Attribute(language, value.__name__, ast.Load()), node)
+
+
+def _call(function: str, like: ast.AST, *arguments: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
+    """A call of :mod:`meaning`'s ``function``, at the place of ``like``."""
+    target = ast.Attribute(ast.Name(HIDDEN, ast.Load()), function, ast.Load())
+    call = ast.Call(target, list(arguments), keywords or [])
+    for node in (call, target, target.value, *arguments):
+        if not hasattr(node, "lineno"):
+            _place(node, like)
+    return call
+
+
+def _at(expression: str, like: ast.AST) -> ast.expr:
+    return _spread(ast.parse(f"{HIDDEN}.{expression}", mode="eval").body, like)
+
+
+def _spread(node: Any, like: ast.AST) -> Any:
+    for part in ast.walk(node):
+        _place(part, like)
+    return node
+
+
+def _place(node: Any, like: ast.AST) -> Any:
+    return ast.copy_location(node, like)
+
+
+def _later(expression: ast.expr) -> ast.Lambda:
+    return _place(ast.Lambda(ast.arguments([], [], None, [], [], None, []), expression), expression)
