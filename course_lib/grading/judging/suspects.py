@@ -1,31 +1,64 @@
 """Wrong formulas, computed in float64: what a solution with a known bug would give. They stand with their families.
 
-If one of them reproduces a learner's outputs in every case, wrong ones and right ones, then that is the bug. Much
-stronger evidence than the size of an error, and it needs no look at the code.
+One of them is the bug if it reproduces a learner's outputs in every case, wrong ones and right ones, and lies nearer to them
+than the right answer does wherever that is missed. Much stronger evidence than the size of an error, and it needs no look at
+the code.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.plan import Outputs, Part
 from course_lib.grading.judging.judge import Judged
 
 _RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # outputs of the same wrong formula agree to this
+_NEARER = 0.25  # of the distance from the right answer: what counts as nearer
+_FAR = 1e9  # allowed errors; where none is allowed at all, the distance would be infinite
 
 
 def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
-    """The cause whose wrong formula reproduces every case of the first entry point that is wrong, or None."""
+    """The cause whose wrong formula explains every case of the first entry point that is wrong, or None.
+
+    Of several that do the first counts, unless a later one is much nearer: families list the likelier first, and those that
+    are the same formula on paper agree.
+    """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
+        seen.sort(key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N))  # what tells most for least comes first
         if not any(j.deviations for j in seen):
             continue
+        named, nearest = None, np.inf
         with np.errstate(all="ignore"):
             for cause, model in part.models():
-                if all(_reproduces(model(j.plan), j) for j in seen):
-                    return cause
-        return None
+                distance = _measure(model, seen, nearest * _NEARER)
+                if distance is not None:
+                    named, nearest = cause, distance
+        return named
     return None
+
+
+def _measure(model, seen: list[Judged], limit: float) -> float | None:
+    """How far the wrong outputs lie from the model's, as a part of their distance from the right ones; None where the model
+    does not explain every case, or not within ``limit``. Distances count in allowed errors, so that the telling cases weigh most.
+    """
+    from_model = from_right = 0.0
+    for judged in seen:
+        predicted = model(judged.plan)
+        if not _reproduces(predicted, judged):
+            return None
+        for name in {deviation.output for deviation in judged.deviations}:
+            actual, expected = judged.outputs[name], judged.plan.expected[name]
+            off = np.abs(actual - expected.values) / expected.allowed
+            wrong = (off > 1) & np.isfinite(off)
+            from_right += float(np.minimum(off[wrong], _FAR).sum())
+            stored = round_to(predicted[name], judged.plan.tensor(name).dtype).astype(np.float64)
+            from_model += float(np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong], _FAR).sum())
+    if not from_right:  # all that is wrong is not finite, and the model says so
+        return 0.0
+    distance = from_model / from_right
+    return distance if distance <= _NEARER and distance < limit else None
 
 
 def _is_comparable(judged: Judged) -> bool:
