@@ -48,6 +48,10 @@ class Case:
         return self.fill in ("nan row", "inf row")
 
     @property
+    def has_mixed_dtypes(self) -> bool:
+        return self.w_dtype not in ("", self.dtype)
+
+    @property
     def one_block(self) -> bool:
         return not self.block or self.block >= self.N
 

@@ -68,15 +68,17 @@ def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
 class Part(Generic[C]):
     """All that the grader knows of one entry point of an exercise.
 
-    ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes that follow from which cases fail,
-    asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
-    for outputs that are not in it that is "not_written".
+    ``models`` gives wrong formulas with their causes, the likelier first. ``rare`` are causes that follow where only cases of a
+    kind fail that is there for this alone, ``traits`` those where exactly the cases of a common kind fail; both are asked before
+    those that hold for every family. ``unwritten`` names the cause where an output is never written at all; for outputs that
+    are not in it that is "not_written".
     """
 
     battery: tuple[C, ...]
     planner: Callable[[C, str, np.random.Generator], Plan[C]]
     models: Callable[[], Iterable[tuple[str, Model[C]]]] = list_no_models
     traits: tuple[tuple[str, Callable[[C], bool]], ...] = ()
+    rare: tuple[tuple[str, Callable[[C], bool]], ...] = ()
     unwritten: Mapping[str, str] = field(
         default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
     )

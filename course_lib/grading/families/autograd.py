@@ -335,7 +335,7 @@ def _overwrite_dy(p: Plan[WiringCase]) -> Outputs:
 
 
 # what follows from which cases fail
-_TRAITS: tuple[tuple[str, Callable[[WiringCase], bool]], ...] = (
+_RARE: tuple[tuple[str, Callable[[WiringCase], bool]], ...] = (
     ("change_unnoticed", lambda case: case.then == "change"),
 )
 
@@ -343,5 +343,5 @@ _NOT_RETURNED: dict[str, str] = dict.fromkeys(("dx", "dw", "db"), "gradient_miss
 
 PARTS = {
     "forward": Part(FORWARD, _plan_forward, _list_forward_models),
-    "backward": Part(BACKWARD, _plan_backward, _list_backward_models, traits=_TRAITS, unwritten=_NOT_RETURNED),
+    "backward": Part(BACKWARD, _plan_backward, _list_backward_models, rare=_RARE, unwritten=_NOT_RETURNED),
 }

@@ -507,7 +507,7 @@ PARTS = {
         LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)
     ),
     "sum_buffers_kernel": Part(
-        BUFFERS, _plan_buffers, _list_buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)
+        BUFFERS, _plan_buffers, _list_buffer_models, rare=(("uninitialised", _has_unwritten_buffers),)
     ),
     "column_partials_kernel": Part(CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),)),
     "sum_partials_kernel": Part(PARTIALS, _plan_partials, _list_partials_models),

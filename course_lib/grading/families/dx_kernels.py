@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,14 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, draw_weight, find_divisor, make_expected, place_vector
+from course_lib.grading.families.making import (
+    WRONG_COLUMNS,
+    draw_matrix,
+    draw_weight,
+    find_divisor,
+    make_expected,
+    place_vector,
+)
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
@@ -220,25 +228,45 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 Mistake = tuple[str, dict[str, Any]]
 _BOTH: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
-    *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1)),
+    *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1, 3)),
+    ("rstd_in_dx", {"powers": (0, 0, 1)}),  # a pair of brackets forgotten
+    ("rstd_in_dx", {"powers": (1, 0, 0)}),
+    ("rstd_in_dx", {"powers": (1, 1, 0)}),
+    ("rstd_in_dx", {"powers": (1, 0, 1)}),
+    ("rstd_in_dx", {"powers": (0, 1, 1)}),
+    ("rstd_in_dx", {"powers": (1, 2, 1)}),
+    ("rstd_in_dx", {"powers": (1, 3, 1)}),
     *(("rstd_misread", {"xhat": which, "power": power}) for which, power in (("divided", -1), ("divided", 1))),
     *(
         ("rstd_misread", {"xhat": which, "power": power})
         for which, root in (("root of rstd", 0.5), ("1 / root of rstd", -0.5))
         for power in (root, 1)
     ),
-    ("w_missing_in_dx", {"w": 0}),
-    ("w_twice", {"w": 2}),
+    ("w_missing_in_dx", {"w": "1"}),
+    ("w_twice", {"w": "w * w"}),
+    ("one_plus_w", {"w": "1 + w"}),
+    ("w_misapplied", {"w": "1 / w"}),
+    ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy in both means, w with dy alone
+    ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # w times all that is right for w = 1
+    ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, dy alone
+    ("w_twice", {"w1": "w * w"}),
+    ("c1_of_dy", {"w1": "1"}),
     ("xhat_wrong", {"xhat": "x"}),
     ("xhat_wrong", {"xhat": "deviation"}),
+    *(("xhat_in_one_term", {where: which}) for where in ("c1", "dx") for which in ("x", "deviation", "scaled")),
     ("sign_of_c1_or_c2", {"c1": -1}),
+    ("sign_of_dx", {"sign": -1}),
     ("dy_ignored", {"dy": "ones"}),
+    *((cause, {"columns": columns}) for cause, columns in WRONG_COLUMNS),
+    *(("mask_missing", {"padding": value}) for value in ("nan", "inf")),
 )
 _LAYER_NORM: tuple[Mistake, ...] = (
     ("projection_missing", {"c1": 0, "c2": 0}),
     ("c2_missing", {"c2": 0}),
     *_BOTH,
     ("xhat_wrong", {"xhat": "scaled"}),
+    ("c2_of_dy", {"w2": "1"}),
+    ("c2_times_xhat", {"c2_along": "xhat"}),
     *(
         ("vjp_divisor", {"divisor1": one, "divisor2": two})
         for one in ("N", "BLOCK", "1", "N-1")
@@ -259,34 +287,66 @@ _RMS_NORM: tuple[Mistake, ...] = (
     ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
     ("mean_subtracted", {"xhat": "centred"}),
     ("mean_subtracted", {"xhat": "centred", "c2": 1}),
+    ("mask_missing", {"padding": "x and dy"}),
 )
 
 
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return ((cause, lambda p, changes=changes: _compute_wrong(p, **changes)) for cause, changes in _LAYER_NORM)
+    return _list_models(_LAYER_NORM)
 
 
 def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return ((cause, lambda p, changes=changes: _compute_wrong(p, **changes)) for cause, changes in _RMS_NORM)
+    return _list_models(_RMS_NORM)
+
+
+def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+    for cause, changes in mistakes:
+        yield cause, lambda p, changes=changes: _compute_wrong(p, **changes)
+    yield "same_row", _take_first_row
+
+
+def _take_first_row(p: Plan) -> Outputs:
+    first = {name: np.broadcast_to(v[:1], v.shape) if name != "w" else v for name, v in p.inputs.items()}
+    return _compute_wrong(replace(p, inputs=first))
 
 
 def _compute_wrong(
-    p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", power=1.0, swap=False, padding="", over_tile=""
+    p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
+    c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
 ) -> Outputs:  # fmt: skip
-    hat, rstd, mean = _compute_hat(p.inputs, xhat), p.inputs["rstd"][:, None], _take_mean(p.inputs)
-    wdy = p.inputs["w"] ** w * (p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"]))
+    """dx with changes: other powers of w with dy (``w``), in c1 (``w1``) or in c2 (``w2``); something else for xhat everywhere
+    (``xhat``), in c1 (``c1``, by name) or beside it (``dx``); c1 and c2 times a number."""
+    case, rstd, mean = p.case, p.inputs["rstd"][:, None], _take_mean(p.inputs)
+    hat, beside = _compute_hat(p.inputs, c1 if isinstance(c1, str) else xhat), _compute_hat(p.inputs, dx or xhat)
+    dy = p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"])
+    of_w = {"w": lambda v: v, "1": np.ones_like, "w * w": np.square, "1 + w": lambda v: 1 + v, "1 / w": lambda v: 1 / v}
+    first, in_c1, in_c2 = (of_w[which](p.inputs["w"]) for which in (w, w1 or w, w2 or w))
+    if outer is False:
+        in_c1 = in_c2 = p.inputs["w"]
+    elif outer:
+        first = np.ones_like(first)
     c2 = "mean" in p.inputs if c2 is None else c2
-    products, total = (hat * wdy).sum(axis=1, keepdims=True), wdy.sum(axis=1, keepdims=True)
+    taken = slice(None) if columns is None else columns(case)
+    products = (hat * in_c1 * dy)[:, taken].sum(axis=1, keepdims=True)
+    total = (in_c2 * dy)[:, taken].sum(axis=1, keepdims=True)
     if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
-        products = products + p.case.padded_lanes * mean * rstd * total / p.case.N
+        products = products + case.padded_lanes * mean * rstd * total / case.N
     elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
-        products, total = products - p.case.padded_lanes * mean * rstd, total + p.case.padded_lanes
-    products = _sum_over_tile(products, p.case.rows) if "c1" in over_tile else products
-    total = _sum_over_tile(total, p.case.rows) if "c2" in over_tile else total
-    along_hat, along_one = c1 * products / find_divisor(p, divisor1), c2 * total / find_divisor(p, divisor2)
+        products, total = products - case.padded_lanes * mean * rstd, total + case.padded_lanes
+    elif padding == "x and dy":  # loaded as 1: xhat is rstd there
+        products = products + case.padded_lanes * rstd
+    elif padding:
+        products = products + case.padded_lanes * float(padding) if case.padded_lanes else products
+    products = _sum_over_tile(products, case.rows) if "c1" in over_tile else products
+    total = _sum_over_tile(total, case.rows) if "c2" in over_tile else total
+    times = 1 if isinstance(c1, str) else c1
+    along_hat, along_one = times * products / find_divisor(p, divisor1), c2 * total / find_divisor(p, divisor2)
     if swap:
         along_hat, along_one = along_one, along_hat
-    return {"dx": (wdy - hat * along_hat - along_one) * rstd**power}
+    of_dy, of_c1, of_c2 = (power,) * 3 if powers is None else powers
+    out = first * dy * rstd**of_dy - beside * along_hat * rstd**of_c1
+    out = out - along_one * (beside if c2_along == "xhat" else 1) * rstd**of_c2
+    return {"dx": sign * out * (p.inputs["w"] if outer else 1)}
 
 
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:

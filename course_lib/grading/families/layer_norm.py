@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -10,6 +11,13 @@ from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
+    FIXED_EPS,
+    PADDING,
+    WRONG_COLUMNS,
+    WRONG_ROOTS,
+    WRONG_SCALES,
+    WRONG_SHIFTS,
+    apply_right,
     draw_matrix,
     draw_weight,
     find_divisor,
@@ -138,10 +146,12 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "padding_in_variance", lambda p: _compute_wrong(p, padding=True)
     yield "unbiased_variance", lambda p: _compute_wrong(p, var_divisor="N-1")
     yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
-    for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
+    for cause, root in WRONG_ROOTS:
+        yield cause, lambda p, root=root: _compute_wrong(p, root=root)
+    for fixed in FIXED_EPS:
         yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
-    yield "root_missing", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (v + eps))
+    for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
+        yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     for mean_divisor in ("N", "BLOCK", "lanes", "1"):
         for var_divisor in ("N", "BLOCK", "lanes", "1"):
             for padding in (False, True):
@@ -152,31 +162,52 @@ def _list_models() -> Iterator[tuple[str, Model]]:
                             p, mean_divisor=m, var_divisor=v, padding=z
                         ),
                     )
-    yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
-    yield "b_ignored", lambda p: _compute_wrong(p, b=0.0)
-    yield "w_twice", lambda p: _compute_wrong(p, w=p.inputs["w"] ** 2)
+    for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS):
+        yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
     yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0)
+    yield "mean_not_subtracted", lambda p: _compute_wrong(p, measure=lambda x, mean: x**2)
+    yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0, measure=lambda x, mean: x**2)
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measure=lambda x, mean: np.abs(x - mean))
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measure=lambda x, mean: 0 * x)
     for which in ("both", "mean", "variance"):
-        yield "block_not_accumulated", lambda p, which=which: _compute_wrong(p, last_block=which)
+        yield "block_not_accumulated", lambda p, which=which: _compute_wrong(p, of=which, columns=_take_last_block)
+        for cause, columns in WRONG_COLUMNS:
+            yield cause, lambda p, columns=columns, which=which: _compute_wrong(p, of=which, columns=columns)
+    for value, inside in product(PADDING, (False, True)):
+        yield "mask_missing", lambda p, v=value, i=inside: _compute_wrong(p, other=v, padding=i)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: 1 / np.sqrt(v))
+    yield "outputs_swapped", lambda p: dict(zip(("y", "rstd", "mean"), _compute_wrong(p).values(), strict=True))
+    yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+
+
+def _take_last_block(case: Case) -> slice:
+    return slice((case.N - 1) // case.block * case.block, None)
+
+
+def _square_deviation(x, mean):
+    return (x - mean) ** 2
 
 
 def _compute_wrong(
-    p: Plan, *, mean_divisor="N", var_divisor="N", padding=False, eps=None, root=inverse_root, save=None, w=None, b=None, centre=None, last_block=""
+    p: Plan, *, x=None, mean_divisor="N", var_divisor="N", padding=False, other=0.0, eps=None, root=inverse_root, save=None,
+    scale=apply_right, centre=None, measure=_square_deviation, of="both", columns=None,
 ) -> Outputs:  # fmt: skip
-    x, eps = p.inputs["x"], p.case.eps if eps is None else eps
-    last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
-    mean = (last if last_block in ("both", "mean") else x).sum(axis=1, keepdims=True) / find_divisor(p, mean_divisor)
-    squares = (((last if last_block in ("both", "variance") else x) - mean) ** 2).sum(axis=1, keepdims=True)
+    """``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``columns``: what goes into the
+    mean, the variance, or both, as ``of`` says."""
+    x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
+    some = x if columns is None else x[:, columns(p.case)]
+    spare = np.full((len(x), p.case.padded_lanes), other)
+    in_mean, in_var = some if of in ("both", "mean") else x, some if of in ("both", "variance") else x
+    mean = (in_mean.sum(axis=1, keepdims=True) + spare.sum(axis=1, keepdims=True)) / find_divisor(p, mean_divisor)
+    squares = measure(in_var, mean).sum(axis=1, keepdims=True)
     if padding:
-        squares = squares + p.case.padded_lanes * mean**2
+        squares = squares + measure(spare, mean).sum(axis=1, keepdims=True)
     var = squares / find_divisor(p, var_divisor)
     rstd = root(var, eps)
-    y = (x - (mean if centre is None else centre)) * rstd * (p.inputs["w"] if w is None else w) + (
-        p.inputs["b"] if b is None else b
-    )
+    y = scale((x - (mean if centre is None else centre)) * rstd, p.inputs["w"], p.inputs["b"])
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
@@ -80,6 +82,62 @@ def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
 
 def inverse_root(v, eps):
     return 1 / np.sqrt(v + eps)
+
+
+# what can go wrong between the mean square, or the variance, and 1 / sqrt(v + eps)
+WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # inside and outside
+    ("eps_outside", lambda v, eps: 1 / np.sqrt(v) + eps),
+    ("eps_outside", lambda v, eps: 1 / np.sqrt(v + eps) + eps),
+    ("root_missing", lambda v, eps: 1 / (v + eps)),
+    ("reciprocal_missing", lambda v, eps: np.sqrt(v + eps)),
+    ("reciprocal_missing", lambda v, eps: v + eps),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(np.maximum(v, eps))),  # the larger of the two instead of their sum
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v + eps**2)),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v + np.sqrt(eps))),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v - eps)),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v * eps)),
+    ("std_for_var", lambda v, eps: 1 / np.sqrt(np.sqrt(v) + eps)),
+)
+FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
+# from xhat, w and b to y; RMSNorm has no b
+WRONG_SCALES: tuple[tuple[str, Callable], ...] = (
+    ("w_ignored", lambda hat, w, b: hat + b),
+    ("w_twice", lambda hat, w, b: hat * w * w + b),
+    ("one_plus_w", lambda hat, w, b: hat * (1 + w) + b),
+    ("w_misapplied", lambda hat, w, b: hat / w + b),
+    ("w_misapplied", lambda hat, w, b: hat + w + b),
+    ("w_misapplied", lambda hat, w, b: hat * np.abs(w) + b),
+    ("sign_of_deviation", lambda hat, w, b: -hat * w + b),
+)
+WRONG_SHIFTS: tuple[tuple[str, Callable], ...] = (
+    ("b_ignored", lambda hat, w, b: hat * w),
+    ("w_and_b_swapped", lambda hat, w, b: hat * b + w),
+    ("b_misapplied", lambda hat, w, b: (hat + b) * w),
+    ("b_misapplied", lambda hat, w, b: hat * w - b),
+    ("b_misapplied", lambda hat, w, b: hat * w + 2 * b),
+    ("b_misapplied", lambda hat, w, b: hat * w * b),
+    ("b_misapplied", lambda hat, w, b: hat * w + w),
+)
+
+
+def apply_right(hat, w, b):
+    return hat * w + b
+
+
+# which columns of a row go into a sum, and what it means if the others do not
+WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
+    ("only_one_block", lambda case: slice(0, case.block)),
+    ("elements_skipped", lambda case: slice(1, None)),
+    ("tail_left_out", lambda case: slice(0, -1)),
+    ("tail_left_out", lambda case: slice(0, case.N // case.block * case.block)),
+    ("tail_left_out", lambda case: slice(0, case.N // 2)),
+    ("tail_left_out", lambda case: slice(0, case.block // 2)),
+    ("elements_skipped", lambda case: slice(case.block, None)),
+    ("elements_skipped", lambda case: slice(None, None, 2)),
+)
+PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last column can hold instead of 0
 
 
 def find_divisor(p: Plan, which: str) -> float:

@@ -8,7 +8,14 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, make_expected, place_matrix, place_statistic
+from course_lib.grading.families.making import (
+    PADDING,
+    WRONG_COLUMNS,
+    draw_matrix,
+    make_expected,
+    place_matrix,
+    place_statistic,
+)
 
 ROW_SUM = (
     Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 01, two full blocks", fill="worked"),
@@ -56,20 +63,29 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _list_models() -> Iterator[tuple[str, Model]]:
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.N)
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.block)
-    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, :-1])
-    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
-    yield "only_one_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block])
+    for cause, columns in WRONG_COLUMNS:
+        yield cause, lambda p, columns=columns: _sum_rows(p.inputs["x"][:, columns(p.case)])
     yield (
         "block_not_accumulated",
         lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]),
     )
     yield "block_counted_again", _sum_running_sums
+    for value in PADDING:
+        yield "mask_missing", lambda p, v=value: _sum_with_padding(p, v)
+    yield "not_a_plain_sum", lambda p: _sum_rows(np.abs(p.inputs["x"]))
+    yield "not_a_plain_sum", lambda p: _sum_rows(p.inputs["x"] ** 2)
+    yield "not_a_plain_sum", lambda p: _sum_rows(-p.inputs["x"])
     yield "lanes_apart", lambda p: _sum_rows(p.inputs["x"][:, :: p.case.block])
     yield "same_row", lambda p: _sum_rows(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
 def _sum_rows(x: np.ndarray, scale: float = 1.0) -> Outputs:
     return {"y": x.sum(axis=1) * scale}
+
+
+def _sum_with_padding(p: Plan, value: float) -> Outputs:
+    spare = np.full((p.case.M, p.case.padded_lanes), value)
+    return {"y": p.inputs["x"].sum(axis=1) + spare.sum(axis=1)}
 
 
 def _sum_running_sums(p: Plan) -> Outputs:

@@ -10,6 +10,12 @@ from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
+    FIXED_EPS,
+    PADDING,
+    WRONG_COLUMNS,
+    WRONG_ROOTS,
+    WRONG_SCALES,
+    apply_right,
     draw_matrix,
     draw_weight,
     find_divisor,
@@ -88,7 +94,10 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     arguments += [("int", tensor.strides[0]) for tensor in tensors[:4]] + [("int", case.N), ("float", case.eps)]
     total64 = total.astype(np.float64)
     expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expect_rms_norm(total, w, case)}
-    inputs = {"x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "exact": exact.astype(np.float64)}
+    inputs = {
+        "x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "residual": residual.astype(np.float64),
+        "exact": exact.astype(np.float64),
+    }  # fmt: skip
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs,
         reads={"x": 1, "residual": 1, "total": 0, "y": 0}, spread={"x": case.M, "y": case.M},
@@ -107,18 +116,30 @@ def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expe
 
 def _list_models() -> Iterator[tuple[str, Model]]:
     yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
-    for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
+    for cause, root in WRONG_ROOTS:
+        yield cause, lambda p, root=root: _compute_wrong(p, root=root)
+    for fixed in FIXED_EPS:
         yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
-    yield "root_missing", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (v + eps))
+    for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
+        yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     for divisor in ("BLOCK", "lanes", "1"):
         yield "divisor", lambda p, d=divisor: _compute_wrong(p, divisor=d)
     yield "unbiased_variance", lambda p: _compute_wrong(p, divisor="N-1")
-    yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
-    yield "w_twice", lambda p: _compute_wrong(p, w=p.inputs["w"] ** 2)
-    yield "mean_subtracted", lambda p: _compute_wrong(p, x=p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True))
+    for cause, scale in WRONG_SCALES:
+        yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
+    yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]))
+    yield "mean_subtracted", lambda p: _compute_wrong(p, measured=_centre(p.inputs["x"]))
+    yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]), measured=p.inputs["x"])
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"])))
+    for cause, columns in WRONG_COLUMNS:
+        yield cause, lambda p, columns=columns: _compute_wrong(p, measured=p.inputs["x"][:, columns(p.case)])
+    for value in PADDING:
+        yield "mask_missing", lambda p, v=value: _compute_wrong(p, other=v)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: 1 / np.sqrt(v))
+    yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
 def _list_fused_models() -> Iterator[tuple[str, Model]]:
@@ -126,14 +147,33 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
     yield "residual_ignored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p, x=p.inputs["first"])}
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
+    for sign in (-1, 2):
+        yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
+    yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}
+    yield "total_not_stored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p)}
+    yield "total_not_stored", lambda p: {"total": _compute_wrong(p)["y"], **_compute_wrong(p)}
 
 
-def _compute_wrong(p: Plan, *, x=None, divisor="N", eps=None, root=inverse_root, save=None, w=None) -> Outputs:
+def _centre(x: np.ndarray) -> np.ndarray:
+    return x - x.mean(axis=1, keepdims=True)
+
+
+def _add_residual(p: Plan, times: float) -> Outputs:
+    total = round_to(p.inputs["first"] + times * p.inputs["residual"], p.tensor("total").dtype).astype(np.float64)
+    return {"total": total, **_compute_wrong(p, x=total)}
+
+
+def _compute_wrong(
+    p: Plan, *, x=None, measured=None, other=0.0, divisor="N", eps=None, root=inverse_root, save=None, scale=apply_right
+) -> Outputs:
+    """``measured``: of what the squares are taken; ``other``: what lanes past the last column hold."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
-    square = (x**2).sum(axis=1, keepdims=True) / find_divisor(p, divisor)
+    squares = ((x if measured is None else measured) ** 2).sum(axis=1, keepdims=True)
+    spare = np.full((len(x), p.case.padded_lanes), other)
+    square = (squares + (spare**2).sum(axis=1, keepdims=True)) / find_divisor(p, divisor)
     rstd = root(square, eps)
     return {
-        "y": x * rstd * (p.inputs["w"] if w is None else w),
+        "y": scale(x * rstd, p.inputs["w"], 0.0),
         "rstd": (rstd if save is None else save(square, eps))[:, 0],
     }
 

@@ -131,10 +131,6 @@ def _plan_statistics(case: Case, entry_point: str, x: np.ndarray, expected: dict
     )  # fmt: skip
 
 
-def _is_far_from_zero(case: Case) -> bool:
-    return abs(case.mean) >= 10 * case.std or case.fill in ("constant", "below zero")
-
-
 def _is_below_zero(case: Case) -> bool:
     return case.fill == "below zero"
 
@@ -177,6 +173,7 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     yield "welford_count", lambda p: _walk(p, count=lambda seen: seen)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: seen + 2)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: p.case.N)
+    yield "welford_count", lambda p: _walk(p, count=lambda seen: 1)
     yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N))
     yield "elements_skipped", lambda p: _walk(p, columns=range(p.case.N - 1))
     yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N), count=lambda seen: seen)
@@ -396,6 +393,13 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: a / n)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: 0.5)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: -b / n)
+    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b)
+    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(a, 1))
+    for between in (
+        lambda d, a, b, n: d**2 * a / n, lambda d, a, b, n: d**2 * (a + b) / n, lambda d, a, b, n: np.abs(d) * a * b / n,
+        lambda d, a, b, n: d**2 * a * b / (a + b + 1), lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n,
+    ):  # fmt: skip
+        yield "merge_between", lambda p, between=between: _merge_partials(*p.inputs.values(), between=between)
     yield (
         "wrong_return",
         lambda p: dict(zip(("n", "M2", "mean"), _merge_partials(*p.inputs.values()).values(), strict=True)),
@@ -415,15 +419,12 @@ def _merge_partials(
 
 
 PARTS = {
-    "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, traits=(("negative_variance", _is_below_zero),)),
-    "two_pass": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models, traits=(("cancellation", _is_far_from_zero),)),
+    "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, rare=(("negative_variance", _is_below_zero),)),
+    "two_pass": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models),
     "welford_update": Part(UPDATE, _plan_update, _list_update_models),
-    "welford": Part(WELFORD, _plan_welford, _list_welford_models, traits=(("cancellation", _is_far_from_zero),)),
+    "welford": Part(WELFORD, _plan_welford, _list_welford_models),
     "merge": Part(
         MERGE, _plan_merge, _list_merge_models,
-        traits=(
-            ("empty_partial", lambda case: case.fill.endswith("empty")),
-            ("cancellation", lambda case: case.fill == "common" or case.mean >= 50),
-        ),
+        rare=(("empty_partial", lambda case: case.fill.endswith("empty")),),
     ),
 }  # fmt: skip

@@ -37,6 +37,14 @@ CAUSES: dict[str, Cause] = {
         "eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"
     ),
     "eps_hard_coded": Cause("eps is a fixed number", "eps is an argument. Where do you use it?"),
+    "eps_altered": Cause(
+        "what stands in the root is not the mean of the squares plus eps",
+        "Take a row whose squares have the mean 0, then one where it is far larger than eps: what is left of v + eps in each?",
+    ),
+    "reciprocal_missing": Cause(
+        "the standard deviation multiplies where it should divide",
+        "Spread a row ten times as wide: y should stay as it is. What does yours do?",
+    ),
     "root_missing": Cause("the root is missing", "rstd is 1 over the standard deviation. What have you taken 1 over?"),
     "cancellation": Cause(
         "cancellation: the statistics lose their digits when the mean is far from zero",
@@ -52,6 +60,9 @@ CAUSES: dict[str, Cause] = {
     "mean_for_sum": Cause(
         "the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"
     ),
+    "not_a_plain_sum": Cause(
+        "something else than x is added up", "For the row 1, -2 the sum is -1. What does each of your lanes add?"
+    ),
     "tail_left_out": Cause(
         "the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"
     ),
@@ -63,15 +74,32 @@ CAUSES: dict[str, Cause] = {
         "the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"
     ),
     "same_row": Cause(
-        "every program adds up the same row", "Which line makes program 3 read another row than program 0 does?"
+        "every program takes the same row", "Which line makes program 3 read another row than program 0 does?"
     ),
-    "mean_not_subtracted": Cause("the mean is not subtracted", "Which of x and x - mean do you multiply by rstd?"),
+    "mean_not_subtracted": Cause(
+        "the mean is not subtracted", "Where does x stand, and where x - mean? Look at what is squared and at what is scaled."
+    ),
     "mean_subtracted": Cause("a mean is subtracted", "RMSNorm leaves the mean in. Where does yours take it out?"),
     # output
     "w_ignored": Cause("w is not applied", "Where does the weight enter y?"),
+    "one_plus_w": Cause("1 + w stands where w belongs", "What does y hold where w is 0?"),
+    "w_misapplied": Cause("w is there, but does not multiply as it should", "xhat is 2 and w is -3. What becomes of them?"),
+    "w_and_b_swapped": Cause(
+        "w and b have changed places", "Which of the two multiplies, which is added, and which pointer belongs to which?"
+    ),
+    "b_misapplied": Cause(
+        "b is there, but is not added once, at the end", "Take xhat = 0: what should y hold then, and what does yours?"
+    ),
+    "sign_of_deviation": Cause("y has the wrong sign before b is added", "Is it x - mean or mean - x?"),
     "b_ignored": Cause("b is not applied", "Where does the bias enter y?"),
     "w_twice": Cause("w is applied twice", "How often does w appear between x and y?"),
     "residual_ignored": Cause("the residual is not added", "What should `total` hold, besides x?"),
+    "residual_misapplied": Cause(
+        "the residual is not added once", "x is 1 and the residual is 2: what does `total` hold, and what does yours?"
+    ),
+    "total_not_stored": Cause(
+        "`total` holds something else than the sum", "y is right. Which of your values is the sum, and which one do you store?"
+    ),
     "unrounded_total": Cause(
         "y is computed from the sum before it was rounded",
         "A second kernel would read `total` from memory. Which number would it see, the exact sum or the stored one?",
@@ -182,6 +210,22 @@ CAUSES: dict[str, Cause] = {
     "c2_in_rms_norm": Cause(
         "a mean is taken out of dx", "Add the same number to every element of a row. Does RMSNorm leave y as it is?"
     ),
+    "c2_times_xhat": Cause(
+        "c2 is multiplied by xhat, too", "xhat * (c1 + c2) and xhat * c1 + c2: which of them is in the formula?"
+    ),
+    "c1_of_dy": Cause(
+        "c1 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"
+    ),
+    "c2_of_dy": Cause("c2 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"),
+    "w_outside_means": Cause(
+        "w does not stand with dy in every term of dx",
+        "Each column has a w of its own. Does a mean over the columns stay the same if w goes in, or out?",
+    ),
+    "xhat_in_one_term": Cause(
+        "one of the two places of xhat holds something else",
+        "xhat stands in c1 and beside it. What do you multiply in each of the two places?",
+    ),
+    "sign_of_dx": Cause("dx has the wrong sign", "A step along dy should make y larger along dy. What does yours do?"),
     "c1_and_c2_swapped": Cause(
         "c1 and c2 have changed places",
         "One of the two means is multiplied by xhat. Which one, and what is it the mean of?",
@@ -283,7 +327,7 @@ CAUSES: dict[str, Cause] = {
         "By what do you divide when the first number arrives? Which mean should a row of one number have?",
     ),
     "elements_skipped": Cause(
-        "an element of each row is left out", "Which columns does your loop visit, and with which count does it start?"
+        "elements of each row are left out", "Which columns does your loop visit, and with which one does it start?"
     ),
     "merge_between": Cause(
         "what the distance between the means adds to M2 is wrong",
@@ -299,6 +343,10 @@ CAUSES: dict[str, Cause] = {
     # statistics as kernels
     "rstd_for_var": Cause(
         "var holds a reciprocal root", "Multiply a row by 10. Its variance grows by 100; what does yours do?"
+    ),
+    "empty_lane": Cause(
+        "a lane that has seen no element spoils the row",
+        "With N = 5 and BLOCK = 8, what is the count of lane 6 when its mean is moved, and what is d / count there?",
     ),
     "lane_counts": Cause(
         "lanes count elements that they never saw",
