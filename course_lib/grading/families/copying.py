@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Part, Plan
+from course_lib.grading.cases.plan import Expected, Model, Part, Plan
 from course_lib.grading.families.making import half_ulp, place_vector
 
 COPY = (
@@ -30,4 +32,13 @@ def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     )  # fmt: skip
 
 
-PARTS = {"copy_kernel": Part(COPY, _plan_copy)}
+def _list_models() -> Iterator[tuple[str, Model]]:
+    for dtype in ("fp16", "bf16"):
+        yield "rounded_on_the_way", lambda p, d=dtype: {"y": round_to(p.inputs["x"], d).astype(np.float64)}
+    yield "not_a_plain_copy", lambda p: {"y": np.abs(p.inputs["x"])}
+    yield "not_a_plain_copy", lambda p: {"y": -p.inputs["x"]}
+    yield "not_a_plain_copy", lambda p: {"y": 2 * p.inputs["x"]}
+    yield "not_a_plain_copy", lambda p: {"y": 0 * p.inputs["x"]}
+
+
+PARTS = {"copy_kernel": Part(COPY, _plan_copy, _list_models)}

@@ -16,6 +16,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx
 from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
@@ -95,7 +96,7 @@ PARTIALS = (
     _Programs("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
     _Programs("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
     _Programs("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
-    _Programs("many steps", 70, 33, 16, "{partials}, BLOCK_P = 8", rows=8, partials=70, orders=3),
+    _Programs("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", rows=16, partials=140, orders=2),
     _Programs(
         "fp16 gradients",
         132,
@@ -334,20 +335,22 @@ def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[
-        which
-    ]
+    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
+            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2}[which]  # fmt: skip
 
 
 # ---- wrong formulas
 
 _Rows = Callable[[Plan[SharedCase]], list[np.ndarray]]
 _DW = (
-    *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled")),
+    *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled", "divided", "scaled twice")),
     ("dw_without_xhat", {"dw": "ones"}),
     ("xhat_in_db", {"db": "xhat"}),
     ("dw_and_db_swapped", {"dw": "ones", "db": "xhat"}),
     ("dy_ignored", {"dy": 0}),
+    ("sign_of_dw_or_db", {"sign_dw": -1}),
+    ("sign_of_dw_or_db", {"sign_db": -1}),
+    ("sign_of_dw_or_db", {"sign_dw": -1, "sign_db": -1}),
 )
 _WITH_W = (("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
 
@@ -372,6 +375,10 @@ def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
     return _take_steps(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
 
+_SOME_ROWS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
+    ("rows_left_out", lambda rows: rows[1:]),
+    ("rows_left_out", lambda rows: rows[:-1]),
+)
 _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("rows_not_summed", _take_last_step),
     ("rows_not_summed", lambda p: _take_steps(p, lambda chunk, rows: range(0, rows, rows))),
@@ -380,13 +387,9 @@ _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("same_rows", lambda p: [np.arange(min(p.case.chunk, p.case.M))] * p.case.partials),
     ("wrong_rows", lambda p: [_clip(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
     ("wrong_rows", lambda p: [_clip(p, c, p.case.chunk) for c in range(p.case.partials)]),
+    ("wrong_rows", lambda p: [np.arange(c, p.case.M, p.case.partials) for c in range(p.case.partials)]),
+    *((cause, lambda p, some=some: [some(rows) for rows in _list_chunks(p.case)]) for cause, some in _SOME_ROWS),
 )  # fmt: skip
-_PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
-    ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
-    ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
-)
-
-
 def _clip(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
     return np.arange(min(first, p.case.M), min(first + count, p.case.M))
 
@@ -397,6 +400,28 @@ def _take_last_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
 
 def _take_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.min() // p.case.rows] if rows.size else rows
+
+
+def _take_but_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
+    return rows[rows // p.case.rows > rows.min() // p.case.rows] if rows.size else rows
+
+
+def _list_runs_of_tiles(p: Plan[SharedCase]) -> list[np.ndarray]:
+    """Tiles one after the other to a program, where every P-th belongs."""
+    case = p.case
+    each = -(-(-(-case.M // case.rows)) // case.partials) * case.rows
+    return [_clip(p, program * each, each) for program in range(case.partials)]
+
+
+_PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
+    ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
+    ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
+    ("rows_left_out", lambda p: [_take_but_first_tile(p, rows) for rows in _list_programs(p.case)]),
+    ("rows_left_out", lambda p: [rows[rows < p.case.M // p.case.rows * p.case.rows] for rows in _list_programs(p.case)]),
+    ("wrong_rows", _list_runs_of_tiles),
+    ("same_rows", lambda p: [_list_programs(p.case)[0]] * p.case.partials),
+    *((cause, lambda p, some=some: [some(rows) for rows in _list_programs(p.case)]) for cause, some in _SOME_ROWS),
+)
 
 
 def _list_right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
@@ -413,7 +438,11 @@ def _list_groups(p: Plan[SharedCase]) -> list[np.ndarray]:
 
 def _list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: {name: np.full_like(want.values, np.nan) for name, want in p.expected.items()}
-    yield from _combine(_DW, (("wrong_rows", _list_neighbours),), _list_groups, "buffer")
+    rows = (
+        ("wrong_rows", _list_neighbours),
+        *((cause, lambda p, some=some: [some(rows) for rows in _list_groups(p)]) for cause, some in _SOME_ROWS),
+    )
+    yield from _combine(_DW, rows, _list_groups, "buffer")
 
 
 def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
@@ -423,11 +452,27 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
 
 
 def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    return _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
+    yield from _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
+    yield from _list_spare_row_models(_list_right_chunks)
+
+
+def _list_spare_row_models(right: _Rows) -> Iterator[tuple[str, Model[SharedCase]]]:
+    """dy loaded as 1, or as something that is no number, in the rows of a step that are nobody's."""
+    for value in (1.0, np.nan, np.inf):
+        yield "row_mask", lambda p, v=value: _add_spare_rows(p, right(p), v)
+
+
+def _add_spare_rows(p: Plan[SharedCase], mine: list[np.ndarray], value: float) -> Outputs:
+    db = _compute_wrong(p, mine, "partial")["db_partial"]
+    spare = np.array([-len(rows) % p.case.rows for rows in mine], dtype=np.float64)
+    return {"db_partial": db + np.where(spare > 0, spare * value, 0.0)[:, None]}
 
 
 def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    return _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
+    yield from _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
+    yield from _list_spare_row_models(_list_right_programs)
+    for cause, changes in LAYER_NORM_MISTAKES:
+        yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
 
 
 def _combine(
@@ -448,12 +493,13 @@ def _combine(
 
 
 def _compute_wrong(
-    p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False
+    p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False, sign_dw=1,
+    sign_db=1,
 ) -> Outputs:
-    out: Outputs = {"dx": p.expected["dx"].values} if "dx" in p.expected else {}
+    out: Outputs = {}
     values = p.inputs["dy"] ** dy
-    for name, hat, power in (("dw", dw, w_dw), ("db", db, w_db)):
-        terms = values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
+    for name, hat, power, sign in (("dw", dw, w_dw, sign_dw), ("db", db, w_db, sign_db)):
+        terms = sign * values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
         out[f"{name}_{ending}"] = np.stack(
             [terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine]
         )
@@ -476,6 +522,8 @@ def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
 def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(1, count(p)))
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(count(p) - 1, 0)))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "db"))

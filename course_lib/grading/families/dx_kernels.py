@@ -226,7 +226,7 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 
 # wrong formulas: a cause, and what is different from the right one
 Mistake = tuple[str, dict[str, Any]]
-_BOTH: tuple[Mistake, ...] = (
+OF_BOTH: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
     *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1, 3)),
     ("rstd_in_dx", {"powers": (0, 0, 1)}),  # a pair of brackets forgotten
@@ -257,16 +257,32 @@ _BOTH: tuple[Mistake, ...] = (
     ("sign_of_c1_or_c2", {"c1": -1}),
     ("sign_of_dx", {"sign": -1}),
     ("dy_ignored", {"dy": "ones"}),
-    *((cause, {"columns": columns}) for cause, columns in WRONG_COLUMNS),
-    *(("mask_missing", {"padding": value}) for value in ("nan", "inf")),
 )
-_LAYER_NORM: tuple[Mistake, ...] = (
+OF_LAYER_NORM: tuple[Mistake, ...] = (
     ("projection_missing", {"c1": 0, "c2": 0}),
     ("c2_missing", {"c2": 0}),
-    *_BOTH,
+    *OF_BOTH,
     ("xhat_wrong", {"xhat": "scaled"}),
     ("c2_of_dy", {"w2": "1"}),
     ("c2_times_xhat", {"c2_along": "xhat"}),
+    ("sign_of_c1_or_c2", {"c2": -1}),
+    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
+    ("c1_and_c2_swapped", {"swap": True}),
+)
+OF_RMS_NORM: tuple[Mistake, ...] = (
+    *OF_BOTH,
+    ("c2_in_rms_norm", {"c2": 1}),
+    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
+    ("mean_subtracted", {"xhat": "centred"}),
+    ("mean_subtracted", {"xhat": "centred", "c2": 1}),
+)
+_OF_LANES: tuple[Mistake, ...] = (
+    *((cause, {"columns": columns}) for cause, columns in WRONG_COLUMNS),
+    *(("mask_missing", {"padding": value}) for value in ("nan", "inf")),
+)
+LAYER_NORM_MISTAKES: tuple[Mistake, ...] = (
+    *OF_LAYER_NORM,
+    *_OF_LANES,
     *(
         ("vjp_divisor", {"divisor1": one, "divisor2": two})
         for one in ("N", "BLOCK", "1", "N-1")
@@ -276,23 +292,17 @@ _LAYER_NORM: tuple[Mistake, ...] = (
     *(("vjp_divisor", {"over_tile": which}) for which in ("c1", "c2", "c1 c2")),
     ("padding_in_c1", {"padding": "c2 taken out"}),
     ("padding_in_c1", {"padding": "ones"}),
-    ("sign_of_c1_or_c2", {"c2": -1}),
-    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
-    ("c1_and_c2_swapped", {"swap": True}),
 )
 _RMS_NORM: tuple[Mistake, ...] = (
-    *_BOTH,
+    *OF_RMS_NORM,
+    *_OF_LANES,
     *(("vjp_divisor", {"divisor1": divisor}) for divisor in ("BLOCK", "1", "N-1")),
-    ("c2_in_rms_norm", {"c2": 1}),
-    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
-    ("mean_subtracted", {"xhat": "centred"}),
-    ("mean_subtracted", {"xhat": "centred", "c2": 1}),
     ("mask_missing", {"padding": "x and dy"}),
 )
 
 
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return _list_models(_LAYER_NORM)
+    return _list_models(LAYER_NORM_MISTAKES)
 
 
 def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
@@ -301,19 +311,20 @@ def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
 
 def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
-        yield cause, lambda p, changes=changes: _compute_wrong(p, **changes)
+        yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
 
 
 def _take_first_row(p: Plan) -> Outputs:
     first = {name: np.broadcast_to(v[:1], v.shape) if name != "w" else v for name, v in p.inputs.items()}
-    return _compute_wrong(replace(p, inputs=first))
+    return {"dx": compute_wrong_dx(replace(p, inputs=first))}
 
 
-def _compute_wrong(
+def compute_wrong_dx(
     p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
     c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
-) -> Outputs:  # fmt: skip
+    axis: int | tuple[int, int] = 1,
+) -> np.ndarray:  # fmt: skip
     """dx with changes: other powers of w with dy (``w``), in c1 (``w1``) or in c2 (``w2``); something else for xhat everywhere
     (``xhat``), in c1 (``c1``, by name) or beside it (``dx``); c1 and c2 times a number."""
     case, rstd, mean = p.case, p.inputs["rstd"][:, None], _take_mean(p.inputs)
@@ -327,8 +338,8 @@ def _compute_wrong(
         first = np.ones_like(first)
     c2 = "mean" in p.inputs if c2 is None else c2
     taken = slice(None) if columns is None else columns(case)
-    products = (hat * in_c1 * dy)[:, taken].sum(axis=1, keepdims=True)
-    total = (in_c2 * dy)[:, taken].sum(axis=1, keepdims=True)
+    products = (hat * in_c1 * dy)[:, taken].sum(axis=axis, keepdims=True)
+    total = (in_c2 * dy)[:, taken].sum(axis=axis, keepdims=True)
     if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
         products = products + case.padded_lanes * mean * rstd * total / case.N
     elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
@@ -340,13 +351,14 @@ def _compute_wrong(
     products = _sum_over_tile(products, case.rows) if "c1" in over_tile else products
     total = _sum_over_tile(total, case.rows) if "c2" in over_tile else total
     times = 1 if isinstance(c1, str) else c1
-    along_hat, along_one = times * products / find_divisor(p, divisor1), c2 * total / find_divisor(p, divisor2)
+    rows = {1: 1.0, 0: case.M / case.N, (0, 1): case.M}[axis]  # N of each of which is in a sum
+    along_hat, along_one = times * products / find_divisor(p, divisor1) / rows, c2 * total / find_divisor(p, divisor2) / rows
     if swap:
         along_hat, along_one = along_one, along_hat
     of_dy, of_c1, of_c2 = (power,) * 3 if powers is None else powers
     out = first * dy * rstd**of_dy - beside * along_hat * rstd**of_c1
     out = out - along_one * (beside if c2_along == "xhat" else 1) * rstd**of_c2
-    return {"dx": sign * out * (p.inputs["w"] if outer else 1)}
+    return sign * out * (p.inputs["w"] if outer else 1)
 
 
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:

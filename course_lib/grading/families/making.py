@@ -142,4 +142,4 @@ PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last colu
 
 def find_divisor(p: Plan, which: str) -> float:
     N, block = p.case.N, p.case.block
-    return np.float64({"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1}[which])
+    return np.float64({"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1, "M": p.case.M}[which])

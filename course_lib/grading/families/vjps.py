@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families.dx_kernels import OF_LAYER_NORM, OF_RMS_NORM, Mistake, compute_wrong_dx
 from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
@@ -183,41 +183,34 @@ def _make_plan(
 
 
 # wrong formulas: a cause, and what is different from the right one
-Mistake = tuple[str, dict[str, Any]]
 _XHAT: tuple[Mistake, ...] = (
     ("xhat_wrong", {"xhat": "x"}),
     ("xhat_wrong", {"xhat": "deviation"}),
     ("xhat_wrong", {"xhat": "scaled"}),
+    ("xhat_wrong", {"xhat": "divided"}),
+    ("xhat_wrong", {"xhat": "scaled twice"}),
 )
-_DX_BOTH_NORMS: tuple[Mistake, ...] = (
-    ("c1_missing", {"c1": 0}),
-    ("rstd_in_dx", {"power": 0}),
-    ("rstd_in_dx", {"power": 2}),
-    ("rstd_in_dx", {"power": -1}),
-    ("w_missing_in_dx", {"w": 0}),
-    ("w_twice", {"w": 2}),
-    *_XHAT,
+_OF_FUNCTIONS: tuple[Mistake, ...] = (
     ("vjp_divisor", {"divisor1": "N-1"}),
     ("vjp_divisor", {"divisor1": "1"}),
     ("vjp_divisor", {"divisor1": "M"}),
     ("vjp_divisor", {"axis": 0}),
     ("vjp_divisor", {"axis": (0, 1)}),
-    ("sign_of_c1_or_c2", {"c1": -1}),
-    ("dy_ignored", {"dy": "ones"}),
 )
 _DX_LAYER_NORM: tuple[Mistake, ...] = (
-    ("projection_missing", {"c1": 0, "c2": 0}),
-    ("c2_missing", {"c2": 0}),
-    *_DX_BOTH_NORMS,
-    *(("vjp_divisor", {"divisor1": one, "divisor2": two}) for one in ("N", "N-1", "1") for two in ("N-1", "1")),
-    ("sign_of_c1_or_c2", {"c2": -1}),
-    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
-    ("c1_and_c2_swapped", {"swap": True}),
+    *OF_LAYER_NORM,
+    *_OF_FUNCTIONS,
+    *(
+        ("vjp_divisor", {"divisor1": one, "divisor2": two})
+        for one in ("N", "N-1", "1", "M")
+        for two in ("N-1", "1", "M")
+    ),
 )
-_DX_RMS_NORM: tuple[Mistake, ...] = (
-    *_DX_BOTH_NORMS,
-    ("c2_in_rms_norm", {"c2": 1}),
-    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
+_DX_RMS_NORM: tuple[Mistake, ...] = (*OF_RMS_NORM, *_OF_FUNCTIONS)
+_SOME_ROWS: tuple[Mistake, ...] = (
+    ("rows_left_out", {"rows": "all but the first"}),
+    ("rows_left_out", {"rows": "all but the last"}),
+    ("rows_left_out", {"rows": "every other"}),
 )
 _DW: tuple[Mistake, ...] = (
     ("dw_sums_columns", {"columns": True, "xhat": "x"}),
@@ -231,7 +224,9 @@ _DW: tuple[Mistake, ...] = (
     ("rows_not_summed", {"rows": "first"}),
     ("rows_not_summed", {"rows": "mean"}),
     ("rows_not_summed", {"rows": "last", "xhat": "x"}),
+    *_SOME_ROWS,
     ("dy_ignored", {"dy": "ones"}),
+    ("sign_of_dw_or_db", {"sign": -1}),
 )
 _DB: tuple[Mistake, ...] = (
     ("w_in_dw", {"w": 1}),
@@ -239,60 +234,40 @@ _DB: tuple[Mistake, ...] = (
     ("rows_not_summed", {"rows": "first"}),
     ("rows_not_summed", {"rows": "mean"}),
     ("xhat_in_db", {"xhat": "xhat"}),
+    *_SOME_ROWS,
     ("dy_ignored", {"dy": "ones"}),
+    ("sign_of_dw_or_db", {"sign": -1}),
 )
 
 
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return _combine(_DX_LAYER_NORM)
+    return _list_models(_DX_LAYER_NORM)
 
 
 def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return _combine(_DX_RMS_NORM)
+    return _list_models(_DX_RMS_NORM)
 
 
 def _list_dw_models() -> Iterator[tuple[str, Model]]:
-    return _combine(())
+    return _list_models(())
 
 
-def _combine(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
-    """One mistake in one gradient; then one in each of two or three, named after the first, for a learner may make several."""
-    choices = [(dx, dw, db) for dx, dw, db in product((None, *of_dx), (None, *_DW), (None, *_DB)) if dx or dw or db]
-    for mistakes in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
-        cause = next(mistake[0] for mistake in mistakes if mistake)
-        yield (
-            cause,
-            lambda p, mistakes=mistakes: _compute_wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes)),
-        )
+def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+    """One mistake in one gradient: a learner may make several, and each is found by itself."""
+    for cause, changes in of_dx:
+        yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
+    for name, mistakes in (("dw", _DW), ("db", _DB)):
+        for cause, changes in mistakes:
+            changes = {"xhat": "xhat" if name == "dw" else "ones"} | changes
+            yield cause, lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)}
 
 
-def _compute_wrong(p: Plan, dx: dict[str, Any], dw: dict[str, Any], db: dict[str, Any]) -> Outputs:
-    dw = {"xhat": "xhat", **dw}
-    outputs = {
-        "dx": lambda: _compute_wrong_dx(p, **dx),
-        "dw": lambda: _compute_wrong_sum(p, **dw),
-        "db": lambda: _compute_wrong_sum(p, **db),
-    }
-    return {name: outputs[name]() for name in p.expected}
-
-
-def _compute_wrong_dx(
-    p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", axis=1, power=1, swap=False
-) -> np.ndarray:
-    rstd, hat, c2 = p.inputs["rstd"][:, None], _compute_hat(p, xhat), "mean" in p.inputs if c2 is None else c2
-    wdy = p.inputs["w"] ** w * _find_dy(p, dy)
-    along_hat = c1 * (hat * wdy).sum(axis=axis, keepdims=True) / _find_divisor(p, divisor1, axis)
-    along_one = c2 * wdy.sum(axis=axis, keepdims=True) / _find_divisor(p, divisor2, axis)
-    if swap:
-        along_hat, along_one = along_one, along_hat
-    return (wdy - hat * along_hat - along_one) * rstd**power
-
-
-def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat="ones", rows="all", columns=False) -> np.ndarray:
+def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1) -> np.ndarray:
     """dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
     values = p.inputs["w"] ** w * _find_dy(p, dy)
     terms = (values.sum(axis=1, keepdims=True) if columns else values) * _compute_hat(p, xhat)
-    return {"all": terms.sum(axis=0), "last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}[rows]
+    taken = {"all but the first": terms[1:], "all but the last": terms[:-1], "every other": terms[::2]}.get(rows, terms)
+    return sign * {"last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}.get(rows, taken.sum(axis=0))
 
 
 def _find_dy(p: Plan, which: str) -> np.ndarray:
@@ -300,16 +275,10 @@ def _find_dy(p: Plan, which: str) -> np.ndarray:
 
 
 def _compute_hat(p: Plan, which: str) -> np.ndarray:
-    """xhat, or what stands in its place: "x", "deviation" (never scaled) or "scaled" (no mean subtracted)."""
+    """xhat, or what stands in its place: "x", "deviation" (never scaled), "scaled" (no mean subtracted), ..."""
     x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[
-        which
-    ]
-
-
-def _find_divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:
-    N = p.case.M if axis == 0 else p.case.N if axis == 1 else p.case.M * p.case.N
-    return np.float64({"N": N, "N-1": N - 1, "1": 1, "M": p.case.M}[which])
+    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
+            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2}[which]  # fmt: skip
 
 
 PARTS = {

@@ -20,6 +20,11 @@ def make_sentence(text: str) -> str:
 
 
 CAUSES: dict[str, Cause] = {
+    # a copy
+    "rounded_on_the_way": Cause(
+        "the values were rounded on their way", "x holds fp32 numbers. Through which dtypes do yours go before they are stored?"
+    ),
+    "not_a_plain_copy": Cause("the values were changed on their way", "What happens between your load and your store?"),
     # statistics
     "padding_in_variance": Cause(
         "padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"
@@ -263,6 +268,9 @@ CAUSES: dict[str, Cause] = {
     ),
     "w_in_dw": Cause(
         "w is in dw or db", "y = xhat * w + b. Does its derivative with respect to w, or to b, still hold w?"
+    ),
+    "sign_of_dw_or_db": Cause(
+        "dw or db has the wrong sign", "dy is 1 everywhere. What is db then, and which sign does yours have?"
     ),
     "rows_not_summed": Cause(
         "dw or db is no sum over the rows",

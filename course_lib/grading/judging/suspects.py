@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from course_lib.grading.cases.buffers import round_to
-from course_lib.grading.cases.plan import Outputs, Part
+from course_lib.grading.cases.plan import Model, Outputs, Part
 from course_lib.grading.judging.judge import Judged
 
 _RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # outputs of the same wrong formula agree to this
@@ -22,24 +22,33 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """The cause whose wrong formula explains every case of the first entry point that is wrong, or None.
 
     Of several that do the first counts, unless a later one is much nearer: families list the likelier first, and those that
-    are the same formula on paper agree.
+    are the same formula on paper agree. A formula may stand for some outputs only; then each wrong output needs one, and the
+    first wrong output's is named.
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
         seen.sort(key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N))  # what tells most for least comes first
-        if not any(j.deviations for j in seen):
-            continue
-        named, nearest = None, np.inf
-        with np.errstate(all="ignore"):
-            for cause, model in part.models():
-                distance = _measure(model, seen, nearest * _NEARER)
-                if distance is not None:
-                    named, nearest = cause, distance
-        return named
+        if any(j.deviations for j in seen):
+            with np.errstate(all="ignore"):
+                return _find_nearest(part, seen)
     return None
 
 
-def _measure(model, seen: list[Judged], limit: float) -> float | None:
+def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
+    wrong = list(dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name))
+    nearest: dict[str, tuple[float, str]] = {}  # output -> distance, cause
+    for cause, model in part.models():
+        names = [name for name in wrong if name in model(seen[0].plan)]
+        if not names:
+            continue
+        limit = max(nearest[name][0] if name in nearest else np.inf for name in names) * _NEARER
+        distance = _measure(model, seen, limit)
+        if distance is not None:
+            nearest |= {name: (distance, cause) for name in names if name not in nearest or distance < nearest[name][0] * _NEARER}
+    return nearest[wrong[0]][1] if nearest.keys() == set(wrong) else None
+
+
+def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
     """How far the wrong outputs lie from the model's, as a part of their distance from the right ones; None where the model
     does not explain every case, or not within ``limit``. Distances count in allowed errors, so that the telling cases weigh most.
     """
@@ -48,7 +57,7 @@ def _measure(model, seen: list[Judged], limit: float) -> float | None:
         predicted = model(judged.plan)
         if not _reproduces(predicted, judged):
             return None
-        for name in {deviation.output for deviation in judged.deviations}:
+        for name in {deviation.output for deviation in judged.deviations} & predicted.keys():
             actual, expected = judged.outputs[name], judged.plan.expected[name]
             off = np.abs(actual - expected.values) / expected.allowed
             wrong = (off > 1) & np.isfinite(off)
@@ -67,8 +76,6 @@ def _is_comparable(judged: Judged) -> bool:
 
 
 def _reproduces(predicted: Outputs, judged: Judged) -> bool:
-    if any(deviation.output not in predicted for deviation in judged.deviations):
-        return False
     for name, values in predicted.items():
         actual, allowed = judged.outputs[name], judged.plan.expected[name].allowed
         dtype = judged.plan.tensor(name).dtype
