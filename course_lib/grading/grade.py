@@ -237,12 +237,14 @@ class _VerdictWriter:
         return self._make(GRADER_FAULT, "grader_fault", message)
 
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
-        first = wording.describe_finding(failed[0])
+        cause = self._find_cause(failed)
+        shown = wording.choose_shown(failed, cause)
+        first = wording.describe_finding(shown)
         seen = [*(self.first.judged if self.first else ()), *self.judged]
-        evidence = f"{wording.count_wrong(seen, failed)}; the first: {first.case}: {first.words.rstrip('.')}."
+        evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {first.case}: {first.words.rstrip('.')}."
         return self._fail(
-            self._find_cause(failed), first,
-            wording.find_place(failed[0], self.file, self.text, self.exercise.entry_points),
+            cause, first,
+            wording.find_place(shown, self.file, self.text, self.exercise.entry_points),
             wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip
 
@@ -257,7 +259,7 @@ class _VerdictWriter:
 
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"
-        headline, question = CAUSES[cause]
+        headline, question = CAUSES[cause].word_for(self.exercise.kind)
         text = shorten(" ".join(raised["text"].split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text}.")
         where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
@@ -299,9 +301,13 @@ class _VerdictWriter:
         asks: bool = True,
     ) -> Verdict:
         """``asks``: whether the cause's question leads anywhere here."""
-        headline, question = CAUSES[cause].headline, CAUSES[cause].question if asks else ""
+        headline, question = CAUSES[cause].word_for(self.exercise.kind)
         evidence = evidence or _join_case(first)
-        message = wording.write_message(cause, evidence) if asks else f"{make_sentence(headline)} {evidence}"
+        message = f"{make_sentence(headline)} {evidence}"
+        if asks:
+            message = wording.write_message(cause, evidence, self.exercise.kind)
+        else:
+            question = ""
         return self._make(
             FAIL,
             cause,

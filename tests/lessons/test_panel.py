@@ -73,7 +73,7 @@ def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch)
     press(panel, "Check")
     shown, number = panel._result.value, learner.read_text().split("tl.store")[0].count("\n") + 1
     pieces = [
-        "Wrong values.", "First failing case: n = 8", ">expected y[0]</td>", ">got</td>", ">difference</td>", f">exercises/{learner.name}:{number}</a>", "y is stored here",
+        "Wrong values.", "Smallest failing case: n = 8", ">expected y[0]</td>", ">got</td>", ">difference</td>", f">exercises/{learner.name}:{number}</a>", "y is stored here",
         "which step of yours gives something else?", "6 of 6 cases are wrong", "6 cases</summary>",
     ]  # fmt: skip
     positions = [shown.find(piece) for piece in pieces]

@@ -36,6 +36,8 @@ class Case:
     w_dtype: str = ""  # empty: as dtype
     vector: bool = False  # x is no matrix but N numbers
     leading: tuple[int, ...] = ()  # the leading dimensions of x, M elements in all; empty: (M,)
+    block_name: str = "BLOCK"  # what the kernel calls the columns a step, and the rows
+    rows_name: str = "ROWS"
 
     @property
     def padded_lanes(self) -> int:
@@ -62,9 +64,9 @@ class Case:
         else:
             parts = [f"n = {self.N}"] if self.vector else [f"M = {self.M}", f"N = {self.N}"]
         if self.block:
-            parts.append(f"BLOCK = {self.block}")
+            parts.append(f"{self.block_name} = {self.block}")
         if self.rows > 1:
-            parts.append(f"ROWS = {self.rows}")
+            parts.append(f"{self.rows_name} = {self.rows}")
         parts.append(self.dtype)
         return f"{', '.join(parts)}: {self.why}"
 

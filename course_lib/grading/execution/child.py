@@ -121,7 +121,7 @@ class _Interpreter(_Machine):
 
         # NumPy's warnings of a NaN or an overflow in the interpreter's own lines: nobody printed them, and the values are judged
         warnings.filterwarnings(
-            "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter"
+            "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\."
         )
         self.launch, self.bounds, self.schedule, self.hooks = launch, bounds, schedule, hooks
         try:

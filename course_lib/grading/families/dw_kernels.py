@@ -23,6 +23,8 @@ from course_lib.norms import reference
 # of GROUP buffers, and of the P programs of a grid
 _Buffers = partial(SharedCase, partials_name="GROUP")
 _Programs = partial(SharedCase, partials_name="P")
+_Chunks = partial(SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
+_Partials = partial(SharedCase, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P")
 
 # dy is normal with mean 0.5 in every case; the sums are those of buffers, chunks or programs, so few rows are enough
 LOCKED = (
@@ -70,34 +72,34 @@ BUFFERS = (
 )
 
 CHUNKS = (
-    SharedCase("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
-    SharedCase("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
-    SharedCase("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
-    SharedCase("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
-    SharedCase("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
-    SharedCase("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
-    SharedCase("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
-    SharedCase("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
-    SharedCase("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
-    SharedCase("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
-    SharedCase("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
-    SharedCase("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
-    SharedCase("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
-    SharedCase("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
-    SharedCase("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
-    SharedCase(
+    _Chunks("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
+    _Chunks("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
+    _Chunks("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
+    _Chunks("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
+    _Chunks("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
+    _Chunks("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
+    _Chunks("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
+    _Chunks("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
+    _Chunks("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
+    _Chunks("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
+    _Chunks("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
+    _Chunks("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
+    _Chunks("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
+    _Chunks("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
+    _Chunks("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
+    _Chunks(
         "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
         partials=4,
     ),
-    SharedCase("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
+    _Chunks("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
 )  # fmt: skip
 
 PARTIALS = (
-    _Programs("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
-    _Programs("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
-    _Programs("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
-    _Programs("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", rows=16, partials=140, orders=2),
-    _Programs(
+    _Partials("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
+    _Partials("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
+    _Partials("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
+    _Partials("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", rows=16, partials=140, orders=2),
+    _Partials(
         "fp16 gradients",
         132,
         33,
@@ -107,7 +109,7 @@ PARTIALS = (
         rows=16,
         partials=132,
     ),
-    _Programs("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
+    _Partials("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
 )
 
 PERSISTENT = (

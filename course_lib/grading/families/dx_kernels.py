@@ -246,7 +246,6 @@ OF_BOTH: tuple[Mistake, ...] = (
     ("w_twice", {"w": "w * w"}),
     ("one_plus_w", {"w": "1 + w"}),
     ("w_misapplied", {"w": "1 / w"}),
-    ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy in both means, w with dy alone
     ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # w times all that is right for w = 1
     ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, dy alone
     ("w_twice", {"w1": "w * w"}),
@@ -264,6 +263,7 @@ OF_LAYER_NORM: tuple[Mistake, ...] = (
     *OF_BOTH,
     ("xhat_wrong", {"xhat": "scaled"}),
     ("c2_of_dy", {"w2": "1"}),
+    ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy in both means, w with dy alone
     ("c2_times_xhat", {"c2_along": "xhat"}),
     ("sign_of_c1_or_c2", {"c2": -1}),
     ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),

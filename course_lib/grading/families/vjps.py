@@ -256,10 +256,16 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     """One mistake in one gradient: a learner may make several, and each is found by itself."""
     for cause, changes in of_dx:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
+    yield "outputs_swapped", _swap_sums
     for name, mistakes in (("dw", _DW), ("db", _DB)):
         for cause, changes in mistakes:
             changes = {"xhat": "xhat" if name == "dw" else "ones"} | changes
             yield cause, lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)}
+
+
+def _swap_sums(p: Plan) -> Outputs:
+    right = {name: want.values for name, want in p.expected.items()}
+    return {"dw": right["db"], "db": right["dw"]} if "db" in right else {}
 
 
 def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1) -> np.ndarray:

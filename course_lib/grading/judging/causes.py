@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps rstd var w wdy x xhat y".split())
+_IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split())
 
 
 class Cause(NamedTuple):
+    """``of_function`` are headline and question for what is no kernel, where these must be others."""
+
     headline: str
     question: str
+    of_function: tuple[str, str] | None = None
+
+    def word_for(self, kind: str) -> tuple[str, str]:
+        """Headline and question for an exercise of this kind: "kernel", "torch", "numpy" or "autograd"."""
+        return (self.headline, self.question) if kind == "kernel" or self.of_function is None else self.of_function
 
 
 def make_sentence(text: str) -> str:
@@ -114,7 +121,10 @@ CAUSES: dict[str, Cause] = {
         "The backward pass multiplies by what you save. Is it 1 / sqrt(var + eps), or something on the way to it?",
     ),
     # memory
-    "not_written": Cause("the output is never written", "Which `tl.store` writes it, and is that line reached?"),
+    "not_written": Cause(
+        "the output is never written", "Which `tl.store` writes it, and is that line reached?",
+        ("the output is never written", "Which line gives it its values, and is that line reached?"),
+    ),  # fmt: skip
     "statistics_not_saved": Cause(
         "the statistics are not saved",
         "Others read these numbers after you, the backward pass among them. Which `tl.store` writes each of them?",
@@ -122,6 +132,7 @@ CAUSES: dict[str, Cause] = {
     "partly_written": Cause(
         "part of the output is never written",
         "Which elements does each program store, and does every element belong to one?",
+        ("part of the output is never written", "Which elements does your code fill in, and which of them are left?"),
     ),
     "only_one_block": Cause(
         "only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"
@@ -137,17 +148,23 @@ CAUSES: dict[str, Cause] = {
     ),
     "row_mask": Cause(
         "rows past the last one take part",
-        "M is no multiple of ROWS: what do the last program's spare rows load and store?",
+        "M is no multiple of the rows taken at a time: what do the spare rows of the last step load and store?",
     ),
     "stride_ignored": Cause(
         "elements are not where the kernel looks",
         "Each matrix has strides of its own, and none of them need be N. Which stride does each load use, and which the store?",
+        (
+            "how a tensor lies in memory changes the result",
+            "This tensor's elements do not follow one another. Which of your lines goes by how they lie, and not by their indices?",
+        ),
     ),
     "offset_32_bit": Cause(
         "row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is `tl.program_id(0)`?"
     ),
     "race": Cause(
-        "a race", "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other?"
+        "a race",
+        "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other, and does the atomic "
+        "that it waits for hand on what was written before it (its memory order, `sem`, and its `scope`)?",
     ),
     "deadlock": Cause("a deadlock", "Who holds what the waiting program wants, and which line would give it back?"),
     "barrier_missing": Cause(
@@ -361,8 +378,9 @@ CAUSES: dict[str, Cause] = {
         "Five columns in eight lanes: what should lane 6 count, and what does yours?",
     ),
     "outputs_swapped": Cause(
-        "mean and var have changed places", "Which pointer did you store each of the two through?"
-    ),
+        "two outputs have changed places", "Which pointer did you store each of the two through?",
+        ("two outputs have changed places", "In which order does the docstring ask for them, and in which do you return them?"),
+    ),  # fmt: skip
     # wiring into autograd
     "gradient_missing": Cause(
         "a gradient is never handed back",
@@ -414,13 +432,16 @@ CAUSES: dict[str, Cause] = {
     "output_flood": Cause(
         "the code prints too much",
         "Which values do you want to see, of which program and lane, and how often does the line run?",
+        ("the code prints too much", "Which values do you want to see, and how often does the line run that prints them?"),
     ),
     "would_not_compile": Cause(
         "the kernel runs here, but a GPU's compiler refuses it",
         "What does the compiler need to know there before the kernel runs?",
     ),
     "crash": Cause(
-        "the kernel ended its process", "Which address does a lane use when it is past the end of the tensor?"
+        "the kernel ended its process",
+        "Which address does a lane use when it is past the end of the tensor?",
+        ("the function ended its process", "Which of its lines reads or writes memory by address, or ends Python?"),
     ),
     "wrong_values": Cause(
         "wrong values",

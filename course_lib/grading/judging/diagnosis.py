@@ -116,7 +116,7 @@ def describe_shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
     shared = (
         ("with padded lanes", lambda c: c.padded_lanes > 0),
         ("with more than one block a row", lambda c: not c.one_block),
-        ("with M no multiple of ROWS", _has_short_tile),
+        ("with M no multiple of the rows taken at a time", _has_short_tile),
         ("with a NaN or an Inf", lambda c: c.has_bad_row),
         *evidence.list_rivals([j.plan.case for j in failed]),
     )

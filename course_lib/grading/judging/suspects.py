@@ -22,8 +22,8 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """The cause whose wrong formula explains every case of the first entry point that is wrong, or None.
 
     Of several that do the first counts, unless a later one is much nearer: families list the likelier first, and those that
-    are the same formula on paper agree. A formula may stand for some outputs only; then each wrong output needs one, and the
-    first wrong output's is named.
+    are the same formula on paper agree. A formula may stand for some outputs only; where none explains them all, each wrong
+    output needs one, and the first wrong output's is named.
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
@@ -36,16 +36,18 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
 
 def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
     wrong = list(dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name))
-    nearest: dict[str, tuple[float, str]] = {}  # output -> distance, cause
+    whole = frozenset(wrong)
+    nearest: dict[frozenset[str], tuple[float, str]] = {}  # outputs -> distance, cause
     for cause, model in part.models():
-        names = [name for name in wrong if name in model(seen[0].plan)]
-        if not names:
-            continue
-        limit = max(nearest[name][0] if name in nearest else np.inf for name in names) * _NEARER
-        distance = _measure(model, seen, limit)
+        names = whole & model(seen[0].plan).keys()
+        limit = nearest[names][0] * _NEARER if names in nearest else np.inf
+        distance = _measure(model, seen, limit) if names else None
         if distance is not None:
-            nearest |= {name: (distance, cause) for name in names if name not in nearest or distance < nearest[name][0] * _NEARER}
-    return nearest[wrong[0]][1] if nearest.keys() == set(wrong) else None
+            nearest[names] = distance, cause
+    if whole in nearest:
+        return nearest[whole][1]
+    of_first = next((cause for names, (_, cause) in nearest.items() if wrong[0] in names), None)
+    return of_first if frozenset().union(*nearest) == whole else None
 
 
 def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
