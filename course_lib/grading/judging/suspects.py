@@ -39,7 +39,7 @@ def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
     whole = frozenset(wrong)
     nearest: dict[frozenset[str], tuple[float, str]] = {}  # outputs -> distance, cause
     for cause, model in part.models():
-        names = whole & model(seen[0].plan).keys()
+        names = whole.intersection(model(seen[0].plan))
         limit = nearest[names][0] * _NEARER if names in nearest else np.inf
         distance = _measure(model, seen, limit) if names else None
         if distance is not None:
