@@ -74,7 +74,7 @@ def grade(
     unplaced = [
         n
         for n, j in enumerate(judged)
-        if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.layout == "far"
+        if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.is_far
     ]
     for n in unplaced:
         judged[n].raised = None
@@ -208,12 +208,12 @@ class _VerdictWriter:
             return self._write_wrong(failed)
         left_out = sum(not j.ran for j in judged)
         if left_out > len(run.left_out) + sum(
-            j.plan.case.layout == "far" for j in judged if self.mode == "gpu" and not j.ran
+            j.plan.case.is_far for j in judged if self.mode == "gpu" and not j.ran
         ):
             raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
         if left_out:
             raise EnvironmentFault(
-                f"{len(judged) - left_out} cases are right, and {left_out} could not be run: their rows lie 2^30 elements apart, and "
+                f"{len(judged) - left_out} cases are right, and {left_out} could not be run: their rows lie more than 2^30 elements apart, and "
                 "this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
                 "otherwise check on another machine."
             )
@@ -288,7 +288,7 @@ class _VerdictWriter:
         else:
             how, address = "by itself, before it was done", False
         words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
-        far = address and case.layout == "far"
+        far = address and case.is_far
         return self._fail("offset_32_bit" if far else "crash", Finding(case.describe(), words), asks=address)
 
     def _fail(

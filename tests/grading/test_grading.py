@@ -87,7 +87,7 @@ def test_a_right_but_different_kernel_passes_with_19_other_seeds(file):
             dataclasses.replace(plan, interleavings=0, reads={})
             for seed in range(first, min(first + 4, 20))
             for plan in make_plans(exercise, seed)
-            if plan.case.layout != "far" and (first == 1 or blocks(plan.case) <= MANY_BLOCKS)
+            if not plan.case.is_far and (first == 1 or blocks(plan.case) <= MANY_BLOCKS)
         ]
         run = runner.run(taken, concrete, course_lib.MODE if kernel else exercise.kind)
         assert run.ended == "finished" and len(run.data) == len(concrete), (first, run)

@@ -39,11 +39,15 @@ LOCKED = (
     _Buffers("many rows", 20, 16, 16, "{partials}, more rows than run at once", mean=1.0, partials=3),
     _Buffers("fp16", 16, 33, 64, "{partials}: 16 rows in half precision", dtype="fp16", mean=3.0, partials=1),
     _Buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
+    _Buffers("fp32 dy", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, partials=2, orders=1),
+    _Buffers("fp32 x", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, partials=2, orders=1),
+    _Buffers("70 rows", 70, 3, 4, "{partials}, more than 64 rows", mean=1.0, partials=36, orders=1),
+    _Buffers("far columns", 3, 4, 16, "{partials}, dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
     _Buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
     _Buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
     _Buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
     _Buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
-    _Buffers("far rows", 3, 17, 32, "{partials}, rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Buffers("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 BUFFERS = (
@@ -69,6 +73,8 @@ BUFFERS = (
         partials=40,
     ),
     _Buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", partials=40),
+    _Buffers("bf16 dw", 90, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), partials=40),
+    _Buffers("fp16 db", 90, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), partials=40),
 )
 
 CHUNKS = (
@@ -80,7 +86,10 @@ CHUNKS = (
     _Chunks("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
     _Chunks("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
     _Chunks("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
-    _Chunks("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
+    _Chunks("many rows", 300, 8, 16, "300 rows in 2 chunks", mean=1.0, rows=32, chunk=150, partials=2),
+    _Chunks("fp32 dy", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
+    _Chunks("fp32 x", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
+    _Chunks("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", rows=2, chunk=2, partials=2, orders=1),
     _Chunks("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
     _Chunks("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
     _Chunks("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
@@ -91,7 +100,7 @@ CHUNKS = (
         "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
         partials=4,
     ),
-    _Chunks("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
+    _Chunks("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
 )  # fmt: skip
 
 PARTIALS = (
@@ -110,6 +119,8 @@ PARTIALS = (
         partials=132,
     ),
     _Partials("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
+    _Partials("bf16 dw", 40, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1),
+    _Partials("fp16 db", 40, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1),
 )
 
 PERSISTENT = (
@@ -121,7 +132,10 @@ PERSISTENT = (
     _Programs("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
     _Programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
     _Programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
-    _Programs("many rows", 130, 8, 16, "{partials}, 17 tiles", mean=1.0, rows=8, partials=3),
+    _Programs("many rows", 150, 8, 16, "{partials}, 38 tiles", mean=1.0, rows=4, partials=2, orders=1),
+    _Programs("fp32 dx", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16")), partials=2, orders=1),
+    _Programs("fp32 dy", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16")), partials=2, orders=1),
+    _Programs("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
     _Programs("large eps", 6, 100, 128, "std 0.03: eps = 0.1 rules rstd", rows=2, partials=2, std=0.03, eps=0.1, mean=0.5),
     _Programs("mean 1000", 4, 96, 128, "the mean is 1000 times the spread", mean=1e3, rows=2, partials=2),
     _Programs("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, partials=2),
@@ -131,7 +145,7 @@ PERSISTENT = (
     _Programs("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
     _Programs("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
     _Programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
-    _Programs("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Programs("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 
@@ -192,7 +206,7 @@ def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) ->
     room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
         _place("dy", case, of_dy, dy), _place("x", case, of_x, x),
-        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
+        Tensor("w", case.dtype_of("w"), (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors]
@@ -231,8 +245,8 @@ def _plan_sum(
                 name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)
             )
         )
-        expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype)
-    tensors += [Tensor(name, case.dtype, (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
+        expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype_of(name[:2]))
+    tensors += [Tensor(name, case.dtype_of(name), (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
     arguments = tuple(("tensor", tensor.name) for tensor in tensors)
     return Plan(
         case,
@@ -256,13 +270,13 @@ def _extend_plan(
 
 def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x")) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
 
 
 def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
@@ -282,15 +296,17 @@ def _choose_strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int],
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
         return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
+    if case.layout == "far columns":
+        return (1, FAR_STRIDE), packed, packed
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
 def _place(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
-    far = case.layout == "far"
+    far = max(strides) >= FAR_STRIDE
     guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
-    return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
+    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def _list_chunks(case: SharedCase) -> list[np.ndarray]:
@@ -331,7 +347,7 @@ def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) 
     terms = rstd * (
         np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
     )
-    return make_expected(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype_of("dx"))
 
 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:

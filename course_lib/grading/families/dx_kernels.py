@@ -30,7 +30,7 @@ LAYER_NORM_DX = (
     Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
     Case("one column", 3, 1, 16, "N = 1: dx is 0", rows=2, mean=2.0),
     Case("two columns", 4, 2, 16, "N = 2: next to nothing of wdy is left", rows=4, mean=-1.0),
-    Case("many rows", 70, 20, 32, "9 programs of 8 rows, the last one partly filled", rows=8, mean=1.0),
+    Case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16, mean=1.0),
     Case("long row", 2, 1000, 1024, "24 padded lanes, mean 3", mean=3.0),
     Case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33", rows=2, std=0.03, eps=1e-12, mean=0.1),
     Case(
@@ -50,6 +50,11 @@ LAYER_NORM_DX = (
     Case("fp16, long row", 2, 2500, 4096, "c1 and c2 add up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
+    Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16"))),
+    Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", rows=2, mean=2.0, fill="zeros"),
+    Case("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far columns"),
     Case(
         "sliced",
         5,
@@ -80,7 +85,7 @@ LAYER_NORM_DX = (
         layout="transposed",
     ),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4, fill="nan row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far"),
+    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", rows=2, dtype="fp16", mean=1.0, layout="far"),
 )
 
 RMS_NORM_DX = (
@@ -96,6 +101,12 @@ RMS_NORM_DX = (
     Case("fp16, long row", 2, 2500, 4096, "c1 adds up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
+    Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
+    Case("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns"),
     Case(
         "sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"
     ),
@@ -110,7 +121,7 @@ RMS_NORM_DX = (
     ),
     Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", mean=2.0, layout="transposed"),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", fill="nan row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far"),
+    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", mean=1.0, layout="far"),
 )
 
 
@@ -129,13 +140,15 @@ def _plan_rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan
 
 def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x")) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
+    if case.fill == "zeros":
+        dy[1::2] = 0
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
 
 
 def _make_plan(
@@ -150,7 +163,7 @@ def _make_plan(
 ) -> Plan:
     of_dy, of_x, of_dx = _choose_strides(case)
     tensors = (
-        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), place_vector("w", case, case.w_dtype or case.dtype, w),
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), place_vector("w", case, case.dtype_of("w"), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows)) for name, values in saved.items()),
         _place("dx", case, of_dx, None),
     )  # fmt: skip
@@ -179,15 +192,17 @@ def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
         return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
+    if case.layout == "far columns":
+        return (1, FAR_STRIDE), packed, packed
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
 def _place(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
-    far = case.layout == "far"
+    far = max(strides) >= FAR_STRIDE
     guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
-    return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
+    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
@@ -202,7 +217,7 @@ def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Exp
     terms = rstd * (
         np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
     )
-    return make_expected(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype_of("dx"))
 
 
 def _take_mean(inputs: dict[str, np.ndarray]) -> np.ndarray:

@@ -49,6 +49,11 @@ LAYER_NORM_BLOCKED = (
     ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 16, "x in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 out", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))),
+    Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
+    Case("zeros", 3, 17, 8, "every third element is 0", mean=2.0, fill="zeros"),
     Case(
         "sliced",
         4,
@@ -60,7 +65,7 @@ LAYER_NORM_BLOCKED = (
     ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 
 LAYER_NORM_RESIDENT = (
@@ -70,7 +75,7 @@ LAYER_NORM_RESIDENT = (
     Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
     Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
     Case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", rows=2),
-    Case("many rows", 70, 20, 32, "9 programs of 8 rows, the last one partly filled", rows=8, mean=1.0),
+    Case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16, mean=1.0),
     Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", rows=2, std=0.03, eps=0.1, mean=0.5),
     Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", rows=2, std=0.03, eps=1e-12),
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
@@ -83,6 +88,10 @@ LAYER_NORM_RESIDENT = (
     ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
+    Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("zeros", 3, 17, 32, "every third element is 0", mean=2.0, fill="zeros"),
     Case(
         "sliced",
         5,
@@ -95,16 +104,16 @@ LAYER_NORM_RESIDENT = (
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", rows=4, fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", rows=4, fill="inf row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", layout="far"),
+    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", rows=2, dtype="fp16", layout="far"),
 )
 
 
 def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
-    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
+    w_dtype = case.dtype_of("w")
+    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), case.dtype_of("b"))
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
-        place_vector("w", case, w_dtype, w), place_vector("b", case, w_dtype, b),
+        place_vector("w", case, w_dtype, w), place_vector("b", case, case.dtype_of("b"), b),
         place_statistic("mean", case), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "y", "w", "b", "mean", "rstd")]
@@ -119,7 +128,7 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
             "y": make_expected(
                 want.y,
                 scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y),
-                case.dtype,
+                case.dtype_of("y"),
                 infinite=case.fill == "inf row",
             ),
             "mean": make_expected(

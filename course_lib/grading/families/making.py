@@ -18,14 +18,17 @@ WORKED_EXAMPLE = np.array(
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     """x of the case, rounded to its dtype."""
+    dtype = case.dtype_of("x")
     if case.fill == "worked":
-        return round_to(WORKED_EXAMPLE, case.dtype)
+        return round_to(WORKED_EXAMPLE, dtype)
     if case.fill == "constant":
-        return round_to(np.full((case.M, case.N), case.mean), case.dtype)
+        return round_to(np.full((case.M, case.N), case.mean), dtype)
     x = case.mean + case.std * rng.normal(size=(case.M, case.N))
     if case.has_bad_row:
         x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
-    return round_to(x, case.dtype)
+    if case.fill == "zeros":
+        x[:, ::3] = 0
+    return round_to(x, dtype)
 
 
 def draw_weight(N: int, dtype: str, rng: np.random.Generator) -> np.ndarray:
@@ -39,7 +42,7 @@ def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -
     far = case.layout == "far"
     return Tensor(
         name,
-        case.dtype,
+        case.dtype_of(name),
         (case.M, case.N),
         (row, 1),
         values,
@@ -73,6 +76,8 @@ def make_expected(
 
 def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
     """For outputs that must be exact: any other value of the dtype is at least two of these away."""
+    if dtype == "int32":
+        return np.full(values.shape, 0.5)
     digits = {"fp32": 23, "fp16": 10, "bf16": 7}[dtype]
     smallest = {"fp32": -126, "fp16": -14, "bf16": -126}[dtype]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -36,12 +36,20 @@ _COMMON = (
     Case("fp16, mean 8", 2, 1025, 0, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
     Case("bf16", 3, 127, 0, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 4, 33, 0, "x in fp16, w in fp32: y has x's dtype", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 x", 4, 33, 0, "x in fp32: y is, too", dtypes=(("w", "fp16"),)),
+    Case("bf16 x", 4, 33, 0, "y in bf16, w in fp32", dtype="bf16", dtypes=(("w", "fp32"),)),
+    Case("many rows", 150, 9, 0, "150 rows", mean=1.0),
+    Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
+    Case("zeros", 4, 17, 0, "every third element is 0", mean=2.0, fill="zeros"),
+    Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
 )
 LAYER_NORM = (
     *_COMMON,
     Case("constant row", 2, 20, 0, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
+    Case("b in bf16", 4, 33, 0, "x in fp32, w and b in half precision", dtypes=(("w", "fp16"), ("b", "bf16"))),
+    Case("b in fp32", 4, 33, 0, "x and w in half precision", dtype="bf16", dtypes=(("w", "fp16"), ("b", "fp32"))),
     Case("mean 10000", 2, 768, 0, "the mean is 10000 times the spread", mean=1e4),
 )
 RMS_NORM = (
@@ -52,8 +60,8 @@ RMS_NORM = (
 
 
 def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
-    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, case.dtype_of("w"), rng)
+    b = round_to(rng.normal(size=case.N), case.dtype_of("b"))
     with np.errstate(invalid="ignore"):
         want = reference.layer_norm(x, w, b, case.eps)
         scale = 1 + np.abs(want.mean) * want.rstd
@@ -62,7 +70,7 @@ def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> 
 
 
 def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w = draw_matrix(case, rng), draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, case.dtype_of("w"), rng)
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps).y
         terms = np.abs(w.astype(np.float64)) + np.abs(want)
@@ -73,11 +81,11 @@ def _make_plan(
     case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray
 ) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    strides = (case.N + 3, 1) if case.layout == "sliced" else compute_strides(shape)
+    strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M)}.get(case.layout, compute_strides(shape))
     expected = make_expected(y, terms, case.dtype)
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
-        *(Tensor(name, case.w_dtype or case.dtype, (case.N,), (1,), values) for name, values in vectors.items()),
+        *(Tensor(name, case.dtype_of(name), (case.N,), (1,), values) for name, values in vectors.items()),
         Tensor("y", case.dtype, shape, compute_strides(shape)),
     )
     arguments = [("tensor", name) for name in ("x", *vectors)] + [("float", case.eps)]

@@ -25,7 +25,8 @@ ROW_SUM = (
     Case("one column", 4, 1, 16, "N = 1: the sum is the number itself", mean=1.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
-    Case("many rows", 40, 20, 8, "40 programs", mean=1.0),
+    Case("many rows", 40, 3, 4, "40 programs", mean=1.0),
+    Case("zeros", 3, 17, 8, "every third element is 0", mean=2.0, fill="zeros"),
     Case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", std=100.0),
     Case("fp16", 3, 129, 64, "half precision in, fp32 out", dtype="fp16", mean=3.0),
     Case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", dtype="fp16", mean=100.0),
@@ -35,7 +36,7 @@ ROW_SUM = (
     Case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not", fill="inf row"),
-    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 
 

@@ -45,6 +45,11 @@ RMS_NORM = (
     ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("w", "fp16"))),
+    Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("y", "fp16"), ("w", "bf16"))),
+    Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("zeros", 3, 17, 32, "every third element is 0", mean=2.0, fill="zeros"),
     Case(
         "sliced",
         4,
@@ -56,12 +61,12 @@ RMS_NORM = (
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 
 
 def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
+    w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
@@ -77,14 +82,15 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
+    w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
     residual = round_to(
-        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype
+        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype_of("residual")
     )
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
-    total = round_to(exact, case.dtype)
+    total_dtype = case.dtype_of("total")
+    total = round_to(exact, total_dtype)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("residual", case, residual, spare=5),
         place_matrix("total", case, None, spare=9), place_matrix("y", case, None, spare=14),
@@ -93,7 +99,7 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     arguments = [("tensor", name) for name in ("x", "residual", "total", "y", "w", "rstd")]
     arguments += [("int", tensor.strides[0]) for tensor in tensors[:4]] + [("int", case.N), ("float", case.eps)]
     total64 = total.astype(np.float64)
-    expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expect_rms_norm(total, w, case)}
+    expected = {"total": Expected(total64, half_ulp(total64, total_dtype)), **_expect_rms_norm(total, w, case)}
     inputs = {
         "x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "residual": residual.astype(np.float64),
         "exact": exact.astype(np.float64),
@@ -109,7 +115,7 @@ def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expe
         want = reference.rms_norm(x, w, case.eps)
         terms = np.abs(w.astype(np.float64)) + np.abs(want.y)
         return {
-            "y": make_expected(want.y, terms, case.dtype),
+            "y": make_expected(want.y, terms, case.dtype_of("y")),
             "rstd": make_expected(want.rstd, want.rstd, "fp32", free=case.has_bad_row),
         }
 
@@ -178,7 +184,15 @@ def _compute_wrong(
     }
 
 
+# of the four matrices that 07b adds and stores
+ADD_RMS_NORM = (
+    *RMS_NORM,
+    Case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("y", "fp16"))),
+    Case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))),
+    Case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
+)
+
 PARTS = {
     "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),
-    "add_rms_norm_kernel": Part(RMS_NORM, _plan_add_rms_norm, _list_fused_models),
+    "add_rms_norm_kernel": Part(ADD_RMS_NORM, _plan_add_rms_norm, _list_fused_models),
 }

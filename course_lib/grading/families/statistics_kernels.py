@@ -29,6 +29,10 @@ _COMMON = (
     Case("some lanes empty", 3, 5, 8, "N = 5 in 8 lanes: an empty lane always meets one that has seen an element", mean=-2.0),
     Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
+    Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
+    Case("zeros", 3, 17, 8, "every third element is 0", mean=2.0, fill="zeros"),
+    Case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3", dtype="bf16", mean=3.0, std=0.25),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
     Case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one", mean=1.0, std=2.0),
     Case("small spread", 3, 100, 32, "std 0.001 around 0", std=0.001),
@@ -44,7 +48,7 @@ _COMMON = (
     ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
 )
 TWO_PASS = _COMMON
 WELFORD = (

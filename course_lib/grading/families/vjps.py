@@ -40,6 +40,11 @@ _COMMON = (
         w_dtype="fp32",
     ),
     Case("fp16 weights", 4, 33, 0, "x and dy in fp32, w in fp16: dx in fp32, the rest in fp16", w_dtype="fp16"),
+    Case("fp32 dy", 4, 33, 0, "each in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("fp32 x", 4, 33, 0, "each in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
+    Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
+    Case("zeros", 4, 17, 0, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
+    Case("transposed", 6, 10, 0, "x and dy are transposed matrices", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x and dy are slices of wider matrices", mean=2.0, layout="sliced"),
     Case(
         "expanded",
@@ -122,13 +127,15 @@ def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.n
 
 
 def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x = draw_matrix(case, rng) if not case.has_bad_row else round_to(rng.normal(size=(case.M, case.N)), case.dtype)
+    x = draw_matrix(case, rng) if not case.has_bad_row else round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x"))
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = dy[0, 0]
-    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    if case.fill == "zeros":
+        dy[1::2] = 0
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
 
 
 def _expect_gradients(
@@ -157,7 +164,8 @@ def _expect_gradients(
         "dw": (np.abs(dy) * unsure).sum(axis=0),
         "db": np.abs(dy).sum(axis=0),
     }
-    dtypes = {"dx": case.dtype, "dw": dtype or case.w_dtype or case.dtype, "db": dtype or case.w_dtype or case.dtype}
+    w_dtype = dtype or case.dtype_of("w")
+    dtypes = {"dx": case.dtype_of("x"), "dw": w_dtype, "db": w_dtype}
     return {name: make_expected(values, terms[name], dtypes[name]) for name, values in want.items()}
 
 
@@ -165,17 +173,18 @@ def _make_plan(
     case: Case, entry_point: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], expected: dict[str, Expected],
     order: tuple[str, ...], dtype: str = "",
 ) -> Plan:  # fmt: skip
-    shape, w_dtype = (case.M, case.N), case.w_dtype or case.dtype
+    shape, w_dtype = (case.M, case.N), case.dtype_of("w")
     strides = {
         "packed": (compute_strides(shape),) * 2,
         "sliced": ((case.N + 3, 1), (case.N + 9, 1)),
+        "transposed": ((1, case.M), (1, case.M)),
         "expanded": (compute_strides(shape), (0, 0)),
     }
     of_x, of_dy = strides[case.layout]
     tensors = (
-        Tensor("dy", case.dtype, shape, of_dy, dy), Tensor("x", case.dtype, shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
+        Tensor("dy", case.dtype_of("dy"), shape, of_dy, dy), Tensor("x", case.dtype_of("x"), shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
-        *(Tensor(name, case.dtype if name == "dx" else dtype or w_dtype, want.values.shape, compute_strides(want.values.shape))
+        *(Tensor(name, case.dtype_of("x") if name == "dx" else dtype or w_dtype, want.values.shape, compute_strides(want.values.shape))
           for name, want in expected.items()),
     )  # fmt: skip
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}

@@ -48,7 +48,7 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
 
 def _find_layout_cause(judged: list[Judged], failed: list[Judged]) -> str:
     """Packed rows are right. Far ones alone, or at least nothing else than rows that do not follow each other, are wrong."""
-    if all(j.plan.case.layout == "far" for j in failed):
+    if all(j.plan.case.is_far for j in failed):
         return "offset_32_bit"
     return "stride_ignored"
 
