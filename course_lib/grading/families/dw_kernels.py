@@ -16,8 +16,8 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx
-from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
+from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, list_dx_dtype_models
+from course_lib.grading.families.making import FEW, draw_matrix, draw_weight, list_dtype_models, make_expected
 from course_lib.norms import reference
 
 # of GROUP buffers, and of the P programs of a grid
@@ -396,6 +396,7 @@ def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
 _SOME_ROWS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
     ("rows_left_out", lambda rows: rows[1:]),
     ("rows_left_out", lambda rows: rows[:-1]),
+    *(("rows_left_out", lambda rows, most=most: rows[:most]) for most in FEW),
 )
 _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("rows_not_summed", _take_last_step),
@@ -489,6 +490,9 @@ def _add_spare_rows(p: Plan[SharedCase], mine: list[np.ndarray], value: float) -
 def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield from _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
     yield from _list_spare_row_models(_list_right_programs)
+    yield "dx_for_dy", lambda p: _take_dx_for_dy(p, "db_partial")
+    yield "dx_for_dy", lambda p: _take_dx_for_dy(p, "dw_partial")
+    yield from list_dx_dtype_models(("dy", "x", "w"))
     for cause, changes in LAYER_NORM_MISTAKES:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
 
@@ -497,6 +501,9 @@ def _combine(
     formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str
 ) -> Iterator[tuple[str, Model[SharedCase]]]:
     """One mistake; then one in the rows and one in the formula, named after the rows."""
+    for cause, take in rows:  # in one of the two sums only
+        for name in ("dw", "db"):
+            yield cause, lambda p, take=take, n=f"{name}_{ending}": {n: _compute_wrong(p, take(p), ending)[n]}
     choices = [(r, f) for r, f in product((None, *rows), (None, *formulas)) if r or f]
     for of_rows, formula in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
         named, changes = of_rows or formula, formula[1] if formula else {}
@@ -508,6 +515,9 @@ def _combine(
             ),
         )
     yield "mean_for_sum", lambda p: _compute_wrong(p, right(p), ending, mean=True)
+    for name in ("dw", "db"):
+        n = f"{name}_{ending}"
+        yield from list_dtype_models(lambda p, n=n: {n: _compute_wrong(p, right(p), ending)[n]}, ("x", "dy"))
 
 
 def _compute_wrong(
@@ -522,6 +532,11 @@ def _compute_wrong(
             [terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine]
         )
     return out
+
+
+def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
+    changed = replace(p, inputs=p.inputs | {"dy": p.expected["dx"].values})
+    return {name: _compute_wrong(changed, _list_right_programs(p), "partial")[name]}
 
 
 def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -541,6 +556,13 @@ def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
     yield "rows_left_out", lambda p: _sum_rows(p, slice(1, count(p)))
+    for most in FEW:
+        yield "rows_left_out", lambda p, most=most: _sum_rows(p, slice(0, min(most, count(p))))
+    for name, other in (("dw", "db"), ("db", "dw")):
+        yield (
+            "another_dtype",
+            lambda p, n=name, o=other: {n: round_to(_sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(np.float64)},
+        )
     yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(count(p) - 1, 0)))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))

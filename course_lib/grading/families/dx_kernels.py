@@ -12,10 +12,13 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
+    FIXED_EPS,
     WRONG_COLUMNS,
     draw_matrix,
     draw_weight,
     find_divisor,
+    list_dtype_models,
+    list_rounded_outputs,
     make_expected,
     place_vector,
 )
@@ -328,6 +331,39 @@ def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
+    for tile in (True, False):
+        yield "statistics_of_another_row", lambda p, tile=tile: {"dx": compute_wrong_dx(_share_saved(p, tile))}
+    yield from list_saved_models()
+    yield from list_dx_dtype_models(("dy", "x", "w"))
+
+
+def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+    def right(p: Plan) -> Outputs:
+        return {"dx": compute_wrong_dx(p)}
+
+    yield from list_dtype_models(right, ("x", "dy", "w"))
+    yield from list_rounded_outputs(right, "dx", others)
+
+
+def list_saved_models() -> Iterator[tuple[str, Model]]:
+    """dx by statistics that were computed once more, with a fixed eps."""
+    for eps in FIXED_EPS:
+        yield "recomputed_statistics", lambda p, eps=eps: {"dx": compute_wrong_dx(compute_saved_anew(p, eps))}
+
+
+def compute_saved_anew(p: Plan, eps: float, axis: int = 1) -> Plan:
+    x = p.inputs["x"]
+    if axis == 0 and x.shape[0] != x.shape[1]:
+        return p
+    squares = x.var(axis=axis) if "mean" in p.inputs else (x**2).mean(axis=axis)
+    anew = {"mean": x.mean(axis=axis), "rstd": 1 / np.sqrt(squares + eps)}
+    return replace(p, inputs=p.inputs | {name: values for name, values in anew.items() if name in p.inputs})
+
+
+def _share_saved(p: Plan, tile: bool) -> Plan:
+    """The saved statistics of the first row for all rows: of the program's, or of the matrix."""
+    rows = np.arange(p.case.M) // p.case.rows * p.case.rows if tile else np.zeros(p.case.M, int)
+    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd") if name in p.inputs})
 
 
 def _take_first_row(p: Plan) -> Outputs:
@@ -338,7 +374,7 @@ def _take_first_row(p: Plan) -> Outputs:
 def compute_wrong_dx(
     p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
     c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
-    axis: int | tuple[int, int] = 1,
+    axis: int | tuple[int, int] = 1, axis1: int = 1,
 ) -> np.ndarray:  # fmt: skip
     """dx with changes: other powers of w with dy (``w``), in c1 (``w1``) or in c2 (``w2``); something else for xhat everywhere
     (``xhat``), in c1 (``c1``, by name) or beside it (``dx``); c1 and c2 times a number."""
@@ -353,7 +389,7 @@ def compute_wrong_dx(
         first = np.ones_like(first)
     c2 = "mean" in p.inputs if c2 is None else c2
     taken = slice(None) if columns is None else columns(case)
-    products = (hat * in_c1 * dy)[:, taken].sum(axis=axis, keepdims=True)
+    products = (hat * in_c1 * dy)[:, taken].sum(axis=axis if axis1 == 1 else 0, keepdims=True)
     total = (in_c2 * dy)[:, taken].sum(axis=axis, keepdims=True)
     if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
         products = products + case.padded_lanes * mean * rstd * total / case.N
@@ -367,7 +403,8 @@ def compute_wrong_dx(
     total = _sum_over_tile(total, case.rows) if "c2" in over_tile else total
     times = 1 if isinstance(c1, str) else c1
     rows = {1: 1.0, 0: case.M / case.N, (0, 1): case.M}[axis]  # N of each of which is in a sum
-    along_hat, along_one = times * products / find_divisor(p, divisor1) / rows, c2 * total / find_divisor(p, divisor2) / rows
+    of_products = rows if axis1 == 1 else case.M / case.N
+    along_hat, along_one = times * products / find_divisor(p, divisor1) / of_products, c2 * total / find_divisor(p, divisor2) / rows
     if swap:
         along_hat, along_one = along_one, along_hat
     of_dy, of_c1, of_c2 = (power,) * 3 if powers is None else powers

@@ -22,6 +22,8 @@ from course_lib.grading.families.making import (
     draw_weight,
     find_divisor,
     inverse_root,
+    list_dtype_models,
+    list_rounded_outputs,
     make_expected,
     place_matrix,
     place_statistic,
@@ -184,6 +186,20 @@ def _list_models() -> Iterator[tuple[str, Model]]:
             yield cause, lambda p, columns=columns, which=which: _compute_wrong(p, of=which, columns=columns)
     for value, inside in product(PADDING, (False, True)):
         yield "mask_missing", lambda p, v=value, i=inside: _compute_wrong(p, other=v, padding=i)
+    for counted in ("mean", "variance", "both"):
+        yield "counted_by_every_lane", lambda p, c=counted: _compute_wrong(p, every_lane=c)
+    yield "squared_after_the_sum", lambda p: _compute_wrong(p, lanes=True)
+    yield "divisor", lambda p: _compute_wrong(p, var_divisor="M")
+    yield "divisor", lambda p: _compute_wrong(p, mean_divisor="M", var_divisor="M")
+    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
+    for tile in (True, False):
+        yield "statistics_of_another_row", lambda p, tile=tile: _share_statistics(p, tile)
+    yield "statistics_of_another_row", lambda p: _compute_wrong(p, over=(0, 1))
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * _by_row(w, hat) + _by_row(b, hat))
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b)
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
+    yield from list_dtype_models(_compute_wrong, ("x", "w", "b"))
+    yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "b"))
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
@@ -196,6 +212,28 @@ def _take_last_block(case: Case) -> slice:
     return slice((case.N - 1) // case.block * case.block, None)
 
 
+def _average_tiles(values: np.ndarray, rows: int) -> np.ndarray:
+    """Each row's number replaced by the mean of those of its program's rows."""
+    return np.concatenate([np.full_like(values[at : at + rows], values[at : at + rows].mean()) for at in range(0, len(values), rows)])
+
+
+def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:
+    return np.resize(w, len(hat))[:, None]
+
+
+def _apply_nothing(p: Plan) -> np.ndarray:
+    x = p.inputs["x"]
+    return apply_right(x - x.mean(axis=1, keepdims=True), p.inputs["w"], p.inputs["b"])
+
+
+def _share_statistics(p: Plan, tile: bool) -> Outputs:
+    """y by the statistics of the first row: of the program's, or of all."""
+    right, x = _compute_wrong(p), p.inputs["x"]
+    rows = np.arange(len(x)) // p.case.rows * p.case.rows if tile else np.zeros(len(x), int)
+    y = apply_right((x - right["mean"][rows][:, None]) * right["rstd"][rows][:, None], p.inputs["w"], p.inputs["b"])
+    return right | {"y": y}
+
+
 def _square_deviation(x, mean):
     return (x - mean) ** 2
 
@@ -203,6 +241,7 @@ def _square_deviation(x, mean):
 def _compute_wrong(
     p: Plan, *, x=None, mean_divisor="N", var_divisor="N", padding=False, other=0.0, eps=None, root=inverse_root, save=None,
     scale=apply_right, centre=None, measure=_square_deviation, of="both", columns=None,
+    every_lane="", lanes=False, over=None,
 ) -> Outputs:  # fmt: skip
     """``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``columns``: what goes into the
     mean, the variance, or both, as ``of`` says."""
@@ -211,7 +250,14 @@ def _compute_wrong(
     spare = np.full((len(x), p.case.padded_lanes), other)
     in_mean, in_var = some if of in ("both", "mean") else x, some if of in ("both", "variance") else x
     mean = (in_mean.sum(axis=1, keepdims=True) + spare.sum(axis=1, keepdims=True)) / find_divisor(p, mean_divisor)
+    mean = mean * p.case.block if every_lane in ("mean", "both") else mean
+    mean = _average_tiles(mean, p.case.rows) if over else mean
     squares = measure(in_var, mean).sum(axis=1, keepdims=True)
+    if lanes:  # each lane adds up its deviations, and is squared in the end
+        padded = np.concatenate([x - mean, 0 * spare], axis=1)
+        squares = (padded.reshape(len(x), -1, p.case.block).sum(axis=1) ** 2).sum(axis=1, keepdims=True)
+    squares = squares * p.case.block if every_lane in ("variance", "both") else squares
+    squares = _average_tiles(squares, p.case.rows) if over else squares
     if padding:
         squares = squares + measure(spare, mean).sum(axis=1, keepdims=True)
     var = squares / find_divisor(p, var_divisor)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
-from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
 from course_lib.grading.judging import tolerance
 
 WORKED_EXAMPLE = np.array(
@@ -131,6 +133,7 @@ def apply_right(hat, w, b):
     return hat * w + b
 
 
+FEW = tuple(2**n for n in range(2, 13))  # numbers that people write in the place of a size
 # which columns of a row go into a sum, and what it means if the others do not
 WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
     ("only_one_block", lambda case: slice(0, case.block)),
@@ -141,8 +144,41 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
     ("tail_left_out", lambda case: slice(0, case.block // 2)),
     ("elements_skipped", lambda case: slice(case.block, None)),
     ("elements_skipped", lambda case: slice(None, None, 2)),
+    ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),  # the last block, full or not
+    *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
 )
 PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last column can hold instead of 0
+
+
+def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+    """One tensor rounded to another's dtype on its way in, or out. ``compute`` is the right formula, ``inputs`` what it reads."""
+    for name, dtype in product(inputs, ("fp16", "bf16")):
+        yield "another_dtype", lambda p, name=name, dtype=dtype: compute(_round_input(p, name, dtype))
+    for name in inputs:
+        for other in inputs:
+            if other != name:
+                yield "another_dtype", lambda p, name=name, other=other: compute(_round_input(p, name, _find_dtype(p, other)))
+
+
+def list_rounded_outputs(compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+    """An output rounded to the dtype of another tensor before it is stored in its own."""
+    for other in others:
+        yield (
+            "another_dtype",
+            lambda p, other=other: (right := compute(p)) | {output: _round(right[output], _find_dtype(p, other))},
+        )
+
+
+def _find_dtype(p: Plan, name: str) -> str:
+    return next((tensor.dtype for tensor in p.tensors if tensor.name == name), "fp32")
+
+
+def _round(values: np.ndarray, dtype: str) -> np.ndarray:
+    return round_to(values, dtype).astype(np.float64)
+
+
+def _round_input(p: Plan, name: str, dtype: str) -> Plan:
+    return replace(p, inputs=p.inputs | {name: _round(p.inputs[name], dtype)})
 
 
 def find_divisor(p: Plan, which: str) -> float:

@@ -18,6 +18,8 @@ from course_lib.grading.families.making import (
     draw_matrix,
     draw_weight,
     inverse_root,
+    list_dtype_models,
+    list_rounded_outputs,
     make_expected,
 )
 from course_lib.norms import reference
@@ -110,6 +112,11 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     yield "mean_not_subtracted", lambda p: wrong(p, centre=0.0, measure=lambda x, mean: x**2)
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: np.abs(x - mean))
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: 0 * x)
+    yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
+    yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
+    yield "w_misapplied", lambda p: wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
+    yield from list_dtype_models(wrong, ("x", "w", "b"))
+    yield from list_rounded_outputs(wrong, "y", ("w", "b"))
     yield from _list_axis_models(wrong)
 
 
@@ -126,6 +133,12 @@ def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
     yield "mean_subtracted", lambda p: wrong(p, centre_statistic=True)  # x over its standard deviation
     yield "deviation_not_squared", lambda p: wrong(p, measure=np.abs)
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x: x)
+    yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
+    yield "w_before_the_norm", lambda p: wrong(p, measure=lambda x: (x * p.inputs["w"]) ** 2)
+    yield "divisor", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v / p.case.N + eps)))
+    yield "divisor", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v / p.case.N) + eps))
+    yield from list_dtype_models(wrong, ("x", "w"))
+    yield from list_rounded_outputs(wrong, "y", ("w",))
     yield from _list_axis_models(wrong)
 
 

@@ -73,6 +73,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "block_counted_again", _sum_running_sums
     for value in PADDING:
         yield "mask_missing", lambda p, v=value: _sum_with_padding(p, v)
+    yield "counted_by_every_lane", lambda p: _sum_rows(p.inputs["x"], p.case.block)
     yield "not_a_plain_sum", lambda p: _sum_rows(np.abs(p.inputs["x"]))
     yield "not_a_plain_sum", lambda p: _sum_rows(p.inputs["x"] ** 2)
     yield "not_a_plain_sum", lambda p: _sum_rows(-p.inputs["x"])

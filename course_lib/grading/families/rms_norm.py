@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from course_lib.grading.families.making import (
     find_divisor,
     half_ulp,
     inverse_root,
+    list_dtype_models,
+    list_rounded_outputs,
     make_expected,
     place_matrix,
     place_statistic,
@@ -145,6 +149,16 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: 1 / np.sqrt(v))
+    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": p.inputs["x"] * p.inputs["w"]}
+    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _compute_wrong(p)["rstd"][:, None] * p.inputs["w"]}
+    yield "w_before_the_norm", lambda p: _compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=p.inputs["x"] ** 2)
+    yield "divisor", lambda p: _compute_wrong(p, divisor="M")
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None])
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
+    yield "statistics_of_another_row", _take_first_rstd
+    yield from list_dtype_models(_compute_wrong, ("x", "w"))
+    yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "total", "residual"))
     yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
@@ -153,6 +167,14 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
     yield "residual_ignored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p, x=p.inputs["first"])}
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
+    for which in ("x", "residual", "y", "w"):
+        yield "another_dtype", lambda p, which=which: _round_total(p, p.tensor(which).dtype)
+    for name, dtype in product(("first", "residual"), ("fp16", "bf16")):
+        yield "another_dtype", lambda p, name=name, dtype=dtype: _round_summand(p, name, dtype)
+    yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["first"])
+    yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
+    yield "norm_before_addition", lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"])
+    yield "norm_before_addition", lambda p: _add_afterwards(p)
     for sign in (-1, 2):
         yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
     yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}
@@ -160,8 +182,29 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "total_not_stored", lambda p: {"total": _compute_wrong(p)["y"], **_compute_wrong(p)}
 
 
+def _take_first_rstd(p: Plan) -> Outputs:
+    right = _compute_wrong(p)
+    return right | {"y": p.inputs["x"] * right["rstd"][0] * p.inputs["w"]}
+
+
 def _centre(x: np.ndarray) -> np.ndarray:
     return x - x.mean(axis=1, keepdims=True)
+
+
+def _round_total(p: Plan, dtype: str) -> Outputs:
+    """The sum rounded to the dtype of another tensor than total."""
+    total = round_to(p.inputs["exact"], dtype).astype(np.float64)
+    return {"total": total, **_compute_wrong(p, x=round_to(total, p.tensor("total").dtype).astype(np.float64))}
+
+
+def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
+    rounded = p.inputs | {name: round_to(p.inputs[name], dtype).astype(np.float64)}
+    return _add_residual(replace(p, inputs=rounded), 1)
+
+
+def _add_afterwards(p: Plan) -> Outputs:
+    alone = _compute_wrong(p, x=p.inputs["first"])
+    return {**alone, "y": alone["y"] + p.inputs["residual"]}
 
 
 def _add_residual(p: Plan, times: float) -> Outputs:

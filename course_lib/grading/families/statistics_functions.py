@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 
@@ -163,6 +164,8 @@ def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - np.abs(mean))
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - (mean * N) ** 2)
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean**2 * N)
+    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N + mean**2)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: mean**2 - total / N)
     yield (
         "unbiased_variance",
@@ -177,6 +180,9 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     yield "welford_count", lambda p: _walk(p, count=lambda seen: seen)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: seen + 2)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: p.case.N)
+    yield "welford_count", lambda p: _walk(p, count=lambda seen: p.case.M)
+    yield "welford_count", lambda p: _walk(p, count=lambda seen: p.case.M + 1)
+    yield "welford_count", lambda p: _walk(p, count=lambda seen: max(seen, 1))
     yield "welford_count", lambda p: _walk(p, count=lambda seen: 1)
     yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N))
     yield "elements_skipped", lambda p: _walk(p, columns=range(p.case.N - 1))
@@ -398,9 +404,24 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: -(d**2) * a * b / n)
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b / n**2)
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n)
-    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: a / n)
-    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: 0.5)
-    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: -b / n)
+    for share in (
+        lambda a, b, n: a / n, lambda a, b, n: 0.5, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
+        lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / (n + 1e-5), lambda a, b, n: b / (n + 1e-6),
+    ):  # fmt: skip
+        yield "merge_weights", lambda p, share=share: _merge_partials(*p.inputs.values(), share=share)
+        for side in (0, 1):  # what the distance adds is made of the share, too
+            yield (
+                "merge_weights",
+                lambda p, s=share, i=side: _merge_partials(
+                    *p.inputs.values(), share=s, between=lambda d, a, b, n: d**2 * (b if i else a) * s(a, b, n)
+                ),
+            )
+    yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 / n)
+    yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 - M2_a - M2_b + (a * M2_a + b * M2_b) / n)
+    yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: (a * M2_a + b * M2_b) / n)
+    for order in permutations(("n", "mean", "M2")):
+        if order != ("n", "mean", "M2"):
+            yield "wrong_return", lambda p, o=order: dict(zip(o, _merge_partials(*p.inputs.values()).values(), strict=True))
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(a, 1))
     for between in (
@@ -408,10 +429,12 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
         lambda d, a, b, n: d**2 * a * b / (a + b + 1), lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n,
     ):  # fmt: skip
         yield "merge_between", lambda p, between=between: _merge_partials(*p.inputs.values(), between=between)
-    yield (
-        "wrong_return",
-        lambda p: dict(zip(("n", "M2", "mean"), _merge_partials(*p.inputs.values()).values(), strict=True)),
-    )
+
+
+def _change_M2(p: Plan, change) -> Outputs:
+    right = _merge_partials(*p.inputs.values())
+    n_a, _, M2_a, n_b, _, M2_b = p.inputs.values()
+    return right | {"M2": change(right["M2"], np.maximum(right["n"], 1), n_a, M2_a, n_b, M2_b)}
 
 
 def _merge_partials(

@@ -153,6 +153,10 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     for value, padding in product(PADDING, (False, True)):
         yield "mask_missing", lambda p, v=value, z=padding: _sweep_twice(p, other=v, padding=z)
     yield "padding_in_variance", _leave_rounded_mean_in_padding
+    yield "squared_after_the_sum", _square_lanes
+    for which in ("mean", "variance", "both"):
+        yield "counted_by_every_lane", lambda p, which=which: _count_in_every_lane(p, which)
+    yield "deviation_not_squared", lambda p: _save_statistics(_compute_sums(p)[0], np.abs(_compute_deviation(p)).mean(axis=1) ** 2)
     yield (
         "mean_not_subtracted",
         lambda p: _save_statistics(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1)),
@@ -196,6 +200,20 @@ def _sweep_twice(
     return _save_statistics(mean, squares / find_divisor(p, var_divisor))
 
 
+def _square_lanes(p: Plan) -> Outputs:
+    """Each lane adds up its deviations, and is squared in the end."""
+    deviation = np.concatenate([_compute_deviation(p), np.zeros((p.case.M, p.case.padded_lanes))], axis=1)
+    lanes = deviation.reshape(p.case.M, -1, p.case.block).sum(axis=1)
+    return _save_statistics(_compute_sums(p)[0], (lanes**2).sum(axis=1) / p.case.N)
+
+
+def _count_in_every_lane(p: Plan, which: str) -> Outputs:
+    x, block = p.inputs["x"], p.case.block
+    mean = x.mean(axis=1) * (block if which in ("mean", "both") else 1)
+    var = ((x - mean[:, None]) ** 2).mean(axis=1) * (block if which in ("variance", "both") else 1)
+    return _save_statistics(mean, var)
+
+
 def _take_last_block(case: Case) -> slice:
     return slice((case.N - 1) // case.block * case.block, None)
 
@@ -221,6 +239,8 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     for between in (
         lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
         lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
+        lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b, n: d**2 * a / n,
+        lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
     ):  # fmt: skip
         yield "merge_between", lambda p, between=between: _merge_lanes(p, _run_lanes(p), between=between)
     for counted, moved, by_count in product((False, True), (False, True), (False, True)):
@@ -232,8 +252,14 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
                     p, _run_lanes(p, padding_counts=c, padding_moves=m), by_count=b
                 ),
             )
-    for share in (lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n):
+    for share in (
+        lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
+        lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b, n: b,
+    ):  # fmt: skip
         yield "merge_weights", lambda p, share=share: _merge_lanes(p, _run_lanes(p), share=share)
+        for side in (0, 1):  # what the distance adds is made of the share, too
+            between = _share_between(share, side)
+            yield "merge_weights", lambda p, s=share, b=between: _merge_lanes(p, _run_lanes(p), share=s, between=b)
     for equal, factor, by_count in product((_count_equally, _count_one_each), (1, 0), (False, True)):
         yield (
             "merge_weights",
@@ -314,6 +340,10 @@ def _begin_anew(p: Plan) -> Partials:
         np.concatenate([last, empty], axis=1),
         np.zeros((x.shape[0], block)),
     )
+
+
+def _share_between(share: Callable, side: int) -> Callable:
+    return lambda d, a, b, n: d**2 * (b if side else a) * share(a, b, n)
 
 
 def _merge_lanes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,16 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.dx_kernels import OF_LAYER_NORM, OF_RMS_NORM, Mistake, compute_wrong_dx
-from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
+from course_lib.grading.families.dx_kernels import (
+    OF_LAYER_NORM,
+    OF_RMS_NORM,
+    Mistake,
+    compute_saved_anew,
+    compute_wrong_dx,
+    list_dx_dtype_models,
+    list_saved_models,
+)
+from course_lib.grading.families.making import FEW, FIXED_EPS, draw_matrix, draw_weight, list_dtype_models, make_expected
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
@@ -204,6 +213,7 @@ _OF_FUNCTIONS: tuple[Mistake, ...] = (
     ("vjp_divisor", {"divisor1": "1"}),
     ("vjp_divisor", {"divisor1": "M"}),
     ("vjp_divisor", {"axis": 0}),
+    ("vjp_divisor", {"axis1": 0}),
     ("vjp_divisor", {"axis": (0, 1)}),
 )
 _DX_LAYER_NORM: tuple[Mistake, ...] = (
@@ -220,6 +230,7 @@ _SOME_ROWS: tuple[Mistake, ...] = (
     ("rows_left_out", {"rows": "all but the first"}),
     ("rows_left_out", {"rows": "all but the last"}),
     ("rows_left_out", {"rows": "every other"}),
+    *(("rows_left_out", {"rows": most}) for most in FEW),
 )
 _DW: tuple[Mistake, ...] = (
     ("dw_sums_columns", {"columns": True, "xhat": "x"}),
@@ -265,11 +276,27 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     """One mistake in one gradient: a learner may make several, and each is found by itself."""
     for cause, changes in of_dx:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
+    if of_dx:
+        yield from list_saved_models()
+        yield from list_dx_dtype_models(("dy", "w"))
+    for eps in (*FIXED_EPS,):
+        yield "recomputed_statistics", lambda p, eps=eps: {"dw": _compute_wrong_sum(compute_saved_anew(p, eps), xhat="xhat")}
+    yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
+    for name, which in (("dw", "xhat"), ("db", "ones")):
+        yield from list_dtype_models(lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy"))
     yield "outputs_swapped", _swap_sums
     for name, mistakes in (("dw", _DW), ("db", _DB)):
         for cause, changes in mistakes:
             changes = {"xhat": "xhat" if name == "dw" else "ones"} | changes
             yield cause, lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)}
+
+
+def _normalise_columns(p: Plan) -> Plan:
+    """xhat of a batch norm: the statistics of each column, over the rows."""
+    x = p.inputs["x"]
+    xhat = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + p.case.eps)
+    ones = {"mean": np.zeros(len(x)), "rstd": np.ones(len(x))}
+    return replace(p, inputs=p.inputs | {"x": xhat} | {name: v for name, v in ones.items() if name in p.inputs})
 
 
 def _swap_sums(p: Plan) -> Outputs:
@@ -281,7 +308,9 @@ def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False
     """dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
     values = p.inputs["w"] ** w * _find_dy(p, dy)
     terms = (values.sum(axis=1, keepdims=True) if columns else values) * _compute_hat(p, xhat)
-    taken = {"all but the first": terms[1:], "all but the last": terms[:-1], "every other": terms[::2]}.get(rows, terms)
+    taken = {"all but the first": terms[1:], "all but the last": terms[:-1], "every other": terms[::2]}.get(
+        rows, terms[:rows] if isinstance(rows, int) else terms
+    )
     return sign * {"last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}.get(rows, taken.sum(axis=0))
 
 

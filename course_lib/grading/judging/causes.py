@@ -66,6 +66,41 @@ CAUSES: dict[str, Cause] = {
         "arithmetic in half precision",
         "In which dtype do you add up, and how many digits does a sum of 1000 numbers need?",
     ),
+    "another_dtype": Cause(
+        "a tensor goes through another tensor's dtype",
+        "Each tensor has a dtype of its own here. Through which dtypes does each value go between its load and the store?",
+        (
+            "a tensor goes through another tensor's dtype",
+            "Each tensor has a dtype of its own here. Through which dtypes does each value go before it is returned?",
+        ),
+    ),
+    "statistics_of_another_row": Cause(
+        "rows are given the statistics of another row",
+        "Row 3 needs its own statistics. Which line picks them, and by which number?",
+    ),
+    "counted_by_every_lane": Cause(
+        "a sum of lanes is counted by every lane",
+        "A block's sum is one number. How many lanes hold it after your line, and what happens when they are added up?",
+    ),
+    "squared_after_the_sum": Cause(
+        "deviations are added up before they are squared",
+        "Deviations 1 and -1: what is the sum of their squares, and what the square of their sum?",
+    ),
+    "w_before_the_norm": Cause(
+        "w is applied before the row is normalised", "Which numbers is the mean square the mean of: those of x, or of x * w?"
+    ),
+    "rstd_not_applied": Cause("y is not multiplied by rstd", "Spread a row ten times as wide: y should stay as it is. Does it?"),
+    "norm_before_addition": Cause(
+        "the wrong matrix is normalised, or measured", "Which matrix is y made of: x, the residual, or their sum? And which is rstd?"
+    ),
+    "recomputed_statistics": Cause(
+        "the statistics were computed anew, not taken as they were saved",
+        "With which eps, and over which elements, did the forward pass compute them? Who has the result?",
+    ),
+    "dx_for_dy": Cause("dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"),
+    "M2_not_a_sum": Cause(
+        "M2 is treated as a variance", "M2 grows with every number; a variance does not. What is M2 of two equal sides?"
+    ),
     "block_not_accumulated": Cause(
         "only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"
     ),
