@@ -16,11 +16,12 @@ from course_lib.grading.cases.case import Case
 class Expected:
     """What an output must be, and how far it may be off, element by element, in float64.
 
-    Where ``allowed`` is NaN, anything goes; where it is infinite, any value that is not finite does.
+    Where ``allowed`` is NaN, anything goes; where it is infinite, any value that is not finite does. ``signed``: -0 is not 0.
     """
 
     values: np.ndarray
     allowed: np.ndarray
+    signed: bool = False
 
 
 C = TypeVar("C", bound=Case)

@@ -30,7 +30,7 @@ _Partials = partial(SharedCase, partials_name="P", block_name="BLOCK_N", rows_na
 LOCKED = (
     _Buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
     _Buffers("one buffer", 6, 17, 32, "{partials}: every row waits for every other", mean=3.0, partials=1, orders=6),
-    _Buffers("fewer rows than buffers", 3, 20, 32, "{partials}: every row is the first of its buffer", mean=1.0, partials=5, orders=3),
+    _Buffers("fewer rows than buffers", 8, 20, 32, "{partials}: every row is the first of its buffer", mean=1.0, partials=11, orders=2),
     _Buffers("M no multiple of GROUP", 7, 12, 16, "{partials}: the first buffer takes three rows", mean=-2.0, partials=3, orders=4),
     _Buffers("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, partials=4, orders=1),
     _Buffers("one column", 5, 1, 16, "N = 1, {partials}", mean=2.0, partials=2),

@@ -169,8 +169,9 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
     for which in ("x", "residual", "y", "w"):
         yield "another_dtype", lambda p, which=which: _round_total(p, p.tensor(which).dtype)
-    for name, dtype in product(("first", "residual"), ("fp16", "bf16")):
-        yield "another_dtype", lambda p, name=name, dtype=dtype: _round_summand(p, name, dtype)
+    for name, other in product(("first", "residual"), ("x", "residual", "total", "y", "w")):
+        yield "another_dtype", lambda p, name=name, other=other: _round_summand(p, name, p.tensor(other).dtype)
+    yield "another_dtype", lambda p: _round_total(_round_both(p), p.tensor("x").dtype)
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["first"])
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
     yield "norm_before_addition", lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"])
@@ -200,6 +201,12 @@ def _round_total(p: Plan, dtype: str) -> Outputs:
 def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
     rounded = p.inputs | {name: round_to(p.inputs[name], dtype).astype(np.float64)}
     return _add_residual(replace(p, inputs=rounded), 1)
+
+
+def _round_both(p: Plan) -> Plan:
+    """Both rounded to x's dtype, and added in it."""
+    rounded = round_to(p.inputs["residual"], p.tensor("x").dtype).astype(np.float64)
+    return replace(p, inputs=p.inputs | {"exact": p.inputs["first"] + rounded})
 
 
 def _add_afterwards(p: Plan) -> Outputs:

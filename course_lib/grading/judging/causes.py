@@ -31,6 +31,9 @@ CAUSES: dict[str, Cause] = {
     "rounded_on_the_way": Cause(
         "the values were rounded on their way", "x holds fp32 numbers. Through which dtypes do yours go before they are stored?"
     ),
+    "special_values": Cause(
+        "NaN, Inf or -0 do not arrive as they are", "A copy hands on every number, NaN and -0 among them. Which of your lines computes?"
+    ),
     "not_a_plain_copy": Cause("the values were changed on their way", "What happens between your load and your store?"),
     # statistics
     "padding_in_variance": Cause(
