@@ -207,9 +207,7 @@ class _VerdictWriter:
         if failed:
             return self._write_wrong(failed)
         left_out = sum(not j.ran for j in judged)
-        if left_out > len(run.left_out) + sum(
-            j.plan.case.is_far for j in judged if self.mode == "gpu" and not j.ran
-        ):
+        if left_out > len(run.left_out) + sum(j.plan.case.is_far for j in judged if self.mode == "gpu" and not j.ran):
             raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
         if left_out:
             raise EnvironmentFault(

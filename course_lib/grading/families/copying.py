@@ -46,7 +46,5 @@ def _list_models() -> Iterator[tuple[str, Model]]:
 
 
 PARTS = {
-    "copy_kernel": Part(
-        COPY, _plan_copy, _list_models, rare=(("special_values", lambda case: case.fill == "special"),)
-    )
+    "copy_kernel": Part(COPY, _plan_copy, _list_models, rare=(("special_values", lambda case: case.fill == "special"),))
 }

@@ -119,8 +119,12 @@ PARTIALS = (
         partials=132,
     ),
     _Partials("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
-    _Partials("bf16 dw", 40, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1),
-    _Partials("fp16 db", 40, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1),
+    _Partials(
+        "bf16 dw", 40, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1
+    ),
+    _Partials(
+        "fp16 db", 40, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1
+    ),
 )
 
 PERSISTENT = (
@@ -409,6 +413,8 @@ _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("wrong_rows", lambda p: [np.arange(c, p.case.M, p.case.partials) for c in range(p.case.partials)]),
     *((cause, lambda p, some=some: [some(rows) for rows in _list_chunks(p.case)]) for cause, some in _SOME_ROWS),
 )  # fmt: skip
+
+
 def _clip(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
     return np.arange(min(first, p.case.M), min(first + count, p.case.M))
 
@@ -428,7 +434,8 @@ def _take_but_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
 def _list_runs_of_tiles(p: Plan[SharedCase]) -> list[np.ndarray]:
     """Tiles one after the other to a program, where every P-th belongs."""
     case = p.case
-    each = -(-(-(-case.M // case.rows)) // case.partials) * case.rows
+    tiles = -(-case.M // case.rows)
+    each = -(-tiles // case.partials) * case.rows
     return [_clip(p, program * each, each) for program in range(case.partials)]
 
 
@@ -436,7 +443,10 @@ _PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
     ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
     ("rows_left_out", lambda p: [_take_but_first_tile(p, rows) for rows in _list_programs(p.case)]),
-    ("rows_left_out", lambda p: [rows[rows < p.case.M // p.case.rows * p.case.rows] for rows in _list_programs(p.case)]),
+    (
+        "rows_left_out",
+        lambda p: [rows[rows < p.case.M // p.case.rows * p.case.rows] for rows in _list_programs(p.case)],
+    ),
     ("wrong_rows", _list_runs_of_tiles),
     ("same_rows", lambda p: [_list_programs(p.case)[0]] * p.case.partials),
     *((cause, lambda p, some=some: [some(rows) for rows in _list_programs(p.case)]) for cause, some in _SOME_ROWS),
@@ -521,7 +531,17 @@ def _combine(
 
 
 def _compute_wrong(
-    p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False, sign_dw=1,
+    p: Plan[SharedCase],
+    mine: list[np.ndarray],
+    ending: str,
+    *,
+    dw="xhat",
+    db="ones",
+    dy=1,
+    w_dw=0,
+    w_db=0,
+    mean=False,
+    sign_dw=1,
     sign_db=1,
 ) -> Outputs:
     out: Outputs = {}
@@ -561,7 +581,9 @@ def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple
     for name, other in (("dw", "db"), ("db", "dw")):
         yield (
             "another_dtype",
-            lambda p, n=name, o=other: {n: round_to(_sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(np.float64)},
+            lambda p, n=name, o=other: {
+                n: round_to(_sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(np.float64)
+            },
         )
     yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(count(p) - 1, 0)))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))

@@ -56,8 +56,20 @@ LAYER_NORM_DX = (
     Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16"))),
     Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
-    Case("zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", rows=2, mean=2.0, fill="zeros"),
-    Case("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far columns"),
+    Case(
+        "zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", rows=2, mean=2.0, fill="zeros"
+    ),
+    Case(
+        "far columns",
+        3,
+        4,
+        16,
+        "dy is transposed, its columns 1.5 * 2^30 elements apart",
+        rows=2,
+        dtype="fp16",
+        mean=1.0,
+        layout="far columns",
+    ),
     Case(
         "sliced",
         5,
@@ -88,7 +100,17 @@ LAYER_NORM_DX = (
         layout="transposed",
     ),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4, fill="nan row"),
-    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", rows=2, dtype="fp16", mean=1.0, layout="far"),
+    Case(
+        "far rows",
+        4,
+        17,
+        32,
+        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
+        rows=2,
+        dtype="fp16",
+        mean=1.0,
+        layout="far",
+    ),
 )
 
 RMS_NORM_DX = (
@@ -109,7 +131,16 @@ RMS_NORM_DX = (
     Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
     Case("zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
-    Case("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns"),
+    Case(
+        "far columns",
+        3,
+        4,
+        16,
+        "dy is transposed, its columns 1.5 * 2^30 elements apart",
+        dtype="fp16",
+        mean=1.0,
+        layout="far columns",
+    ),
     Case(
         "sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"
     ),
@@ -124,7 +155,16 @@ RMS_NORM_DX = (
     ),
     Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", mean=2.0, layout="transposed"),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", fill="nan row"),
-    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", mean=1.0, layout="far"),
+    Case(
+        "far rows",
+        4,
+        17,
+        32,
+        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
+        dtype="fp16",
+        mean=1.0,
+        layout="far",
+    ),
 )
 
 
@@ -404,7 +444,10 @@ def compute_wrong_dx(
     times = 1 if isinstance(c1, str) else c1
     rows = {1: 1.0, 0: case.M / case.N, (0, 1): case.M}[axis]  # N of each of which is in a sum
     of_products = rows if axis1 == 1 else case.M / case.N
-    along_hat, along_one = times * products / find_divisor(p, divisor1) / of_products, c2 * total / find_divisor(p, divisor2) / rows
+    along_hat, along_one = (
+        times * products / find_divisor(p, divisor1) / of_products,
+        c2 * total / find_divisor(p, divisor2) / rows,
+    )
     if swap:
         along_hat, along_one = along_one, along_hat
     of_dy, of_c1, of_c2 = (power,) * 3 if powers is None else powers

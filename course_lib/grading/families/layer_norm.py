@@ -52,7 +52,9 @@ LAYER_NORM_BLOCKED = (
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 16, "x in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32"),
     Case("fp32 out", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
-    Case("fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))),
+    Case(
+        "fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))
+    ),
     Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
     Case("zeros", 3, 17, 8, "every third element is 0", mean=2.0, fill="zeros"),
@@ -67,7 +69,9 @@ LAYER_NORM_BLOCKED = (
     ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 
 LAYER_NORM_RESIDENT = (
@@ -91,7 +95,15 @@ LAYER_NORM_RESIDENT = (
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
     Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
-    Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))),
+    Case(
+        "fp32 in",
+        2,
+        33,
+        64,
+        "each tensor in a dtype of its own",
+        rows=2,
+        dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16")),
+    ),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
     Case("zeros", 3, 17, 32, "every third element is 0", mean=2.0, fill="zeros"),
     Case(
@@ -106,13 +118,26 @@ LAYER_NORM_RESIDENT = (
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", rows=4, fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", rows=4, fill="inf row"),
-    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", rows=2, dtype="fp16", layout="far"),
+    Case(
+        "far rows",
+        4,
+        17,
+        32,
+        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
+        rows=2,
+        dtype="fp16",
+        layout="far",
+    ),
 )
 
 
 def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
     w_dtype = case.dtype_of("w")
-    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), case.dtype_of("b"))
+    x, w, b = (
+        draw_matrix(case, rng),
+        draw_weight(case.N, w_dtype, rng),
+        round_to(rng.normal(size=case.N), case.dtype_of("b")),
+    )
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
         place_vector("w", case, w_dtype, w), place_vector("b", case, case.dtype_of("b"), b),
@@ -214,7 +239,9 @@ def _take_last_block(case: Case) -> slice:
 
 def _average_tiles(values: np.ndarray, rows: int) -> np.ndarray:
     """Each row's number replaced by the mean of those of its program's rows."""
-    return np.concatenate([np.full_like(values[at : at + rows], values[at : at + rows].mean()) for at in range(0, len(values), rows)])
+    return np.concatenate(
+        [np.full_like(values[at : at + rows], values[at : at + rows].mean()) for at in range(0, len(values), rows)]
+    )
 
 
 def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:

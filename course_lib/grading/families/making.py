@@ -155,10 +155,15 @@ def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...
     for name in inputs:
         for other in inputs:
             if other != name:
-                yield "another_dtype", lambda p, name=name, other=other: compute(_round_input(p, name, _find_dtype(p, other)))
+                yield (
+                    "another_dtype",
+                    lambda p, name=name, other=other: compute(_round_input(p, name, _find_dtype(p, other))),
+                )
 
 
-def list_rounded_outputs(compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+def list_rounded_outputs(
+    compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]
+) -> Iterator[tuple[str, Model]]:
     """An output rounded to the dtype of another tensor before it is stored in its own."""
     for other in others:
         yield (
@@ -181,4 +186,6 @@ def _round_input(p: Plan, name: str, dtype: str) -> Plan:
 
 def find_divisor(p: Plan, which: str) -> float:
     N, block = p.case.N, p.case.block
-    return np.float64({"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1, "M": p.case.M}[which])
+    return np.float64(
+        {"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1, "M": p.case.M}[which]
+    )

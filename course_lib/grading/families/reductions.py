@@ -36,7 +36,9 @@ ROW_SUM = (
     Case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not", fill="inf row"),
-    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 
 

@@ -65,7 +65,9 @@ RMS_NORM = (
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 
 
@@ -89,7 +91,8 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
     residual = round_to(
-        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype_of("residual")
+        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape),
+        case.dtype_of("residual"),
     )
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
@@ -238,8 +241,17 @@ def _compute_wrong(
 ADD_RMS_NORM = (
     *RMS_NORM,
     Case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("y", "fp16"))),
-    Case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))),
-    Case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
+    Case(
+        "bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))
+    ),
+    Case(
+        "fp16 total",
+        2,
+        33,
+        64,
+        "each tensor in a dtype of its own",
+        dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16")),
+    ),
 )
 
 PARTS = {

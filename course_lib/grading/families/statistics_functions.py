@@ -342,7 +342,16 @@ MERGE = (
     Case("mean 10000", 1, 12, 0, "means near 10000 and near each other", mean=1e4, fill="common", vector=True),
     Case("a empty", 1, 7, 0, "n_a = 0", mean=3.0, fill="a empty", vector=True),
     Case("b empty", 1, 7, 0, "n_b = 0", mean=3.0, fill="b empty", vector=True),
-    Case("some empty", 1, 12, 0, "some sides are empty, some merges on both: each merge is its own", mean=3.0, fill="some empty", vector=True),
+    Case(
+        "some empty",
+        1,
+        12,
+        0,
+        "some sides are empty, some merges on both: each merge is its own",
+        mean=3.0,
+        fill="some empty",
+        vector=True,
+    ),
     Case("both empty", 1, 4, 0, "n_a = n_b = 0", fill="both empty", vector=True),
     Case(
         "a million",
@@ -385,8 +394,14 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     few = 1 / 8  # a merge is a handful of roundings; the bound is made for sums of thousands
     expected = {
         "n": Expected(n, half_ulp(n, "fp32")),
-        "mean": make_expected(mean, few * (np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share), "fp32"),
-        "M2": make_expected(M2, few * (M2_a + M2_b + 3 * n_a * share * difference * (difference + np.abs(mean_a) + np.abs(mean_b))), "fp32"),
+        "mean": make_expected(
+            mean, few * (np.abs(mean_a) * (1 - share) + np.abs(mean_b) * share + difference * share), "fp32"
+        ),
+        "M2": make_expected(
+            M2,
+            few * (M2_a + M2_b + 3 * n_a * share * difference * (difference + np.abs(mean_a) + np.abs(mean_b))),
+            "fp32",
+        ),
     }
     tensors = (
         *(Tensor(name, "fp32", (K,), (1,), values) for name, values in given.items()),
@@ -417,11 +432,17 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
                 ),
             )
     yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 / n)
-    yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 - M2_a - M2_b + (a * M2_a + b * M2_b) / n)
+    yield (
+        "M2_not_a_sum",
+        lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 - M2_a - M2_b + (a * M2_a + b * M2_b) / n),
+    )
     yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: (a * M2_a + b * M2_b) / n)
     for order in permutations(("n", "mean", "M2")):
         if order != ("n", "mean", "M2"):
-            yield "wrong_return", lambda p, o=order: dict(zip(o, _merge_partials(*p.inputs.values()).values(), strict=True))
+            yield (
+                "wrong_return",
+                lambda p, o=order: dict(zip(o, _merge_partials(*p.inputs.values()).values(), strict=True)),
+            )
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(a, 1))
     for between in (

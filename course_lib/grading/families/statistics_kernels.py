@@ -26,7 +26,14 @@ _COMMON = (
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
     Case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", mean=-2.0),
     Case("one full block", 3, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
-    Case("some lanes empty", 3, 5, 8, "N = 5 in 8 lanes: an empty lane always meets one that has seen an element", mean=-2.0),
+    Case(
+        "some lanes empty",
+        3,
+        5,
+        8,
+        "N = 5 in 8 lanes: an empty lane always meets one that has seen an element",
+        mean=-2.0,
+    ),
     Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
     Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
@@ -48,7 +55,9 @@ _COMMON = (
     ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 TWO_PASS = _COMMON
 WELFORD = (
@@ -156,7 +165,10 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     yield "squared_after_the_sum", _square_lanes
     for which in ("mean", "variance", "both"):
         yield "counted_by_every_lane", lambda p, which=which: _count_in_every_lane(p, which)
-    yield "deviation_not_squared", lambda p: _save_statistics(_compute_sums(p)[0], np.abs(_compute_deviation(p)).mean(axis=1) ** 2)
+    yield (
+        "deviation_not_squared",
+        lambda p: _save_statistics(_compute_sums(p)[0], np.abs(_compute_deviation(p)).mean(axis=1) ** 2),
+    )
     yield (
         "mean_not_subtracted",
         lambda p: _save_statistics(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1)),
@@ -285,7 +297,10 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     yield "empty_lane", lambda p: _spoil_empty_lanes(p, _run_lanes(p))
     yield "empty_partial", lambda p: _merge_lanes(p, _run_lanes(p), least=0)
     for value in PADDING:
-        yield "mask_missing", lambda p, v=value: _merge_lanes(p, _run_lanes(p, padding_moves=True, padding_counts=True, other=v))
+        yield (
+            "mask_missing",
+            lambda p, v=value: _merge_lanes(p, _run_lanes(p, padding_moves=True, padding_counts=True, other=v)),
+        )
         yield "mask_missing", lambda p, v=value: _merge_lanes(p, _run_lanes(p, padding_moves=True, other=v))
 
 

@@ -20,7 +20,14 @@ from course_lib.grading.families.dx_kernels import (
     list_dx_dtype_models,
     list_saved_models,
 )
-from course_lib.grading.families.making import FEW, FIXED_EPS, draw_matrix, draw_weight, list_dtype_models, make_expected
+from course_lib.grading.families.making import (
+    FEW,
+    FIXED_EPS,
+    draw_matrix,
+    draw_weight,
+    list_dtype_models,
+    make_expected,
+)
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
@@ -136,7 +143,11 @@ def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.n
 
 
 def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x = draw_matrix(case, rng) if not case.has_bad_row else round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x"))
+    x = (
+        draw_matrix(case, rng)
+        if not case.has_bad_row
+        else round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x"))
+    )
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
@@ -280,14 +291,17 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
         yield from list_saved_models()
         yield from list_dx_dtype_models(("dy", "w"))
     for eps in (*FIXED_EPS,):
-        yield "recomputed_statistics", lambda p, eps=eps: {"dw": _compute_wrong_sum(compute_saved_anew(p, eps), xhat="xhat")}
+        yield (
+            "recomputed_statistics",
+            lambda p, eps=eps: {"dw": _compute_wrong_sum(compute_saved_anew(p, eps), xhat="xhat")},
+        )
     yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
     for name, which in (("dw", "xhat"), ("db", "ones")):
         yield from list_dtype_models(lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy"))
     yield "outputs_swapped", _swap_sums
     for name, mistakes in (("dw", _DW), ("db", _DB)):
         for cause, changes in mistakes:
-            changes = {"xhat": "xhat" if name == "dw" else "ones"} | changes
+            changes = dict[str, Any](xhat="xhat" if name == "dw" else "ones") | changes
             yield cause, lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)}
 
 

@@ -29,10 +29,12 @@ def make_sentence(text: str) -> str:
 CAUSES: dict[str, Cause] = {
     # a copy
     "rounded_on_the_way": Cause(
-        "the values were rounded on their way", "x holds fp32 numbers. Through which dtypes do yours go before they are stored?"
+        "the values were rounded on their way",
+        "x holds fp32 numbers. Through which dtypes do yours go before they are stored?",
     ),
     "special_values": Cause(
-        "NaN, Inf or -0 do not arrive as they are", "A copy hands on every number, NaN and -0 among them. Which of your lines computes?"
+        "NaN, Inf or -0 do not arrive as they are",
+        "A copy hands on every number, NaN and -0 among them. Which of your lines computes?",
     ),
     "not_a_plain_copy": Cause("the values were changed on their way", "What happens between your load and your store?"),
     # statistics
@@ -90,17 +92,23 @@ CAUSES: dict[str, Cause] = {
         "Deviations 1 and -1: what is the sum of their squares, and what the square of their sum?",
     ),
     "w_before_the_norm": Cause(
-        "w is applied before the row is normalised", "Which numbers is the mean square the mean of: those of x, or of x * w?"
+        "w is applied before the row is normalised",
+        "Which numbers is the mean square the mean of: those of x, or of x * w?",
     ),
-    "rstd_not_applied": Cause("y is not multiplied by rstd", "Spread a row ten times as wide: y should stay as it is. Does it?"),
+    "rstd_not_applied": Cause(
+        "y is not multiplied by rstd", "Spread a row ten times as wide: y should stay as it is. Does it?"
+    ),
     "norm_before_addition": Cause(
-        "the wrong matrix is normalised, or measured", "Which matrix is y made of: x, the residual, or their sum? And which is rstd?"
+        "the wrong matrix is normalised, or measured",
+        "Which matrix is y made of: x, the residual, or their sum? And which is rstd?",
     ),
     "recomputed_statistics": Cause(
         "the statistics were computed anew, not taken as they were saved",
         "With which eps, and over which elements, did the forward pass compute them? Who has the result?",
     ),
-    "dx_for_dy": Cause("dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"),
+    "dx_for_dy": Cause(
+        "dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"
+    ),
     "M2_not_a_sum": Cause(
         "M2 is treated as a variance", "M2 grows with every number; a variance does not. What is M2 of two equal sides?"
     ),
@@ -127,15 +135,19 @@ CAUSES: dict[str, Cause] = {
         "every program takes the same row", "Which line makes program 3 read another row than program 0 does?"
     ),
     "mean_not_subtracted": Cause(
-        "the mean is not subtracted", "Where does x stand, and where x - mean? Look at what is squared and at what is scaled."
+        "the mean is not subtracted",
+        "Where does x stand, and where x - mean? Look at what is squared and at what is scaled.",
     ),
     "mean_subtracted": Cause("a mean is subtracted", "RMSNorm leaves the mean in. Where does yours take it out?"),
     # output
     "w_ignored": Cause("w is not applied", "Where does the weight enter y?"),
     "one_plus_w": Cause("1 + w stands where w belongs", "What does y hold where w is 0?"),
-    "w_misapplied": Cause("w is there, but does not multiply as it should", "xhat is 2 and w is -3. What becomes of them?"),
+    "w_misapplied": Cause(
+        "w is there, but does not multiply as it should", "xhat is 2 and w is -3. What becomes of them?"
+    ),
     "w_and_b_swapped": Cause(
-        "w and b have changed places", "Which of the two multiplies, which is added, and which pointer belongs to which?"
+        "w and b have changed places",
+        "Which of the two multiplies, which is added, and which pointer belongs to which?",
     ),
     "b_misapplied": Cause(
         "b is there, but is not added once, at the end", "Take xhat = 0: what should y hold then, and what does yours?"
@@ -148,7 +160,8 @@ CAUSES: dict[str, Cause] = {
         "the residual is not added once", "x is 1 and the residual is 2: what does `total` hold, and what does yours?"
     ),
     "total_not_stored": Cause(
-        "`total` holds something else than the sum", "y is right. Which of your values is the sum, and which one do you store?"
+        "`total` holds something else than the sum",
+        "y is right. Which of your values is the sum, and which one do you store?",
     ),
     "unrounded_total": Cause(
         "y is computed from the sum before it was rounded",
@@ -160,9 +173,10 @@ CAUSES: dict[str, Cause] = {
     ),
     # memory
     "not_written": Cause(
-        "the output is never written", "Which `tl.store` writes it, and is that line reached?",
+        "the output is never written",
+        "Which `tl.store` writes it, and is that line reached?",
         ("the output is never written", "Which line gives it its values, and is that line reached?"),
-    ),  # fmt: skip
+    ),
     "statistics_not_saved": Cause(
         "the statistics are not saved",
         "Others read these numbers after you, the backward pass among them. Which `tl.store` writes each of them?",
@@ -276,7 +290,9 @@ CAUSES: dict[str, Cause] = {
     "c1_of_dy": Cause(
         "c1 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"
     ),
-    "c2_of_dy": Cause("c2 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"),
+    "c2_of_dy": Cause(
+        "c2 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"
+    ),
     "w_outside_means": Cause(
         "w does not stand with dy in every term of dx",
         "Each column has a w of its own. Does a mean over the columns stay the same if w goes in, or out?",
@@ -416,9 +432,13 @@ CAUSES: dict[str, Cause] = {
         "Five columns in eight lanes: what should lane 6 count, and what does yours?",
     ),
     "outputs_swapped": Cause(
-        "two outputs have changed places", "Which pointer did you store each of the two through?",
-        ("two outputs have changed places", "In which order does the docstring ask for them, and in which do you return them?"),
-    ),  # fmt: skip
+        "two outputs have changed places",
+        "Which pointer did you store each of the two through?",
+        (
+            "two outputs have changed places",
+            "In which order does the docstring ask for them, and in which do you return them?",
+        ),
+    ),
     # wiring into autograd
     "gradient_missing": Cause(
         "a gradient is never handed back",
@@ -470,7 +490,10 @@ CAUSES: dict[str, Cause] = {
     "output_flood": Cause(
         "the code prints too much",
         "Which values do you want to see, of which program and lane, and how often does the line run?",
-        ("the code prints too much", "Which values do you want to see, and how often does the line run that prints them?"),
+        (
+            "the code prints too much",
+            "Which values do you want to see, and how often does the line run that prints them?",
+        ),
     ),
     "would_not_compile": Cause(
         "the kernel runs here, but a GPU's compiler refuses it",

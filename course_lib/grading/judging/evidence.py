@@ -98,7 +98,9 @@ def _list_errors(judged: Judged) -> list[_Error]:
         usable = np.isfinite(expected.values) & np.isfinite(expected.allowed)
         lost = usable & ~np.isfinite(actual)
         if overflows:  # Inf in a sum makes rstd 0, and y what is added after it
-            after = np.broadcast_to(judged.plan.inputs["b"] if name == "y" and "b" in judged.plan.inputs else 0.0, actual.shape)
+            after = np.broadcast_to(
+                judged.plan.inputs["b"] if name == "y" and "b" in judged.plan.inputs else 0.0, actual.shape
+            )
             lost |= usable & (np.abs(actual - after) <= 2.0**-8 * np.abs(after))
         kept = usable & ~lost
         rounding = tolerance.bound_error(np.zeros(()), expected.values[kept], dtype)
@@ -160,7 +162,9 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
 
 
 def _is_small(errors: list[_Error], judged: Judged, unit: float) -> bool:
-    reach = 4 + sqrt(max(judged.plan.case.N, judged.plan.case.M))  # roundings: a sum has one a number, mostly of both signs
+    reach = 4 + sqrt(
+        max(judged.plan.case.N, judged.plan.case.M)
+    )  # roundings: a sum has one a number, mostly of both signs
     return all((e.relative <= reach * unit).all() for e in errors)
 
 
@@ -168,7 +172,10 @@ def _has_no_direction(errors: list[_Error]) -> bool:
     """A rounding pulls neither up nor down, neither towards 0 nor away from it; a wrong formula mostly does."""
     signs = [np.sign(e.actual - e.expected) for e in errors]
     outward = [sign * np.sign(e.expected) for sign, e in zip(signs, errors, strict=True)]
-    return all(abs(np.mean([part[part != 0].mean() for part in parts if (part != 0).any()] or [1.0])) < 0.5 for parts in (signs, outward))
+    return all(
+        abs(np.mean([part[part != 0].mean() for part in parts if (part != 0).any()] or [1.0])) < 0.5
+        for parts in (signs, outward)
+    )
 
 
 def _overflows(plan: Plan) -> bool:
@@ -185,7 +192,10 @@ def _is_held_in_half(judged: Judged) -> bool:
         actual, expected = judged.outputs[name], judged.plan.expected[name].values
         if judged.plan.tensor(name).dtype != "fp32" or not np.isfinite(actual).all():
             return False
-        if not any(_has_few_bits(actual, u) and not _has_few_bits(expected, u) and _is_near(actual, expected, u) for u in _UNITS.values()):
+        if not any(
+            _has_few_bits(actual, u) and not _has_few_bits(expected, u) and _is_near(actual, expected, u)
+            for u in _UNITS.values()
+        ):
             return False
     return bool(judged.deviations)
 

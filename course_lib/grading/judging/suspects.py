@@ -27,7 +27,9 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
-        seen.sort(key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N))  # what tells most for least comes first
+        seen.sort(
+            key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N)
+        )  # what tells most for least comes first
         if any(j.deviations for j in seen):
             with np.errstate(all="ignore"):
                 return _find_nearest(part, seen)
@@ -35,7 +37,9 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
 
 
 def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
-    wrong = list(dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name))
+    wrong = list(
+        dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name)
+    )
     whole = frozenset(wrong)
     nearest: dict[frozenset[str], tuple[float, str]] = {}  # outputs -> distance, cause
     for cause, model in part.models():

@@ -49,7 +49,9 @@ def describe_finding(judged: Judged) -> Finding:
             f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})",
         )
     if judged.plan.constexprs.get("change"):  # nothing of the learner's has this name
-        return Finding(case, "x was changed after the forward pass, and backward ran all the same: PyTorch was not asked")
+        return Finding(
+            case, "x was changed after the forward pass, and backward ran all the same: PyTorch was not asked"
+        )
     return _describe_deviation(case, judged.deviations[0])
 
 
