@@ -116,6 +116,13 @@ def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
         )
 
 
+@pytest.mark.parametrize("cause", sorted(CAUSES))
+def test_every_cause_stands_on_the_page_of_verdicts(cause):
+    has_section = f"\n## {cause}: {CAUSES[cause].headline}\n" in PAGE
+    other_ends = PAGE.partition("\n## Other ends\n")[2]
+    assert has_section or f"`{cause}`" in other_ends, "`python -m course_lib.authoring.verdicts` writes the page anew"
+
+
 def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():
     sections = [line.split(":")[0].removeprefix("## ") for line in PAGE.splitlines() if line.startswith("## ")]
     assert sections[: len(SHOWN)] == sorted(SHOWN.values())

@@ -217,6 +217,8 @@ def _list_forward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
         yield "eps_hard_coded", lambda p, eps=eps: _compute_y(p, eps=eps)
     yield "w_ignored", lambda p: _compute_y(p, w=False)
     yield "b_ignored", lambda p: _compute_y(p, b=False)
+    yield "none_misread", lambda p: {"y": _compute_y(p)["y"] + ("b" not in p.case.given)}
+    yield "none_misread", lambda p: {"y": _compute_y(p)["y"] * ("w" in p.case.given)}
 
 
 def _compute_y(p: Plan[WiringCase], *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:

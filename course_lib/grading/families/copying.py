@@ -39,6 +39,7 @@ def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _list_models() -> Iterator[tuple[str, Model]]:
     for dtype in ("fp16", "bf16"):
         yield "rounded_on_the_way", lambda p, d=dtype: {"y": round_to(p.inputs["x"], d).astype(np.float64)}
+    yield "rounded_on_the_way", lambda p: {"y": np.trunc(p.inputs["x"])}
     yield "not_a_plain_copy", lambda p: {"y": np.abs(p.inputs["x"])}
     yield "not_a_plain_copy", lambda p: {"y": -p.inputs["x"]}
     yield "not_a_plain_copy", lambda p: {"y": 2 * p.inputs["x"]}

@@ -483,6 +483,13 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
 def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield from _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
     yield from _list_spare_row_models(_list_right_chunks)
+    yield "statistics_of_another_row", lambda p: _compute_wrong(_take_first_statistics(p), _list_chunks(p.case), "partial")
+
+
+def _take_first_statistics(p: Plan[SharedCase]) -> Plan[SharedCase]:
+    """mean and rstd of the first chunk for every chunk."""
+    rows = np.arange(p.case.M) % p.case.chunk
+    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd")})
 
 
 def _list_spare_row_models(right: _Rows) -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -561,6 +568,7 @@ def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
 
 def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: _sum_rows(p, slice(None))
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, p.case.M % p.case.partials))
     yield from _list_sum_models(lambda p: min(p.case.M, p.case.partials))
     yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
 

@@ -290,16 +290,10 @@ OF_BOTH: tuple[Mistake, ...] = (
     ("rstd_in_dx", {"powers": (0, 0, 1)}),  # a pair of brackets forgotten
     ("rstd_in_dx", {"powers": (1, 0, 0)}),
     ("rstd_in_dx", {"powers": (1, 1, 0)}),
-    ("rstd_in_dx", {"powers": (1, 0, 1)}),
+    ("xhat_in_one_term", {"powers": (1, 0, 1)}),  # for RMSNorm the same as x for xhat
     ("rstd_in_dx", {"powers": (0, 1, 1)}),
     ("rstd_in_dx", {"powers": (1, 2, 1)}),
     ("rstd_in_dx", {"powers": (1, 3, 1)}),
-    *(("rstd_misread", {"xhat": which, "power": power}) for which, power in (("divided", -1), ("divided", 1))),
-    *(
-        ("rstd_misread", {"xhat": which, "power": power})
-        for which, root in (("root of rstd", 0.5), ("1 / root of rstd", -0.5))
-        for power in (root, 1)
-    ),
     ("w_missing_in_dx", {"w": "1"}),
     ("w_twice", {"w": "w * w"}),
     ("one_plus_w", {"w": "1 + w"}),
@@ -311,6 +305,12 @@ OF_BOTH: tuple[Mistake, ...] = (
     ("xhat_wrong", {"xhat": "x"}),
     ("xhat_wrong", {"xhat": "deviation"}),
     *(("xhat_in_one_term", {where: which}) for where in ("c1", "dx") for which in ("x", "deviation", "scaled")),
+    *(("rstd_misread", {"xhat": which, "power": power}) for which, power in (("divided", -1), ("divided", 1))),
+    *(
+        ("rstd_misread", {"xhat": which, "power": power})
+        for which, root in (("root of rstd", 0.5), ("1 / root of rstd", -0.5))
+        for power in (root, 1)
+    ),
     ("sign_of_c1_or_c2", {"c1": -1}),
     ("sign_of_dx", {"sign": -1}),
     ("dy_ignored", {"dy": "ones"}),

@@ -298,8 +298,8 @@ CAUSES: dict[str, Cause] = {
         "Each column has a w of its own. Does a mean over the columns stay the same if w goes in, or out?",
     ),
     "xhat_in_one_term": Cause(
-        "one of the two places of xhat holds something else",
-        "xhat stands in c1 and beside it. What do you multiply in each of the two places?",
+        "in the c1 term something else stands for xhat, or a factor rstd is missing",
+        "xhat stands in c1 and beside it, each time with its rstd. What do you multiply in each of the two places?",
     ),
     "sign_of_dx": Cause("dx has the wrong sign", "A step along dy should make y larger along dy. What does yours do?"),
     "c1_and_c2_swapped": Cause(
@@ -440,6 +440,10 @@ CAUSES: dict[str, Cause] = {
         ),
     ),
     # wiring into autograd
+    "none_misread": Cause(
+        "a parameter that is None is taken for numbers",
+        "w or b may be None. By which number is xhat then multiplied, and which one is added to it?",
+    ),
     "gradient_missing": Cause(
         "a gradient is never handed back",
         "What does backward return for each argument of forward, and who would miss the one that is None?",
