@@ -287,10 +287,10 @@ Mistake = tuple[str, dict[str, Any]]
 OF_BOTH: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
     *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1, 3)),
+    ("xhat_in_one_term", {"powers": (1, 0, 1)}),  # for RMSNorm the same as x for xhat
     ("rstd_in_dx", {"powers": (0, 0, 1)}),  # a pair of brackets forgotten
     ("rstd_in_dx", {"powers": (1, 0, 0)}),
     ("rstd_in_dx", {"powers": (1, 1, 0)}),
-    ("xhat_in_one_term", {"powers": (1, 0, 1)}),  # for RMSNorm the same as x for xhat
     ("rstd_in_dx", {"powers": (0, 1, 1)}),
     ("rstd_in_dx", {"powers": (1, 2, 1)}),
     ("rstd_in_dx", {"powers": (1, 3, 1)}),
