@@ -483,7 +483,10 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
 def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield from _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
     yield from _list_spare_row_models(_list_right_chunks)
-    yield "statistics_of_another_row", lambda p: _compute_wrong(_take_first_statistics(p), _list_chunks(p.case), "partial")
+    yield (
+        "statistics_of_another_row",
+        lambda p: _compute_wrong(_take_first_statistics(p), _list_chunks(p.case), "partial"),
+    )
 
 
 def _take_first_statistics(p: Plan[SharedCase]) -> Plan[SharedCase]:

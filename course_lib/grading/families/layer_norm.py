@@ -55,9 +55,8 @@ LAYER_NORM_BLOCKED = (
     Case(
         "fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))
     ),
-    Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
+    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
-    Case("zeros", 3, 17, 8, "every third element is 0", mean=2.0, fill="zeros"),
     Case(
         "sliced",
         4,
@@ -105,7 +104,6 @@ LAYER_NORM_RESIDENT = (
         dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16")),
     ),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
-    Case("zeros", 3, 17, 32, "every third element is 0", mean=2.0, fill="zeros"),
     Case(
         "sliced",
         5,

@@ -104,7 +104,10 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v - eps)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v * eps)),
     ("std_for_var", lambda v, eps: 1 / np.sqrt(np.sqrt(v) + eps)),
-    *(("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps)) for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)),
+    *(
+        ("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps))
+        for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+    ),
 )
 FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
 # from xhat, w and b to y; RMSNorm has no b

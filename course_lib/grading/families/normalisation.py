@@ -113,7 +113,10 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: np.abs(x - mean))
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: 0 * x)
     for root in (lambda v, eps: 1 / (v + eps), lambda v, eps: 1 / v):
-        yield "deviation_not_squared", lambda p, root=root: wrong(p, measure=lambda x, mean: np.abs(x - mean), root=root)
+        yield (
+            "deviation_not_squared",
+            lambda p, root=root: wrong(p, measure=lambda x, mean: np.abs(x - mean), root=root),
+        )
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
     yield "w_misapplied", lambda p: wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])

@@ -51,9 +51,8 @@ RMS_NORM = (
     Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
     Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("w", "fp16"))),
     Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("y", "fp16"), ("w", "bf16"))),
-    Case("many rows", 18, 3, 4, "18 programs", mean=1.0),
+    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
-    Case("zeros", 3, 17, 32, "every third element is 0", mean=2.0, fill="zeros"),
     Case(
         "sliced",
         4,
