@@ -167,7 +167,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
 def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield from _list_models()
     yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
-    yield "residual_ignored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p, x=p.inputs["first"])}
+    yield "residual_ignored", lambda p: _add_residual(p, 0)
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
     for which in ("x", "residual", "y", "w"):
         yield "another_dtype", lambda p, which=which: _round_total(p, p.tensor(which).dtype)
