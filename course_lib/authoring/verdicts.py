@@ -53,7 +53,7 @@ def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict)
     """One cause of the page: the verdict's pieces in the order in which a learner sees them."""
     headline = f": {CAUSES[cause].headline}" if cause in CAUSES else ""
     report = make_report(verdict, exercise)
-    found = [f"**{report.cause}**", f"First failing case: {report.case}" if report.case else ""]
+    found = [f"**{report.cause}**", f"Smallest failing case: {report.case}" if report.case else ""]
     if report.numbers:
         column = max(len(name) for name, _ in report.numbers) + 1
         found.append("\n".join(["```text", *(f"{name:{column}}{value}" for name, value in report.numbers), "```"]))

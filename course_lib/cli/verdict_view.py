@@ -86,7 +86,7 @@ def _speaker(verdict: Verdict, exercise: Exercise) -> str:
 
 
 def _finding(told: Report, console: Console, width: int) -> list[Text]:
-    lines = [_prose(f"First failing case: {told.case}")] if told.case else []
+    lines = [_prose(f"Smallest failing case: {told.case}")] if told.case else []
     column = max((len(name) for name, _ in told.numbers), default=0) + 1
     for text in (*(f"{name:{column}}{value}" for name, value in told.numbers), told.words):
         if text:

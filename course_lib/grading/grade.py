@@ -76,7 +76,7 @@ def grade(
     unplaced = [
         n
         for n, j in enumerate(judged)
-        if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.layout == "far"
+        if mode == "gpu" and j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.is_far
     ]
     for n in unplaced:
         judged[n].raised = None
@@ -211,13 +211,11 @@ class _VerdictWriter:
         if failed:
             return self._write_wrong(failed)
         left_out = sum(not j.ran for j in judged)
-        if left_out > len(run.left_out) + sum(
-            j.plan.case.layout == "far" for j in judged if self.mode == "gpu" and not j.ran
-        ):
+        if left_out > len(run.left_out) + sum(j.plan.case.is_far for j in judged if self.mode == "gpu" and not j.ran):
             raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
         if left_out:
             raise EnvironmentFault(
-                f"{len(judged) - left_out} cases are right, and {left_out} could not be run: their rows lie 2^30 elements apart, and "
+                f"{len(judged) - left_out} cases are right, and {left_out} could not be run: their rows lie more than 2^30 elements apart, and "
                 "this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
                 "otherwise check on another machine."
             )
@@ -241,12 +239,14 @@ class _VerdictWriter:
         return self._make(GRADER_FAULT, "grader_fault", message)
 
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
-        first = wording.describe_finding(failed[0])
+        cause = self._find_cause(failed)
+        shown = wording.choose_shown(failed, cause)
+        first = wording.describe_finding(shown)
         seen = [*(self.first.judged if self.first else ()), *self.judged]
-        evidence = f"{wording.count_wrong(seen, failed)}; the first: {first.case}: {first.words.rstrip('.')}."
+        evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {first.case}: {first.words.rstrip('.')}."
         return self._fail(
-            self._find_cause(failed), first,
-            wording.find_place(failed[0], self.file, self.text, self.exercise.entry_points),
+            cause, first,
+            wording.find_place(shown, self.file, self.text, self.exercise.entry_points),
             wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip
 
@@ -261,7 +261,7 @@ class _VerdictWriter:
 
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"
-        headline, question = CAUSES[cause]
+        headline, question = CAUSES[cause].word_for(self.exercise.kind)
         text = shorten(" ".join(raised["text"].split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text}.")
         where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
@@ -290,7 +290,7 @@ class _VerdictWriter:
         else:
             how, address = "by itself, before it was done", False
         words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
-        far = address and case.layout == "far"
+        far = address and case.is_far
         return self._fail("offset_32_bit" if far else "crash", Finding(case.describe(), words), asks=address)
 
     def _fail(
@@ -303,9 +303,13 @@ class _VerdictWriter:
         asks: bool = True,
     ) -> Verdict:
         """``asks``: whether the cause's question leads anywhere here."""
-        headline, question = CAUSES[cause].headline, CAUSES[cause].question if asks else ""
+        headline, question = CAUSES[cause].word_for(self.exercise.kind)
         evidence = evidence or _join_case(first)
-        message = wording.write_message(cause, evidence) if asks else f"{make_sentence(headline)} {evidence}"
+        message = f"{make_sentence(headline)} {evidence}"
+        if asks:
+            message = wording.write_message(cause, evidence, self.exercise.kind)
+        else:
+            question = ""
         return self._make(
             FAIL,
             cause,

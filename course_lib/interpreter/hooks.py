@@ -120,15 +120,19 @@ def patch() -> None:
             tell("store", ptrs, mask, value)
         return stock["create_masked_store"](self, ptrs, value, mask, *rest)
 
-    def create_atomic_cas(self, ptr, cmp, val, sem, *rest):
-        if _observers:
-            tell("cas", ptr, None, val, cmp, sem)
-        return stock["create_atomic_cas"](self, ptr, cmp, val, sem, *rest)
+    def find_order(sem, scope):
+        """What the atomic orders for other programs: with the scope of its own program ("cta") nothing."""
+        return "relaxed" if str(scope).lower().endswith("cta") else sem
 
-    def create_atomic_rmw(self, operation, ptr, val, mask, sem, *rest):
+    def create_atomic_cas(self, ptr, cmp, val, sem, scope):
         if _observers:
-            tell(str(operation).split(".")[-1].lower(), ptr, mask, val, None, sem)
-        return stock["create_atomic_rmw"](self, operation, ptr, val, mask, sem, *rest)
+            tell("cas", ptr, None, val, cmp, find_order(sem, scope))
+        return stock["create_atomic_cas"](self, ptr, cmp, val, sem, scope)
+
+    def create_atomic_rmw(self, operation, ptr, val, mask, sem, scope):
+        if _observers:
+            tell(str(operation).split(".")[-1].lower(), ptr, mask, val, None, find_order(sem, scope))
+        return stock["create_atomic_rmw"](self, operation, ptr, val, mask, sem, scope)
 
     def create_barrier(self, *rest):
         if _observers:

@@ -29,7 +29,7 @@ each, and not for programs of many, is a missing barrier, and is reported apart 
 compiler hands an atomic's result to all threads through shared memory, with a ``bar.sync`` behind the atomic. Nor does a
 single number that all threads load: it counts as the one thread's.
 
-**What this cannot see.** Atomics of a whole block are taken to order the whole program, and an atomic's scope is not looked at.
+**What this cannot see.** Atomics of a whole block are taken to order the whole program. An atomic of scope "cta" orders nothing for other programs.
 An endless loop without a memory operation never comes back to the scheduler, and not even an interrupt ends its thread.
 
 **Kernels that need it.** Where programs wait for one another, running them one after another hangs. A kernel says so by an

@@ -382,7 +382,7 @@ def _finding(told: Report) -> str:
         for name, value in told.numbers
     )
     pieces = [
-        f"<div style='{_APART}'>First failing case: {html.escape(told.case)}</div>" if told.case else "",
+        f"<div style='{_APART}'>Smallest failing case: {html.escape(told.case)}</div>" if told.case else "",
         f"<table style='border-spacing: 8px 2px; margin: 0 0 0 1em'>{rows}</table>" if rows else "",
         f"<div style='margin: 4px 0 4px 1em'>{_inline(told.words)}</div>" if told.words else "",
     ]

@@ -61,7 +61,7 @@ def test_a_fail_has_each_piece_apart_and_in_order():
         "\n"
         "Padding in the variance.\n"
         "\n"
-        "First failing case: M = 1, N = 3, BLOCK = 4, fp32: mean 3\n"
+        "Smallest failing case: M = 1, N = 3, BLOCK = 4, fp32: mean 3\n"
         "  expected y[0, 0] -1.2\n"
         "  got              -0.9\n"
         "  difference        0.3, 41.0 times the allowed error\n"
@@ -114,7 +114,7 @@ def test_a_finding_is_shown_as_far_as_it_goes(first, rows):
     text = drawn(replace(WRONG, first=first))
     assert all(row in text for row in rows), text
     assert ("difference" in text) == any("difference" in row for row in rows) and (
-        "First failing case" in text
+        "Smallest failing case" in text
     ) == bool(first and first.case)
 
 
@@ -343,7 +343,7 @@ def test_the_command_shows_line_and_carets_in_a_pipe(course, tmp_path, columns):
     assert max(map(cell_len, done.stdout.splitlines())) <= int(columns)
     for line in (
         "b is not applied.",
-        "  expected y[0, 0]  0.543768",
+        "  expected y[0, 0] -0.807351",
         f"exercises/{file.name}:{number}",
         "   |     ^^^^^^",
         "Where does the bias enter y?",

@@ -139,7 +139,7 @@ def test_every_cause_is_seen_by_a_test():
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
 def test_every_cause_that_a_family_names_has_its_words(exercise):
     for part in find_parts(exercise).values():
-        named = {cause for cause, _ in (*part.models(), *part.traits)} | set(part.unwritten.values())
+        named = {cause for cause, _ in (*part.models(), *part.traits, *part.rare)} | set(part.unwritten.values())
         assert named <= CAUSES.keys(), (
             f"course_lib/grading/judging/causes.py has no words for {sorted(named - CAUSES.keys())}"
         )

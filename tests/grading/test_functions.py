@@ -170,7 +170,7 @@ RETURNS = {
         "y came back as shape (24,), fp32; asked for: shape (3, 8), fp32",
     ),
     "another dtype": ("return x.double()", "wrong_return", "y came back as shape (3, 8), float64"),
-    "x itself": ("return x", "wrong_values", "y[0, 0] is 2"),
+    "x itself": ("return x", "wrong_values", "y[0, 0] is"),
     "an error": ("return x @ x", "function_raised", "line 5: RuntimeError"),
     "a loop without end": ("while True: pass", "time_limit", "stopped after the time limit"),
     "the end of the process": ("return x.expand(10**9, 3, 8).reshape(-1).double()", "function_raised", "RuntimeError"),

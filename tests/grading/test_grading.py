@@ -87,7 +87,7 @@ def test_a_right_but_different_kernel_passes_with_19_other_seeds(file):
             dataclasses.replace(plan, interleavings=0, reads={})
             for seed in range(first, min(first + 4, 20))
             for plan in make_plans(exercise, seed)
-            if plan.case.layout != "far" and (first == 1 or blocks(plan.case) <= MANY_BLOCKS)
+            if not plan.case.is_far and (first == 1 or blocks(plan.case) <= MANY_BLOCKS)
         ]
         run = runner.run(taken, concrete, course_lib.MODE if kernel else exercise.kind)
         assert run.ended == "finished" and len(run.data) == len(concrete), (first, run)
@@ -114,6 +114,13 @@ def test_a_mutant_fails_with_its_cause(exercise, entry, tmp_path):
         assert shown in PAGE, (
             f"docs/verdicts.md says something else than\n{shown}\nRun `python -m course_lib.authoring.verdicts`."
         )
+
+
+@pytest.mark.parametrize("cause", sorted(CAUSES))
+def test_every_cause_stands_on_the_page_of_verdicts(cause):
+    has_section = f"\n## {cause}: {CAUSES[cause].headline}\n" in PAGE
+    other_ends = PAGE.partition("\n## Other ends\n")[2]
+    assert has_section or f"`{cause}`" in other_ends, "`python -m course_lib.authoring.verdicts` writes the page anew"
 
 
 def test_the_page_of_verdicts_has_every_cause_and_counts_every_mutant():

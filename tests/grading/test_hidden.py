@@ -97,7 +97,7 @@ def test_a_hidden_case_is_there_for_the_same_thing(exercise, data, number):
     assert new.N != case.N or case.N <= 2
     assert new.block == 0 if not case.block else (new.block & (new.block - 1) == 0 and new.block >= 4)
     assert not new.leading or (prod(new.leading) == new.M and len(set(new.leading)) == len(set(case.leading)))
-    if case.layout == "far":
+    if case.is_far:
         assert new.M == case.M
     if isinstance(new, SharedCase) and new.chunk:
         assert new.partials == -(-new.M // new.chunk)

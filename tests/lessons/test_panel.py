@@ -55,7 +55,7 @@ def test_check_says_what_the_file_is_worth_now(learner):
     assert "not attempted" in words(panel._result)
     solve(learner)
     press(panel, "Check")
-    assert "pass, 6 of 6 cases right" in words(panel._result) and EX.debrief in words(panel._result)
+    assert "pass, 8 of 8 cases right" in words(panel._result) and EX.debrief in words(panel._result)
     assert "tl.store" in words(panel._code), "the code shown is the code that was checked"
     assert progress.record("00a").passed
     learner.write_text(learner.read_text().replace("mask=mask)\n    # END", ")\n    # END"))
@@ -73,8 +73,8 @@ def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch)
     press(panel, "Check")
     shown, number = panel._result.value, learner.read_text().split("tl.store")[0].count("\n") + 1
     pieces = [
-        "Wrong values.", "First failing case: n = 8", ">expected y[0]</td>", ">got</td>", ">difference</td>", f">exercises/{learner.name}:{number}</a>", "y is stored here",
-        "which step of yours gives something else?", "6 of 6 cases are wrong", "6 cases</summary>",
+        "Wrong values.", "Smallest failing case: n = 1", ">expected y[0]</td>", ">got</td>", ">difference</td>", f">exercises/{learner.name}:{number}</a>", "y is stored here",
+        "which step of yours gives something else?", "8 of 8 cases are wrong", "8 cases</summary>",
     ]  # fmt: skip
     positions = [shown.find(piece) for piece in pieces]
     assert -1 not in positions and positions == sorted(positions), dict(zip(pieces, positions, strict=True))

@@ -41,7 +41,7 @@ class Tensor:
     ``scratch`` is neither: locks and partial sums that the kernel works in, with ``values`` or poisoned, and not judged.
     ``poison`` are other bits for an output than the usual ones.
     ``strides`` are in elements. A ``far`` tensor lies in address space of which only its rows are ever touched: its
-    rows travel packed, and the child lays them ``strides[0]`` apart.
+    rows travel packed, and the child lays them ``strides[0]`` apart; or its columns, if they lie farther apart than its rows.
     """
 
     name: str
@@ -72,8 +72,10 @@ class Tensor:
 
     @property
     def packed_strides(self) -> tuple[int, ...]:
-        """Strides in the bytes that travel: the real ones, or for a far tensor those of packed rows."""
-        return compute_strides(self.shape) if self.far else self.strides
+        """Strides in the bytes that travel: the real ones, or for a far tensor those of packed rows, or columns."""
+        if not self.far:
+            return self.strides
+        return compute_strides(self.shape) if self.strides[0] >= self.strides[-1] else (1, self.shape[0])
 
     @property
     def elements(self) -> int:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PARTIALS = "{partials}"  # in the `why` of a SharedCase: their name and number
-FAR_STRIDE = 2**30  # elements between rows: row 2 starts at 2^31, where a 32-bit product turns negative
+# elements between rows: row 2 starts past 2^31, where a 32-bit product turns negative, and row 3 past 2^32, where one without
+# a sign begins anew
+FAR_STRIDE = 3 * 2**29
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class Case:
 
     ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" or "inf row" (row 1 of normal
     values gets one NaN or Inf), "worked" (the 3 x 8 worked example). ``layout`` is "packed" (rows follow each other),
-    "sliced" (x and y are slices of wider, NaN-filled matrices, of different widths) or "far" (rows 2^30 apart).
+    "sliced" (x and y are slices of wider, NaN-filled matrices, of different widths), "far" (rows 1.5 * 2^30 apart), or what
+    a family adds to these. ``dtypes`` are those of tensors whose dtype is another than ``dtype``.
     """
 
     name: str
@@ -33,9 +36,12 @@ class Case:
     eps: float = 1e-5
     fill: str = "normal"
     layout: str = "packed"
-    w_dtype: str = ""  # empty: as dtype
+    w_dtype: str = ""  # of w and b; empty: as dtype
+    dtypes: tuple[tuple[str, str], ...] = ()
     vector: bool = False  # x is no matrix but N numbers
     leading: tuple[int, ...] = ()  # the leading dimensions of x, M elements in all; empty: (M,)
+    block_name: str = "BLOCK"  # what the kernel calls the columns a step, and the rows
+    rows_name: str = "ROWS"
 
     @property
     def padded_lanes(self) -> int:
@@ -48,6 +54,19 @@ class Case:
         return self.fill in ("nan row", "inf row")
 
     @property
+    def is_far(self) -> bool:
+        """Some tensor's rows, or columns, lie so far apart that offsets need 64 bits."""
+        return self.layout.startswith("far")
+
+    @property
+    def has_mixed_dtypes(self) -> bool:
+        return self.w_dtype not in ("", self.dtype) or any(dtype != self.dtype for _, dtype in self.dtypes)
+
+    def dtype_of(self, name: str) -> str:
+        """The dtype of the case's tensor of this name."""
+        return dict(self.dtypes).get(name) or (self.w_dtype if name in ("w", "b") else "") or self.dtype
+
+    @property
     def one_block(self) -> bool:
         return not self.block or self.block >= self.N
 
@@ -58,10 +77,11 @@ class Case:
         else:
             parts = [f"n = {self.N}"] if self.vector else [f"M = {self.M}", f"N = {self.N}"]
         if self.block:
-            parts.append(f"BLOCK = {self.block}")
+            parts.append(f"{self.block_name} = {self.block}")
         if self.rows > 1:
-            parts.append(f"ROWS = {self.rows}")
-        parts.append(self.dtype)
+            parts.append(f"{self.rows_name} = {self.rows}")
+        others = [f"{name} in {dtype}" for name, dtype in self.dtypes]
+        parts.append(f"{self.dtype} but {', '.join(others)}" if others else self.dtype)
         return f"{', '.join(parts)}: {self.why}"
 
 

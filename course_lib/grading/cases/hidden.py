@@ -2,7 +2,7 @@
 
 A learner's own check runs the same cases every time, and prints their shapes. Code written for those shapes (``if N == 129``,
 or the answers in a table) passes it. With a secret each case is drawn anew and stays what it is there for: padded lanes or
-none, one block or several, M a multiple of ROWS or not, more rows than buffers or fewer, N = 1, a square, rows 2^30 apart. Dtype,
+none, one block or several, M a multiple of ROWS or not, more rows than buffers or fewer, N = 1, a square, rows too far apart for 32 bits. Dtype,
 fill, layout, mean, spread and eps stay as they are, and so does what the case costs. So each bug still has its case, and the
 diagnosis still its causes.
 
@@ -199,7 +199,7 @@ def _find_column_traits(N: int, block: int) -> tuple:
 def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
     """M, ROWS, the leading dimensions, the buffers and chunks that relate to each other as those of the case do."""
     now = _read_rows(case)
-    if case.layout == "far":  # row 2 is the first one past 2^31, and each further row takes address space
+    if case.is_far:  # row 2 is the first one past 2^31, and each further row takes address space
         yield now
         return
     wanted = _find_row_traits(now)

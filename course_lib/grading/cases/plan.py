@@ -16,11 +16,12 @@ from course_lib.grading.cases.case import Case
 class Expected:
     """What an output must be, and how far it may be off, element by element, in float64.
 
-    Where ``allowed`` is NaN, anything goes; where it is infinite, any value that is not finite does.
+    Where ``allowed`` is NaN, anything goes; where it is infinite, any value that is not finite does. ``signed``: -0 is not 0.
     """
 
     values: np.ndarray
     allowed: np.ndarray
+    signed: bool = False
 
 
 C = TypeVar("C", bound=Case)
@@ -68,15 +69,17 @@ def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
 class Part(Generic[C]):
     """All that the grader knows of one entry point of an exercise.
 
-    ``models`` gives wrong formulas with their causes, the likelier first; ``traits`` are causes that follow from which cases fail,
-    asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
-    for outputs that are not in it that is "not_written".
+    ``models`` gives wrong formulas with their causes, the likelier first. ``rare`` are causes that follow where only cases of a
+    kind fail that is there for this alone, ``traits`` those where exactly the cases of a common kind fail; both are asked before
+    those that hold for every family. ``unwritten`` names the cause where an output is never written at all; for outputs that
+    are not in it that is "not_written".
     """
 
     battery: tuple[C, ...]
     planner: Callable[[C, str, np.random.Generator], Plan[C]]
     models: Callable[[], Iterable[tuple[str, Model[C]]]] = list_no_models
     traits: tuple[tuple[str, Callable[[C], bool]], ...] = ()
+    rare: tuple[tuple[str, Callable[[C], bool]], ...] = ()
     unwritten: Mapping[str, str] = field(
         default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
     )

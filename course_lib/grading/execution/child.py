@@ -90,11 +90,17 @@ def _imported(file: Path):
 
 def far_bytes(case: dict) -> int:
     """Address space that the case's far tensors take."""
-    return sum(2 * _reach(tensor) for tensor in case["tensors"] if tensor["far"])
+    return sum(_reach(tensor) + _below(tensor) for tensor in case["tensors"] if tensor["far"])
 
 
 def _reach(tensor: dict) -> int:
-    return (tensor["shape"][0] - 1) * tensor["strides"][0] * tensor["itemsize"] + 2**20
+    apart = tensor["strides"].index(max(tensor["strides"]))
+    return (tensor["shape"][apart] - 1) * tensor["strides"][apart] * tensor["itemsize"] + 2**20
+
+
+def _below(tensor: dict) -> int:
+    """How far below the tensor an offset lies at most that overflowed to a negative number."""
+    return min(_reach(tensor), 2**31 * tensor["itemsize"] + 2**20)
 
 
 def _choose(mode: str) -> None:
@@ -125,7 +131,7 @@ class _Interpreter(_Machine):
 
         # NumPy's warnings of a NaN or an overflow in the interpreter's own lines: nobody printed them, and the values are judged
         warnings.filterwarnings(
-            "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter"
+            "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\."
         )
         self.launch, self.bounds, self.schedule, self.hooks = launch, bounds, schedule, hooks
         try:
@@ -341,25 +347,26 @@ class _Watch:
 
 
 class Unplaceable(Exception):
-    """This GPU has no room for rows 2^30 elements apart. Not the kernel's fault: the interpreter has to do for the case."""
+    """This GPU has no room for rows so far apart. Not the kernel's fault: the interpreter has to do for the case."""
 
 
 class _Far:
-    """Rows 2^30 elements apart, in address space that takes memory only where it is touched.
+    """Rows, or columns, that lie far apart, in address space that takes memory only where it is touched.
 
-    The mapping reaches as far below the tensor as above it: an offset that overflowed to a negative number then reads
+    The mapping reaches below the tensor as well: an offset that overflowed to a negative number then reads
     zeros, and the case fails by its values instead of taking the process down.
     """
 
     def __init__(self, tensor: dict, memory):
         import numpy as np
 
-        reach = _reach(tensor)
-        self.mapping = isolation.reserve(2 * reach)
+        below = _below(tensor)
+        self.mapping = isolation.reserve(_reach(tensor) + below)
         self.bytes = np.frombuffer(self.mapping, dtype=np.uint8)
-        self.address = self.bytes.ctypes.data + reach
-        width, apart = tensor["shape"][1] * tensor["itemsize"], tensor["strides"][0] * tensor["itemsize"]
-        self.rows = [(reach + r * apart, tensor["start"] + r * width, width) for r in range(tensor["shape"][0])]
+        self.address = self.bytes.ctypes.data + below
+        far, near = (0, 1) if tensor["strides"][0] >= tensor["strides"][1] else (1, 0)
+        width, apart = tensor["shape"][near] * tensor["itemsize"], tensor["strides"][far] * tensor["itemsize"]
+        self.rows = [(below + r * apart, tensor["start"] + r * width, width) for r in range(tensor["shape"][far])]
         for there, here, size in self.rows:
             self.bytes[there : there + size] = memory[here : here + size]
 
@@ -416,10 +423,10 @@ class _Gpu(_Machine):
         for t in case["tensors"]:
             dtype, skip = self.dtypes[t["dtype"]], (t["start"] - t["offset"]) // t["itemsize"]
             flat = buffers[t["name"]].view(dtype)
-            views[t["name"]] = flat.as_strided(t["shape"], contiguous(t["shape"]) if t["far"] else t["strides"], skip)
+            views[t["name"]] = flat.as_strided(t["shape"], pack(t) if t["far"] else t["strides"], skip)
             if t["far"]:
                 try:
-                    storage = torch.empty((t["shape"][0] - 1) * t["strides"][0] + 2**20, dtype=dtype, device="cuda")
+                    storage = torch.empty(_reach(t) // t["itemsize"], dtype=dtype, device="cuda")
                 except torch.cuda.OutOfMemoryError as refused:
                     raise Unplaceable(str(refused)) from None
                 wide = storage.as_strided(t["shape"], t["strides"])
@@ -730,6 +737,12 @@ def _autograd():
 
 def contiguous(shape: list[int]) -> tuple[int, ...]:
     return (*shape[1:], 1) if len(shape) == 2 else (1,)
+
+
+def pack(tensor: dict) -> tuple[int, ...]:
+    """The strides of a far tensor's bytes as they travel: rows follow one another, or columns if they lie far apart."""
+    shape, strides = tensor["shape"], tensor["strides"]
+    return (shape[1], 1) if strides[0] >= strides[1] else (1, shape[0])
 
 
 def _described(error: BaseException, file: str, lost: bool = False) -> bytes:

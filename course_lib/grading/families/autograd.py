@@ -217,6 +217,8 @@ def _list_forward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
         yield "eps_hard_coded", lambda p, eps=eps: _compute_y(p, eps=eps)
     yield "w_ignored", lambda p: _compute_y(p, w=False)
     yield "b_ignored", lambda p: _compute_y(p, b=False)
+    yield "none_misread", lambda p: {"y": _compute_y(p)["y"] + ("b" not in p.case.given)}
+    yield "none_misread", lambda p: {"y": _compute_y(p)["y"] * ("w" in p.case.given)}
 
 
 def _compute_y(p: Plan[WiringCase], *, eps: float | None = None, w: bool = True, b: bool = True) -> Outputs:
@@ -335,7 +337,7 @@ def _overwrite_dy(p: Plan[WiringCase]) -> Outputs:
 
 
 # what follows from which cases fail
-_TRAITS: tuple[tuple[str, Callable[[WiringCase], bool]], ...] = (
+_RARE: tuple[tuple[str, Callable[[WiringCase], bool]], ...] = (
     ("change_unnoticed", lambda case: case.then == "change"),
 )
 
@@ -343,5 +345,5 @@ _NOT_RETURNED: dict[str, str] = dict.fromkeys(("dx", "dw", "db"), "gradient_miss
 
 PARTS = {
     "forward": Part(FORWARD, _plan_forward, _list_forward_models),
-    "backward": Part(BACKWARD, _plan_backward, _list_backward_models, traits=_TRAITS, unwritten=_NOT_RETURNED),
+    "backward": Part(BACKWARD, _plan_backward, _list_backward_models, rare=_RARE, unwritten=_NOT_RETURNED),
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Part, Plan
+from course_lib.grading.cases.plan import Expected, Model, Part, Plan
 from course_lib.grading.families.making import half_ulp, place_vector
 
 COPY = (
@@ -15,19 +17,35 @@ COPY = (
     Case("three lanes over", 1, 13, 8, "n is no multiple of BLOCK", vector=True),
     Case("one element", 1, 1, 8, "seven of eight lanes are past the end", vector=True),
     Case("many programs", 1, 1000, 64, "16 programs, the last one partly filled", vector=True),
+    Case("70 programs", 1, 560, 8, "more than 64 programs", vector=True),
+    Case("special values", 1, 40, 16, "NaN, Inf, 0 and -0 among the others", fill="special", vector=True),
     Case("half precision", 1, 200, 128, "another dtype", dtype="fp16", vector=True),
 )
 
 
 def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x = round_to(rng.normal(size=case.N), case.dtype)
+    if case.fill == "special":
+        x[3::4] = np.resize(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], x.dtype), x[3::4].shape)
     tensors = (place_vector("x", case, case.dtype, x), place_vector("y", case, case.dtype, None))
     values, programs = x.astype(np.float64), -(-case.N // case.block)
     return Plan(
         case, kernel, (programs,), tensors, (("tensor", "x"), ("tensor", "y"), ("int", case.N)), {"BLOCK": case.block},
-        {"y": Expected(values, half_ulp(values, case.dtype))}, inputs={"x": values},
+        {"y": Expected(values, half_ulp(values, case.dtype), signed=True)}, inputs={"x": values},
         spread={"x": programs, "y": programs},
     )  # fmt: skip
 
 
-PARTS = {"copy_kernel": Part(COPY, _plan_copy)}
+def _list_models() -> Iterator[tuple[str, Model]]:
+    for dtype in ("fp16", "bf16"):
+        yield "rounded_on_the_way", lambda p, d=dtype: {"y": round_to(p.inputs["x"], d).astype(np.float64)}
+    yield "rounded_on_the_way", lambda p: {"y": np.trunc(p.inputs["x"])}
+    yield "not_a_plain_copy", lambda p: {"y": np.abs(p.inputs["x"])}
+    yield "not_a_plain_copy", lambda p: {"y": -p.inputs["x"]}
+    yield "not_a_plain_copy", lambda p: {"y": 2 * p.inputs["x"]}
+    yield "not_a_plain_copy", lambda p: {"y": 0 * p.inputs["x"]}
+
+
+PARTS = {
+    "copy_kernel": Part(COPY, _plan_copy, _list_models, rare=(("special_values", lambda case: case.fill == "special"),))
+}

@@ -16,18 +16,21 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
+from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, list_dx_dtype_models
+from course_lib.grading.families.making import FEW, draw_matrix, draw_weight, list_dtype_models, make_expected
 from course_lib.norms import reference
 
 # of GROUP buffers, and of the P programs of a grid
 _Buffers = partial(SharedCase, partials_name="GROUP")
 _Programs = partial(SharedCase, partials_name="P")
+_Chunks = partial(SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
+_Partials = partial(SharedCase, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P")
 
 # dy is normal with mean 0.5 in every case; the sums are those of buffers, chunks or programs, so few rows are enough
 LOCKED = (
     _Buffers("the tutorial's picture", 4, 8, 8, "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", partials=2, orders=6),
     _Buffers("one buffer", 6, 17, 32, "{partials}: every row waits for every other", mean=3.0, partials=1, orders=6),
-    _Buffers("fewer rows than buffers", 3, 20, 32, "{partials}: every row is the first of its buffer", mean=1.0, partials=5, orders=3),
+    _Buffers("fewer rows than buffers", 8, 20, 32, "{partials}: every row is the first of its buffer", mean=1.0, partials=11, orders=2),
     _Buffers("M no multiple of GROUP", 7, 12, 16, "{partials}: the first buffer takes three rows", mean=-2.0, partials=3, orders=4),
     _Buffers("one row", 1, 30, 32, "M = 1, {partials}", mean=3.0, partials=4, orders=1),
     _Buffers("one column", 5, 1, 16, "N = 1, {partials}", mean=2.0, partials=2),
@@ -36,11 +39,15 @@ LOCKED = (
     _Buffers("many rows", 20, 16, 16, "{partials}, more rows than run at once", mean=1.0, partials=3),
     _Buffers("fp16", 16, 33, 64, "{partials}: 16 rows in half precision", dtype="fp16", mean=3.0, partials=1),
     _Buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
+    _Buffers("fp32 dy", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, partials=2, orders=1),
+    _Buffers("fp32 x", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, partials=2, orders=1),
+    _Buffers("70 rows", 70, 3, 4, "{partials}, more than 64 rows", mean=1.0, partials=35, orders=1),
+    _Buffers("far columns", 3, 4, 16, "{partials}, dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
     _Buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
     _Buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
     _Buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
     _Buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
-    _Buffers("far rows", 3, 17, 32, "{partials}, rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Buffers("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 BUFFERS = (
@@ -66,37 +73,42 @@ BUFFERS = (
         partials=40,
     ),
     _Buffers("bf16 gradients", 90, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", partials=40),
+    _Buffers("bf16 dw", 90, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), partials=40),
+    _Buffers("fp16 db", 90, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), partials=40),
 )
 
 CHUNKS = (
-    SharedCase("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
-    SharedCase("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
-    SharedCase("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
-    SharedCase("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
-    SharedCase("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
-    SharedCase("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
-    SharedCase("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
-    SharedCase("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
-    SharedCase("many rows", 300, 8, 16, "300 rows in 3 chunks", mean=1.0, rows=32, chunk=100, partials=3),
-    SharedCase("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
-    SharedCase("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
-    SharedCase("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
-    SharedCase("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
-    SharedCase("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
-    SharedCase("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
-    SharedCase(
+    _Chunks("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
+    _Chunks("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
+    _Chunks("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
+    _Chunks("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
+    _Chunks("fewer rows than a step", 3, 20, 16, "M = 3, BLOCK_M = 8", mean=1.0, rows=8, chunk=8, partials=1),
+    _Chunks("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
+    _Chunks("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
+    _Chunks("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
+    _Chunks("many rows", 300, 8, 16, "300 rows in 2 chunks", mean=1.0, rows=32, chunk=150, partials=2),
+    _Chunks("fp32 dy", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
+    _Chunks("fp32 x", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
+    _Chunks("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", rows=2, chunk=2, partials=2, orders=1),
+    _Chunks("mean 1000", 6, 33, 64, "the mean is 1000 times the spread", mean=1e3, rows=4, chunk=4, partials=2),
+    _Chunks("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, chunk=100, partials=2),
+    _Chunks("bf16", 40, 17, 32, "40 rows in bfloat16", dtype="bf16", mean=3.0, rows=8, chunk=20, partials=2),
+    _Chunks("sliced", 5, 50, 64, "dy and x are slices of wider matrices", mean=2.0, rows=2, chunk=4, layout="sliced", partials=2),
+    _Chunks("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", mean=2.0, rows=2, chunk=4, layout="expanded", partials=2),
+    _Chunks("transposed", 5, 36, 64, "dy is a transposed matrix", mean=2.0, rows=2, chunk=4, layout="transposed", partials=2),
+    _Chunks(
         "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
         partials=4,
     ),
-    SharedCase("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
+    _Chunks("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
 )  # fmt: skip
 
 PARTIALS = (
-    _Programs("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
-    _Programs("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
-    _Programs("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
-    _Programs("many steps", 70, 33, 16, "{partials}, BLOCK_P = 8", rows=8, partials=70, orders=3),
-    _Programs(
+    _Partials("one step", 4, 20, 16, "{partials} rows of partial sums, one step", rows=4, partials=4),
+    _Partials("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
+    _Partials("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
+    _Partials("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", rows=16, partials=140, orders=2),
+    _Partials(
         "fp16 gradients",
         132,
         33,
@@ -106,7 +118,13 @@ PARTIALS = (
         rows=16,
         partials=132,
     ),
-    _Programs("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
+    _Partials("bf16 gradients", 132, 33, 16, "{partials}, dw and db in bf16", dtype="bf16", rows=16, partials=132),
+    _Partials(
+        "bf16 dw", 40, 33, 16, "{partials}, db in fp32", dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1
+    ),
+    _Partials(
+        "fp16 db", 40, 33, 16, "{partials}, dw in fp32", dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1
+    ),
 )
 
 PERSISTENT = (
@@ -118,7 +136,10 @@ PERSISTENT = (
     _Programs("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
     _Programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
     _Programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
-    _Programs("many rows", 130, 8, 16, "{partials}, 17 tiles", mean=1.0, rows=8, partials=3),
+    _Programs("many rows", 150, 8, 16, "{partials}, 38 tiles", mean=1.0, rows=4, partials=2, orders=1),
+    _Programs("fp32 dx", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16")), partials=2, orders=1),
+    _Programs("fp32 dy", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16")), partials=2, orders=1),
+    _Programs("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
     _Programs("large eps", 6, 100, 128, "std 0.03: eps = 0.1 rules rstd", rows=2, partials=2, std=0.03, eps=0.1, mean=0.5),
     _Programs("mean 1000", 4, 96, 128, "the mean is 1000 times the spread", mean=1e3, rows=2, partials=2),
     _Programs("fp16", 200, 17, 32, "200 rows in half precision", dtype="fp16", mean=3.0, rows=16, partials=2),
@@ -128,7 +149,7 @@ PERSISTENT = (
     _Programs("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
     _Programs("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
     _Programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
-    _Programs("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Programs("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 
@@ -189,7 +210,7 @@ def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) ->
     room = size_guard((case.partials + 1) * case.N + case.block)
     tensors = (
         _place("dy", case, of_dy, dy), _place("x", case, of_x, x),
-        Tensor("w", case.w_dtype or case.dtype, (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
+        Tensor("w", case.dtype_of("w"), (case.N,), (1,), w, guard=size_guard(case.block)), *saved, _place("dx", case, of_dx, None),
         *(Tensor(f"{name}_partial", "fp32", (case.partials, case.N), (case.N, 1), guard=room) for name in ("dw", "db")),
     )  # fmt: skip
     arguments = [("tensor", tensor.name) for tensor in tensors]
@@ -228,8 +249,8 @@ def _plan_sum(
                 name, "fp32", values.shape, (case.N, 1), values, guard=size_guard((case.rows + 1) * case.N + case.block)
             )
         )
-        expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype)
-    tensors += [Tensor(name, case.dtype, (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
+        expected[name[:2]] = make_expected(whole.sum(axis=0), np.abs(whole).sum(axis=0), case.dtype_of(name[:2]))
+    tensors += [Tensor(name, case.dtype_of(name), (case.N,), (1,), guard=size_guard(case.block)) for name in expected]
     arguments = tuple(("tensor", tensor.name) for tensor in tensors)
     return Plan(
         case,
@@ -253,13 +274,13 @@ def _extend_plan(
 
 def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x")) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
 
 
 def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
@@ -279,15 +300,17 @@ def _choose_strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int],
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
         return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
+    if case.layout == "far columns":
+        return (1, FAR_STRIDE), packed, packed
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
 def _place(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
-    far = case.layout == "far"
+    far = max(strides) >= FAR_STRIDE
     guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
-    return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
+    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def _list_chunks(case: SharedCase) -> list[np.ndarray]:
@@ -328,26 +351,28 @@ def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) 
     terms = rstd * (
         np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
     )
-    return make_expected(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype_of("dx"))
 
 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[
-        which
-    ]
+    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
+            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2}[which]  # fmt: skip
 
 
 # ---- wrong formulas
 
 _Rows = Callable[[Plan[SharedCase]], list[np.ndarray]]
 _DW = (
-    *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled")),
+    *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled", "divided", "scaled twice")),
     ("dw_without_xhat", {"dw": "ones"}),
     ("xhat_in_db", {"db": "xhat"}),
     ("dw_and_db_swapped", {"dw": "ones", "db": "xhat"}),
     ("dy_ignored", {"dy": 0}),
+    ("sign_of_dw_or_db", {"sign_dw": -1}),
+    ("sign_of_dw_or_db", {"sign_db": -1}),
+    ("sign_of_dw_or_db", {"sign_dw": -1, "sign_db": -1}),
 )
 _WITH_W = (("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
 
@@ -372,6 +397,11 @@ def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
     return _take_steps(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
 
+_SOME_ROWS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
+    ("rows_left_out", lambda rows: rows[1:]),
+    ("rows_left_out", lambda rows: rows[:-1]),
+    *(("rows_left_out", lambda rows, most=most: rows[:most]) for most in FEW),
+)
 _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("rows_not_summed", _take_last_step),
     ("rows_not_summed", lambda p: _take_steps(p, lambda chunk, rows: range(0, rows, rows))),
@@ -380,11 +410,9 @@ _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("same_rows", lambda p: [np.arange(min(p.case.chunk, p.case.M))] * p.case.partials),
     ("wrong_rows", lambda p: [_clip(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
     ("wrong_rows", lambda p: [_clip(p, c, p.case.chunk) for c in range(p.case.partials)]),
+    ("wrong_rows", lambda p: [np.arange(c, p.case.M, p.case.partials) for c in range(p.case.partials)]),
+    *((cause, lambda p, some=some: [some(rows) for rows in _list_chunks(p.case)]) for cause, some in _SOME_ROWS),
 )  # fmt: skip
-_PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
-    ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
-    ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
-)
 
 
 def _clip(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
@@ -397,6 +425,32 @@ def _take_last_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
 
 def _take_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
     return rows[rows // p.case.rows == rows.min() // p.case.rows] if rows.size else rows
+
+
+def _take_but_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
+    return rows[rows // p.case.rows > rows.min() // p.case.rows] if rows.size else rows
+
+
+def _list_runs_of_tiles(p: Plan[SharedCase]) -> list[np.ndarray]:
+    """Tiles one after the other to a program, where every P-th belongs."""
+    case = p.case
+    tiles = -(-case.M // case.rows)
+    each = -(-tiles // case.partials) * case.rows
+    return [_clip(p, program * each, each) for program in range(case.partials)]
+
+
+_PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
+    ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
+    ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
+    ("rows_left_out", lambda p: [_take_but_first_tile(p, rows) for rows in _list_programs(p.case)]),
+    (
+        "rows_left_out",
+        lambda p: [rows[rows < p.case.M // p.case.rows * p.case.rows] for rows in _list_programs(p.case)],
+    ),
+    ("wrong_rows", _list_runs_of_tiles),
+    ("same_rows", lambda p: [_list_programs(p.case)[0]] * p.case.partials),
+    *((cause, lambda p, some=some: [some(rows) for rows in _list_programs(p.case)]) for cause, some in _SOME_ROWS),
+)
 
 
 def _list_right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
@@ -413,7 +467,11 @@ def _list_groups(p: Plan[SharedCase]) -> list[np.ndarray]:
 
 def _list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: {name: np.full_like(want.values, np.nan) for name, want in p.expected.items()}
-    yield from _combine(_DW, (("wrong_rows", _list_neighbours),), _list_groups, "buffer")
+    rows = (
+        ("wrong_rows", _list_neighbours),
+        *((cause, lambda p, some=some: [some(rows) for rows in _list_groups(p)]) for cause, some in _SOME_ROWS),
+    )
+    yield from _combine(_DW, rows, _list_groups, "buffer")
 
 
 def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
@@ -423,17 +481,49 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
 
 
 def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    return _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
+    yield from _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
+    yield from _list_spare_row_models(_list_right_chunks)
+    yield (
+        "statistics_of_another_row",
+        lambda p: _compute_wrong(_take_first_statistics(p), _list_chunks(p.case), "partial"),
+    )
+
+
+def _take_first_statistics(p: Plan[SharedCase]) -> Plan[SharedCase]:
+    """mean and rstd of the first chunk for every chunk."""
+    rows = np.arange(p.case.M) % p.case.chunk
+    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd")})
+
+
+def _list_spare_row_models(right: _Rows) -> Iterator[tuple[str, Model[SharedCase]]]:
+    """dy loaded as 1, or as something that is no number, in the rows of a step that are nobody's."""
+    for value in (1.0, np.nan, np.inf):
+        yield "row_mask", lambda p, v=value: _add_spare_rows(p, right(p), v)
+
+
+def _add_spare_rows(p: Plan[SharedCase], mine: list[np.ndarray], value: float) -> Outputs:
+    db = _compute_wrong(p, mine, "partial")["db_partial"]
+    spare = np.array([-len(rows) % p.case.rows for rows in mine], dtype=np.float64)
+    return {"db_partial": db + np.where(spare > 0, spare * value, 0.0)[:, None]}
 
 
 def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
-    return _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
+    yield from _combine((*_DW, *_WITH_W), _PROGRAM_ROWS, _list_right_programs, "partial")
+    yield from _list_spare_row_models(_list_right_programs)
+    yield "dx_for_dy", lambda p: _take_dx_for_dy(p, "db_partial")
+    yield "dx_for_dy", lambda p: _take_dx_for_dy(p, "dw_partial")
+    yield from list_dx_dtype_models(("dy", "x", "w"))
+    for cause, changes in LAYER_NORM_MISTAKES:
+        yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
 
 
 def _combine(
     formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str
 ) -> Iterator[tuple[str, Model[SharedCase]]]:
     """One mistake; then one in the rows and one in the formula, named after the rows."""
+    for cause, take in rows:  # in one of the two sums only
+        for name in ("dw", "db"):
+            yield cause, lambda p, take=take, n=f"{name}_{ending}": {n: _compute_wrong(p, take(p), ending)[n]}
     choices = [(r, f) for r, f in product((None, *rows), (None, *formulas)) if r or f]
     for of_rows, formula in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
         named, changes = of_rows or formula, formula[1] if formula else {}
@@ -445,23 +535,43 @@ def _combine(
             ),
         )
     yield "mean_for_sum", lambda p: _compute_wrong(p, right(p), ending, mean=True)
+    for name in ("dw", "db"):
+        n = f"{name}_{ending}"
+        yield from list_dtype_models(lambda p, n=n: {n: _compute_wrong(p, right(p), ending)[n]}, ("x", "dy"))
 
 
 def _compute_wrong(
-    p: Plan[SharedCase], mine: list[np.ndarray], ending: str, *, dw="xhat", db="ones", dy=1, w_dw=0, w_db=0, mean=False
+    p: Plan[SharedCase],
+    mine: list[np.ndarray],
+    ending: str,
+    *,
+    dw="xhat",
+    db="ones",
+    dy=1,
+    w_dw=0,
+    w_db=0,
+    mean=False,
+    sign_dw=1,
+    sign_db=1,
 ) -> Outputs:
-    out: Outputs = {"dx": p.expected["dx"].values} if "dx" in p.expected else {}
+    out: Outputs = {}
     values = p.inputs["dy"] ** dy
-    for name, hat, power in (("dw", dw, w_dw), ("db", db, w_db)):
-        terms = values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
+    for name, hat, power, sign in (("dw", dw, w_dw, sign_dw), ("db", db, w_db, sign_db)):
+        terms = sign * values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
         out[f"{name}_{ending}"] = np.stack(
             [terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine]
         )
     return out
 
 
+def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
+    changed = replace(p, inputs=p.inputs | {"dy": p.expected["dx"].values})
+    return {name: _compute_wrong(changed, _list_right_programs(p), "partial")[name]}
+
+
 def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: _sum_rows(p, slice(None))
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, p.case.M % p.case.partials))
     yield from _list_sum_models(lambda p: min(p.case.M, p.case.partials))
     yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
 
@@ -476,6 +586,17 @@ def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
 def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(1, count(p)))
+    for most in FEW:
+        yield "rows_left_out", lambda p, most=most: _sum_rows(p, slice(0, min(most, count(p))))
+    for name, other in (("dw", "db"), ("db", "dw")):
+        yield (
+            "another_dtype",
+            lambda p, n=name, o=other: {
+                n: round_to(_sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(np.float64)
+            },
+        )
+    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(count(p) - 1, 0)))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "db"))
@@ -507,7 +628,7 @@ PARTS = {
         LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)
     ),
     "sum_buffers_kernel": Part(
-        BUFFERS, _plan_buffers, _list_buffer_models, traits=(("uninitialised", _has_unwritten_buffers),)
+        BUFFERS, _plan_buffers, _list_buffer_models, rare=(("uninitialised", _has_unwritten_buffers),)
     ),
     "column_partials_kernel": Part(CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),)),
     "sum_partials_kernel": Part(PARTIALS, _plan_partials, _list_partials_models),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,19 +11,38 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, draw_weight, find_divisor, make_expected, place_vector
+from course_lib.grading.families.making import (
+    FIXED_EPS,
+    WRONG_COLUMNS,
+    draw_matrix,
+    draw_weight,
+    find_divisor,
+    list_dtype_models,
+    list_rounded_outputs,
+    make_expected,
+    place_vector,
+)
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
 LAYER_NORM_DX = (
     Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one row a program", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd", mean=3.0),
-    Case("two rows a program", 4, 16, 16, "no padding, two full tiles", rows=2, mean=1.0),
+    Case(
+        "two rows a program",
+        4,
+        16,
+        16,
+        "two full tiles; every other row of dy is 0, every third element of x",
+        rows=2,
+        mean=1.0,
+        fill="zeros",
+    ),
     Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
     Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
     Case("one column", 3, 1, 16, "N = 1: dx is 0", rows=2, mean=2.0),
     Case("two columns", 4, 2, 16, "N = 2: next to nothing of wdy is left", rows=4, mean=-1.0),
-    Case("many rows", 70, 20, 32, "9 programs of 8 rows, the last one partly filled", rows=8, mean=1.0),
+    Case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16, mean=1.0),
     Case("long row", 2, 1000, 1024, "24 padded lanes, mean 3", mean=3.0),
     Case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33", rows=2, std=0.03, eps=1e-12, mean=0.1),
     Case(
@@ -42,6 +62,20 @@ LAYER_NORM_DX = (
     Case("fp16, long row", 2, 2500, 4096, "c1 and c2 add up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
+    Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16"))),
+    Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case(
+        "far columns",
+        3,
+        4,
+        16,
+        "dy is transposed, its columns 1.5 * 2^30 elements apart",
+        rows=2,
+        dtype="fp16",
+        mean=1.0,
+        layout="far columns",
+    ),
     Case(
         "sliced",
         5,
@@ -72,7 +106,17 @@ LAYER_NORM_DX = (
         layout="transposed",
     ),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4, fill="nan row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far"),
+    Case(
+        "far rows",
+        4,
+        17,
+        32,
+        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
+        rows=2,
+        dtype="fp16",
+        mean=1.0,
+        layout="far",
+    ),
 )
 
 RMS_NORM_DX = (
@@ -88,6 +132,21 @@ RMS_NORM_DX = (
     Case("fp16, long row", 2, 2500, 4096, "c1 adds up 2500 products: fp16 has 11 bits", dtype="fp16", mean=3.0),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
+    Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
+    Case(
+        "far columns",
+        3,
+        4,
+        16,
+        "dy is transposed, its columns 1.5 * 2^30 elements apart",
+        dtype="fp16",
+        mean=1.0,
+        layout="far columns",
+    ),
     Case(
         "sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides", mean=2.0, layout="sliced"
     ),
@@ -102,7 +161,16 @@ RMS_NORM_DX = (
     ),
     Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", mean=2.0, layout="transposed"),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", fill="nan row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", mean=1.0, layout="far"),
+    Case(
+        "far rows",
+        4,
+        17,
+        32,
+        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
+        dtype="fp16",
+        mean=1.0,
+        layout="far",
+    ),
 )
 
 
@@ -121,13 +189,15 @@ def _plan_rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan
 
 def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype) if case.has_bad_row else draw_matrix(case, rng)
+    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x")) if case.has_bad_row else draw_matrix(case, rng)
     dy = rng.normal(0.5, size=(case.M, case.N))
+    if case.fill == "zeros":
+        dy[1::2] = 0
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
 
 
 def _make_plan(
@@ -142,7 +212,7 @@ def _make_plan(
 ) -> Plan:
     of_dy, of_x, of_dx = _choose_strides(case)
     tensors = (
-        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), place_vector("w", case, case.w_dtype or case.dtype, w),
+        _place("dy", case, of_dy, dy), _place("x", case, of_x, x), place_vector("w", case, case.dtype_of("w"), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows)) for name, values in saved.items()),
         _place("dx", case, of_dx, None),
     )  # fmt: skip
@@ -171,15 +241,17 @@ def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
     if case.layout == "far":
         return (FAR_STRIDE, 1), (FAR_STRIDE, 1), (FAR_STRIDE, 1)
+    if case.layout == "far columns":
+        return (1, FAR_STRIDE), packed, packed
     return {"packed": packed, "expanded": (0, 0), "transposed": (1, case.M)}[case.layout], packed, packed
 
 
 def _place(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
     """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
     its strides reads far past it."""
-    far = case.layout == "far"
+    far = max(strides) >= FAR_STRIDE
     guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
-    return Tensor(name, case.dtype, (case.M, case.N), strides, values, far, guard)
+    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
@@ -194,7 +266,7 @@ def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Exp
     terms = rstd * (
         np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
     )
-    return make_expected(dx, terms, case.dtype)
+    return make_expected(dx, terms, case.dtype_of("dx"))
 
 
 def _take_mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
@@ -218,27 +290,63 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 
 # wrong formulas: a cause, and what is different from the right one
 Mistake = tuple[str, dict[str, Any]]
-_BOTH: tuple[Mistake, ...] = (
+OF_BOTH: tuple[Mistake, ...] = (
     ("c1_missing", {"c1": 0}),
-    *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1)),
+    *(("rstd_in_dx", {"power": power}) for power in (0, 2, -1, 3)),
+    ("xhat_in_one_term", {"powers": (1, 0, 1)}),  # for RMSNorm the same as x for xhat
+    ("rstd_in_dx", {"powers": (0, 0, 1)}),  # a pair of brackets forgotten
+    ("rstd_in_dx", {"powers": (1, 0, 0)}),
+    ("rstd_in_dx", {"powers": (1, 1, 0)}),
+    ("rstd_in_dx", {"powers": (0, 1, 1)}),
+    ("rstd_in_dx", {"powers": (1, 2, 1)}),
+    ("rstd_in_dx", {"powers": (1, 3, 1)}),
+    ("w_missing_in_dx", {"w": "1"}),
+    ("w_twice", {"w": "w * w"}),
+    ("one_plus_w", {"w": "1 + w"}),
+    ("w_misapplied", {"w": "1 / w"}),
+    ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # w times all that is right for w = 1
+    ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, dy alone
+    ("w_twice", {"w1": "w * w"}),
+    ("c1_of_dy", {"w1": "1"}),
+    ("xhat_wrong", {"xhat": "x"}),
+    ("xhat_wrong", {"xhat": "deviation"}),
+    *(("xhat_in_one_term", {where: which}) for where in ("c1", "dx") for which in ("x", "deviation", "scaled")),
     *(("rstd_misread", {"xhat": which, "power": power}) for which, power in (("divided", -1), ("divided", 1))),
     *(
         ("rstd_misread", {"xhat": which, "power": power})
         for which, root in (("root of rstd", 0.5), ("1 / root of rstd", -0.5))
         for power in (root, 1)
     ),
-    ("w_missing_in_dx", {"w": 0}),
-    ("w_twice", {"w": 2}),
-    ("xhat_wrong", {"xhat": "x"}),
-    ("xhat_wrong", {"xhat": "deviation"}),
     ("sign_of_c1_or_c2", {"c1": -1}),
+    ("sign_of_dx", {"sign": -1}),
     ("dy_ignored", {"dy": "ones"}),
 )
-_LAYER_NORM: tuple[Mistake, ...] = (
+OF_LAYER_NORM: tuple[Mistake, ...] = (
     ("projection_missing", {"c1": 0, "c2": 0}),
     ("c2_missing", {"c2": 0}),
-    *_BOTH,
+    *OF_BOTH,
     ("xhat_wrong", {"xhat": "scaled"}),
+    ("c2_of_dy", {"w2": "1"}),
+    ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy in both means, w with dy alone
+    ("c2_times_xhat", {"c2_along": "xhat"}),
+    ("sign_of_c1_or_c2", {"c2": -1}),
+    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
+    ("c1_and_c2_swapped", {"swap": True}),
+)
+OF_RMS_NORM: tuple[Mistake, ...] = (
+    *OF_BOTH,
+    ("c2_in_rms_norm", {"c2": 1}),
+    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
+    ("mean_subtracted", {"xhat": "centred"}),
+    ("mean_subtracted", {"xhat": "centred", "c2": 1}),
+)
+_OF_LANES: tuple[Mistake, ...] = (
+    *((cause, {"columns": columns}) for cause, columns in WRONG_COLUMNS),
+    *(("mask_missing", {"padding": value}) for value in ("nan", "inf")),
+)
+LAYER_NORM_MISTAKES: tuple[Mistake, ...] = (
+    *OF_LAYER_NORM,
+    *_OF_LANES,
     *(
         ("vjp_divisor", {"divisor1": one, "divisor2": two})
         for one in ("N", "BLOCK", "1", "N-1")
@@ -248,45 +356,110 @@ _LAYER_NORM: tuple[Mistake, ...] = (
     *(("vjp_divisor", {"over_tile": which}) for which in ("c1", "c2", "c1 c2")),
     ("padding_in_c1", {"padding": "c2 taken out"}),
     ("padding_in_c1", {"padding": "ones"}),
-    ("sign_of_c1_or_c2", {"c2": -1}),
-    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
-    ("c1_and_c2_swapped", {"swap": True}),
 )
 _RMS_NORM: tuple[Mistake, ...] = (
-    *_BOTH,
+    *OF_RMS_NORM,
+    *_OF_LANES,
     *(("vjp_divisor", {"divisor1": divisor}) for divisor in ("BLOCK", "1", "N-1")),
-    ("c2_in_rms_norm", {"c2": 1}),
-    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
-    ("mean_subtracted", {"xhat": "centred"}),
-    ("mean_subtracted", {"xhat": "centred", "c2": 1}),
+    ("mask_missing", {"padding": "x and dy"}),
 )
 
 
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return ((cause, lambda p, changes=changes: _compute_wrong(p, **changes)) for cause, changes in _LAYER_NORM)
+    return _list_models(LAYER_NORM_MISTAKES)
 
 
 def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return ((cause, lambda p, changes=changes: _compute_wrong(p, **changes)) for cause, changes in _RMS_NORM)
+    return _list_models(_RMS_NORM)
 
 
-def _compute_wrong(
-    p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", power=1.0, swap=False, padding="", over_tile=""
-) -> Outputs:  # fmt: skip
-    hat, rstd, mean = _compute_hat(p.inputs, xhat), p.inputs["rstd"][:, None], _take_mean(p.inputs)
-    wdy = p.inputs["w"] ** w * (p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"]))
+def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+    for cause, changes in mistakes:
+        yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
+    yield "same_row", _take_first_row
+    for tile in (True, False):
+        yield "statistics_of_another_row", lambda p, tile=tile: {"dx": compute_wrong_dx(_share_saved(p, tile))}
+    yield from list_saved_models()
+    yield from list_dx_dtype_models(("dy", "x", "w"))
+
+
+def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+    def right(p: Plan) -> Outputs:
+        return {"dx": compute_wrong_dx(p)}
+
+    yield from list_dtype_models(right, ("x", "dy", "w"))
+    yield from list_rounded_outputs(right, "dx", others)
+
+
+def list_saved_models() -> Iterator[tuple[str, Model]]:
+    """dx by statistics that were computed once more, with a fixed eps."""
+    for eps in FIXED_EPS:
+        yield "recomputed_statistics", lambda p, eps=eps: {"dx": compute_wrong_dx(compute_saved_anew(p, eps))}
+
+
+def compute_saved_anew(p: Plan, eps: float, axis: int = 1) -> Plan:
+    x = p.inputs["x"]
+    if axis == 0 and x.shape[0] != x.shape[1]:
+        return p
+    squares = x.var(axis=axis) if "mean" in p.inputs else (x**2).mean(axis=axis)
+    anew = {"mean": x.mean(axis=axis), "rstd": 1 / np.sqrt(squares + eps)}
+    return replace(p, inputs=p.inputs | {name: values for name, values in anew.items() if name in p.inputs})
+
+
+def _share_saved(p: Plan, tile: bool) -> Plan:
+    """The saved statistics of the first row for all rows: of the program's, or of the matrix."""
+    rows = np.arange(p.case.M) // p.case.rows * p.case.rows if tile else np.zeros(p.case.M, int)
+    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd") if name in p.inputs})
+
+
+def _take_first_row(p: Plan) -> Outputs:
+    first = {name: np.broadcast_to(v[:1], v.shape) if name != "w" else v for name, v in p.inputs.items()}
+    return {"dx": compute_wrong_dx(replace(p, inputs=first))}
+
+
+def compute_wrong_dx(
+    p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
+    c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
+    axis: int | tuple[int, int] = 1, axis1: int = 1,
+) -> np.ndarray:  # fmt: skip
+    """dx with changes: other powers of w with dy (``w``), in c1 (``w1``) or in c2 (``w2``); something else for xhat everywhere
+    (``xhat``), in c1 (``c1``, by name) or beside it (``dx``); c1 and c2 times a number."""
+    case, rstd, mean = p.case, p.inputs["rstd"][:, None], _take_mean(p.inputs)
+    hat, beside = _compute_hat(p.inputs, c1 if isinstance(c1, str) else xhat), _compute_hat(p.inputs, dx or xhat)
+    dy = p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"])
+    of_w = {"w": lambda v: v, "1": np.ones_like, "w * w": np.square, "1 + w": lambda v: 1 + v, "1 / w": lambda v: 1 / v}
+    first, in_c1, in_c2 = (of_w[which](p.inputs["w"]) for which in (w, w1 or w, w2 or w))
+    if outer is False:
+        in_c1 = in_c2 = p.inputs["w"]
+    elif outer:
+        first = np.ones_like(first)
     c2 = "mean" in p.inputs if c2 is None else c2
-    products, total = (hat * wdy).sum(axis=1, keepdims=True), wdy.sum(axis=1, keepdims=True)
+    taken = slice(None) if columns is None else columns(case)
+    products = (hat * in_c1 * dy)[:, taken].sum(axis=axis if axis1 == 1 else 0, keepdims=True)
+    total = (in_c2 * dy)[:, taken].sum(axis=axis, keepdims=True)
     if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
-        products = products + p.case.padded_lanes * mean * rstd * total / p.case.N
+        products = products + case.padded_lanes * mean * rstd * total / case.N
     elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
-        products, total = products - p.case.padded_lanes * mean * rstd, total + p.case.padded_lanes
-    products = _sum_over_tile(products, p.case.rows) if "c1" in over_tile else products
-    total = _sum_over_tile(total, p.case.rows) if "c2" in over_tile else total
-    along_hat, along_one = c1 * products / find_divisor(p, divisor1), c2 * total / find_divisor(p, divisor2)
+        products, total = products - case.padded_lanes * mean * rstd, total + case.padded_lanes
+    elif padding == "x and dy":  # loaded as 1: xhat is rstd there
+        products = products + case.padded_lanes * rstd
+    elif padding:
+        products = products + case.padded_lanes * float(padding) if case.padded_lanes else products
+    products = _sum_over_tile(products, case.rows) if "c1" in over_tile else products
+    total = _sum_over_tile(total, case.rows) if "c2" in over_tile else total
+    times = 1 if isinstance(c1, str) else c1
+    rows = {1: 1.0, 0: case.M / case.N, (0, 1): case.M}[axis]  # N of each of which is in a sum
+    of_products = rows if axis1 == 1 else case.M / case.N
+    along_hat, along_one = (
+        times * products / find_divisor(p, divisor1) / of_products,
+        c2 * total / find_divisor(p, divisor2) / rows,
+    )
     if swap:
         along_hat, along_one = along_one, along_hat
-    return {"dx": (wdy - hat * along_hat - along_one) * rstd**power}
+    of_dy, of_c1, of_c2 = (power,) * 3 if powers is None else powers
+    out = first * dy * rstd**of_dy - beside * along_hat * rstd**of_c1
+    out = out - along_one * (beside if c2_along == "xhat" else 1) * rstd**of_c2
+    return sign * out * (p.inputs["w"] if outer else 1)
 
 
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -10,10 +11,19 @@ from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
+    FIXED_EPS,
+    PADDING,
+    WRONG_COLUMNS,
+    WRONG_ROOTS,
+    WRONG_SCALES,
+    WRONG_SHIFTS,
+    apply_right,
     draw_matrix,
     draw_weight,
     find_divisor,
     inverse_root,
+    list_dtype_models,
+    list_rounded_outputs,
     make_expected,
     place_matrix,
     place_statistic,
@@ -41,6 +51,12 @@ LAYER_NORM_BLOCKED = (
     ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 16, "x in fp16, w and b in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 out", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case(
+        "fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))
+    ),
+    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
     Case(
         "sliced",
         4,
@@ -52,7 +68,9 @@ LAYER_NORM_BLOCKED = (
     ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 
 LAYER_NORM_RESIDENT = (
@@ -62,7 +80,7 @@ LAYER_NORM_RESIDENT = (
     Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
     Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
     Case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", rows=2),
-    Case("many rows", 70, 20, 32, "9 programs of 8 rows, the last one partly filled", rows=8, mean=1.0),
+    Case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16, mean=1.0),
     Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", rows=2, std=0.03, eps=0.1, mean=0.5),
     Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", rows=2, std=0.03, eps=1e-12),
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
@@ -75,6 +93,17 @@ LAYER_NORM_RESIDENT = (
     ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", rows=2, dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
+    Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case(
+        "fp32 in",
+        2,
+        33,
+        64,
+        "each tensor in a dtype of its own",
+        rows=2,
+        dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16")),
+    ),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
     Case(
         "sliced",
         5,
@@ -87,16 +116,29 @@ LAYER_NORM_RESIDENT = (
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", rows=4, fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", rows=4, fill="inf row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", rows=2, dtype="fp16", layout="far"),
+    Case(
+        "far rows",
+        4,
+        17,
+        32,
+        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
+        rows=2,
+        dtype="fp16",
+        layout="far",
+    ),
 )
 
 
 def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
-    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
+    w_dtype = case.dtype_of("w")
+    x, w, b = (
+        draw_matrix(case, rng),
+        draw_weight(case.N, w_dtype, rng),
+        round_to(rng.normal(size=case.N), case.dtype_of("b")),
+    )
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
-        place_vector("w", case, w_dtype, w), place_vector("b", case, w_dtype, b),
+        place_vector("w", case, w_dtype, w), place_vector("b", case, case.dtype_of("b"), b),
         place_statistic("mean", case), place_statistic("rstd", case),
     )  # fmt: skip
     arguments = [("tensor", name) for name in ("x", "y", "w", "b", "mean", "rstd")]
@@ -111,7 +153,7 @@ def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool
             "y": make_expected(
                 want.y,
                 scale[:, None] * np.abs(w64) + np.abs(b64) + np.abs(want.y),
-                case.dtype,
+                case.dtype_of("y"),
                 infinite=case.fill == "inf row",
             ),
             "mean": make_expected(
@@ -138,10 +180,12 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "padding_in_variance", lambda p: _compute_wrong(p, padding=True)
     yield "unbiased_variance", lambda p: _compute_wrong(p, var_divisor="N-1")
     yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
-    for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
+    for cause, root in WRONG_ROOTS:
+        yield cause, lambda p, root=root: _compute_wrong(p, root=root)
+    for fixed in FIXED_EPS:
         yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
-    yield "root_missing", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (v + eps))
+    for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
+        yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     for mean_divisor in ("N", "BLOCK", "lanes", "1"):
         for var_divisor in ("N", "BLOCK", "lanes", "1"):
             for padding in (False, True):
@@ -152,31 +196,98 @@ def _list_models() -> Iterator[tuple[str, Model]]:
                             p, mean_divisor=m, var_divisor=v, padding=z
                         ),
                     )
-    yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
-    yield "b_ignored", lambda p: _compute_wrong(p, b=0.0)
-    yield "w_twice", lambda p: _compute_wrong(p, w=p.inputs["w"] ** 2)
+    for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS):
+        yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
     yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0)
+    yield "mean_not_subtracted", lambda p: _compute_wrong(p, measure=lambda x, mean: x**2)
+    yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0, measure=lambda x, mean: x**2)
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measure=lambda x, mean: np.abs(x - mean))
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measure=lambda x, mean: 0 * x)
     for which in ("both", "mean", "variance"):
-        yield "block_not_accumulated", lambda p, which=which: _compute_wrong(p, last_block=which)
+        yield "block_not_accumulated", lambda p, which=which: _compute_wrong(p, of=which, columns=_take_last_block)
+        for cause, columns in WRONG_COLUMNS:
+            yield cause, lambda p, columns=columns, which=which: _compute_wrong(p, of=which, columns=columns)
+    for value, inside in product(PADDING, (False, True)):
+        yield "mask_missing", lambda p, v=value, i=inside: _compute_wrong(p, other=v, padding=i)
+    for counted in ("mean", "variance", "both"):
+        yield "counted_by_every_lane", lambda p, c=counted: _compute_wrong(p, every_lane=c)
+    yield "squared_after_the_sum", lambda p: _compute_wrong(p, lanes=True)
+    yield "divisor", lambda p: _compute_wrong(p, var_divisor="M")
+    yield "divisor", lambda p: _compute_wrong(p, mean_divisor="M", var_divisor="M")
+    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
+    for tile in (True, False):
+        yield "statistics_of_another_row", lambda p, tile=tile: _share_statistics(p, tile)
+    yield "statistics_of_another_row", lambda p: _compute_wrong(p, over=(0, 1))
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * _by_row(w, hat) + _by_row(b, hat))
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b)
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
+    yield from list_dtype_models(_compute_wrong, ("x", "w", "b"))
+    yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "b"))
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: 1 / np.sqrt(v))
+    yield "outputs_swapped", lambda p: dict(zip(("y", "rstd", "mean"), _compute_wrong(p).values(), strict=True))
+    yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+
+
+def _take_last_block(case: Case) -> slice:
+    return slice((case.N - 1) // case.block * case.block, None)
+
+
+def _average_tiles(values: np.ndarray, rows: int) -> np.ndarray:
+    """Each row's number replaced by the mean of those of its program's rows."""
+    return np.concatenate(
+        [np.full_like(values[at : at + rows], values[at : at + rows].mean()) for at in range(0, len(values), rows)]
+    )
+
+
+def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:
+    return np.resize(w, len(hat))[:, None]
+
+
+def _apply_nothing(p: Plan) -> np.ndarray:
+    x = p.inputs["x"]
+    return apply_right(x - x.mean(axis=1, keepdims=True), p.inputs["w"], p.inputs["b"])
+
+
+def _share_statistics(p: Plan, tile: bool) -> Outputs:
+    """y by the statistics of the first row: of the program's, or of all."""
+    right, x = _compute_wrong(p), p.inputs["x"]
+    rows = np.arange(len(x)) // p.case.rows * p.case.rows if tile else np.zeros(len(x), int)
+    y = apply_right((x - right["mean"][rows][:, None]) * right["rstd"][rows][:, None], p.inputs["w"], p.inputs["b"])
+    return right | {"y": y}
+
+
+def _square_deviation(x, mean):
+    return (x - mean) ** 2
 
 
 def _compute_wrong(
-    p: Plan, *, mean_divisor="N", var_divisor="N", padding=False, eps=None, root=inverse_root, save=None, w=None, b=None, centre=None, last_block=""
+    p: Plan, *, x=None, mean_divisor="N", var_divisor="N", padding=False, other=0.0, eps=None, root=inverse_root, save=None,
+    scale=apply_right, centre=None, measure=_square_deviation, of="both", columns=None,
+    every_lane="", lanes=False, over=None,
 ) -> Outputs:  # fmt: skip
-    x, eps = p.inputs["x"], p.case.eps if eps is None else eps
-    last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
-    mean = (last if last_block in ("both", "mean") else x).sum(axis=1, keepdims=True) / find_divisor(p, mean_divisor)
-    squares = (((last if last_block in ("both", "variance") else x) - mean) ** 2).sum(axis=1, keepdims=True)
+    """``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``columns``: what goes into the
+    mean, the variance, or both, as ``of`` says."""
+    x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
+    some = x if columns is None else x[:, columns(p.case)]
+    spare = np.full((len(x), p.case.padded_lanes), other)
+    in_mean, in_var = some if of in ("both", "mean") else x, some if of in ("both", "variance") else x
+    mean = (in_mean.sum(axis=1, keepdims=True) + spare.sum(axis=1, keepdims=True)) / find_divisor(p, mean_divisor)
+    mean = mean * p.case.block if every_lane in ("mean", "both") else mean
+    mean = _average_tiles(mean, p.case.rows) if over else mean
+    squares = measure(in_var, mean).sum(axis=1, keepdims=True)
+    if lanes:  # each lane adds up its deviations, and is squared in the end
+        padded = np.concatenate([x - mean, 0 * spare], axis=1)
+        squares = (padded.reshape(len(x), -1, p.case.block).sum(axis=1) ** 2).sum(axis=1, keepdims=True)
+    squares = squares * p.case.block if every_lane in ("variance", "both") else squares
+    squares = _average_tiles(squares, p.case.rows) if over else squares
     if padding:
-        squares = squares + p.case.padded_lanes * mean**2
+        squares = squares + measure(spare, mean).sum(axis=1, keepdims=True)
     var = squares / find_divisor(p, var_divisor)
     rstd = root(var, eps)
-    y = (x - (mean if centre is None else centre)) * rstd * (p.inputs["w"] if w is None else w) + (
-        p.inputs["b"] if b is None else b
-    )
+    y = scale((x - (mean if centre is None else centre)) * rstd, p.inputs["w"], p.inputs["b"])
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}
 
 

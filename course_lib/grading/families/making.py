@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
-from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
 from course_lib.grading.judging import tolerance
 
 WORKED_EXAMPLE = np.array(
@@ -16,14 +20,17 @@ WORKED_EXAMPLE = np.array(
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     """x of the case, rounded to its dtype."""
+    dtype = case.dtype_of("x")
     if case.fill == "worked":
-        return round_to(WORKED_EXAMPLE, case.dtype)
+        return round_to(WORKED_EXAMPLE, dtype)
     if case.fill == "constant":
-        return round_to(np.full((case.M, case.N), case.mean), case.dtype)
+        return round_to(np.full((case.M, case.N), case.mean), dtype)
     x = case.mean + case.std * rng.normal(size=(case.M, case.N))
     if case.has_bad_row:
         x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
-    return round_to(x, case.dtype)
+    if case.fill == "zeros":
+        x[:, ::3] = 0
+    return round_to(x, dtype)
 
 
 def draw_weight(N: int, dtype: str, rng: np.random.Generator) -> np.ndarray:
@@ -37,7 +44,7 @@ def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -
     far = case.layout == "far"
     return Tensor(
         name,
-        case.dtype,
+        case.dtype_of(name),
         (case.M, case.N),
         (row, 1),
         values,
@@ -82,6 +89,107 @@ def inverse_root(v, eps):
     return 1 / np.sqrt(v + eps)
 
 
+# what can go wrong between the mean square, or the variance, and 1 / sqrt(v + eps)
+WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # inside and outside
+    ("eps_outside", lambda v, eps: 1 / np.sqrt(v) + eps),
+    ("eps_outside", lambda v, eps: 1 / np.sqrt(v + eps) + eps),
+    ("root_missing", lambda v, eps: 1 / (v + eps)),
+    ("reciprocal_missing", lambda v, eps: np.sqrt(v + eps)),
+    ("reciprocal_missing", lambda v, eps: v + eps),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(np.maximum(v, eps))),  # the larger of the two instead of their sum
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v + eps**2)),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v + np.sqrt(eps))),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v - eps)),
+    ("eps_altered", lambda v, eps: 1 / np.sqrt(v * eps)),
+    ("std_for_var", lambda v, eps: 1 / np.sqrt(np.sqrt(v) + eps)),
+    *(
+        ("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps))
+        for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+    ),
+)
+FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
+# from xhat, w and b to y; RMSNorm has no b
+WRONG_SCALES: tuple[tuple[str, Callable], ...] = (
+    ("w_ignored", lambda hat, w, b: hat + b),
+    ("w_twice", lambda hat, w, b: hat * w * w + b),
+    ("one_plus_w", lambda hat, w, b: hat * (1 + w) + b),
+    ("w_misapplied", lambda hat, w, b: hat / w + b),
+    ("w_misapplied", lambda hat, w, b: hat + w + b),
+    ("w_misapplied", lambda hat, w, b: hat * np.abs(w) + b),
+    ("sign_of_deviation", lambda hat, w, b: -hat * w + b),
+)
+WRONG_SHIFTS: tuple[tuple[str, Callable], ...] = (
+    ("b_ignored", lambda hat, w, b: hat * w),
+    ("w_and_b_swapped", lambda hat, w, b: hat * b + w),
+    ("b_misapplied", lambda hat, w, b: (hat + b) * w),
+    ("b_misapplied", lambda hat, w, b: hat * w - b),
+    ("b_misapplied", lambda hat, w, b: hat * w + 2 * b),
+    ("b_misapplied", lambda hat, w, b: hat * w * b),
+    ("b_misapplied", lambda hat, w, b: hat * w + w),
+)
+
+
+def apply_right(hat, w, b):
+    return hat * w + b
+
+
+FEW = tuple(2**n for n in range(2, 13))  # numbers that people write in the place of a size
+# which columns of a row go into a sum, and what it means if the others do not
+WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
+    ("only_one_block", lambda case: slice(0, case.block)),
+    ("elements_skipped", lambda case: slice(1, None)),
+    ("tail_left_out", lambda case: slice(0, -1)),
+    ("tail_left_out", lambda case: slice(0, case.N // case.block * case.block)),
+    ("tail_left_out", lambda case: slice(0, case.N // 2)),
+    ("tail_left_out", lambda case: slice(0, case.block // 2)),
+    ("elements_skipped", lambda case: slice(case.block, None)),
+    ("elements_skipped", lambda case: slice(None, None, 2)),
+    ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),  # the last block, full or not
+    *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
+)
+PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last column can hold instead of 0
+
+
+def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+    """One tensor rounded to another's dtype on its way in, or out. ``compute`` is the right formula, ``inputs`` what it reads."""
+    for name, dtype in product(inputs, ("fp16", "bf16")):
+        yield "another_dtype", lambda p, name=name, dtype=dtype: compute(_round_input(p, name, dtype))
+    for name in inputs:
+        for other in inputs:
+            if other != name:
+                yield (
+                    "another_dtype",
+                    lambda p, name=name, other=other: compute(_round_input(p, name, _find_dtype(p, other))),
+                )
+
+
+def list_rounded_outputs(
+    compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]
+) -> Iterator[tuple[str, Model]]:
+    """An output rounded to the dtype of another tensor before it is stored in its own."""
+    for other in others:
+        yield (
+            "another_dtype",
+            lambda p, other=other: (right := compute(p)) | {output: _round(right[output], _find_dtype(p, other))},
+        )
+
+
+def _find_dtype(p: Plan, name: str) -> str:
+    return next((tensor.dtype for tensor in p.tensors if tensor.name == name), "fp32")
+
+
+def _round(values: np.ndarray, dtype: str) -> np.ndarray:
+    return round_to(values, dtype).astype(np.float64)
+
+
+def _round_input(p: Plan, name: str, dtype: str) -> Plan:
+    return replace(p, inputs=p.inputs | {name: _round(p.inputs[name], dtype)})
+
+
 def find_divisor(p: Plan, which: str) -> float:
     N, block = p.case.N, p.case.block
-    return np.float64({"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1}[which])
+    return np.float64(
+        {"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1, "M": p.case.M}[which]
+    )

@@ -9,7 +9,19 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, draw_weight, inverse_root, make_expected
+from course_lib.grading.families.making import (
+    FIXED_EPS,
+    WRONG_ROOTS,
+    WRONG_SCALES,
+    WRONG_SHIFTS,
+    apply_right,
+    draw_matrix,
+    draw_weight,
+    inverse_root,
+    list_dtype_models,
+    list_rounded_outputs,
+    make_expected,
+)
 from course_lib.norms import reference
 
 _COMMON = (
@@ -26,12 +38,20 @@ _COMMON = (
     Case("fp16, mean 8", 2, 1025, 0, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
     Case("bf16", 3, 127, 0, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 4, 33, 0, "x in fp16, w in fp32: y has x's dtype", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 x", 4, 33, 0, "x in fp32: y is, too", dtypes=(("w", "fp16"),)),
+    Case("bf16 x", 4, 33, 0, "y in bf16, w in fp32", dtype="bf16", dtypes=(("w", "fp32"),)),
+    Case("many rows", 150, 9, 0, "150 rows", mean=1.0),
+    Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
+    Case("zeros", 4, 17, 0, "every third element is 0", mean=2.0, fill="zeros"),
+    Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
 )
 LAYER_NORM = (
     *_COMMON,
     Case("constant row", 2, 20, 0, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
+    Case("b in bf16", 4, 33, 0, "x in fp32, w and b in half precision", dtypes=(("w", "fp16"), ("b", "bf16"))),
+    Case("b in fp32", 4, 33, 0, "x and w in half precision", dtype="bf16", dtypes=(("w", "fp16"), ("b", "fp32"))),
     Case("mean 10000", 2, 768, 0, "the mean is 10000 times the spread", mean=1e4),
 )
 RMS_NORM = (
@@ -42,8 +62,8 @@ RMS_NORM = (
 
 
 def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
-    x, w, b = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng), round_to(rng.normal(size=case.N), w_dtype)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, case.dtype_of("w"), rng)
+    b = round_to(rng.normal(size=case.N), case.dtype_of("b"))
     with np.errstate(invalid="ignore"):
         want = reference.layer_norm(x, w, b, case.eps)
         scale = 1 + np.abs(want.mean) * want.rstd
@@ -52,7 +72,7 @@ def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> 
 
 
 def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w = draw_matrix(case, rng), draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    x, w = draw_matrix(case, rng), draw_weight(case.N, case.dtype_of("w"), rng)
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps).y
         terms = np.abs(w.astype(np.float64)) + np.abs(want)
@@ -63,11 +83,11 @@ def _make_plan(
     case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray
 ) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    strides = (case.N + 3, 1) if case.layout == "sliced" else compute_strides(shape)
+    strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M)}.get(case.layout, compute_strides(shape))
     expected = make_expected(y, terms, case.dtype)
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
-        *(Tensor(name, case.w_dtype or case.dtype, (case.N,), (1,), values) for name, values in vectors.items()),
+        *(Tensor(name, case.dtype_of(name), (case.N,), (1,), values) for name, values in vectors.items()),
         Tensor("y", case.dtype, shape, compute_strides(shape)),
     )
     arguments = [("tensor", name) for name in ("x", *vectors)] + [("float", case.eps)]
@@ -77,48 +97,64 @@ def _make_plan(
 
 
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    yield "unbiased_variance", lambda p: _compute_wrong_layer_norm(p, correction=1)
-    yield (
-        "unbiased_variance",
-        lambda p: _compute_wrong_layer_norm(p, correction=1, root=_add_eps_after_root),
-    )  # as x.std() invites to
-    yield from _list_eps_models(_compute_wrong_layer_norm)
-    yield (
-        "divisor",
-        lambda p: _compute_wrong_layer_norm(p, correction=p.case.N - 1),
-    )  # a variance that is not divided at all
-    yield "divisor", lambda p: _compute_wrong_layer_norm(p, count=p.tensor("x").shape[0])  # len(x)
-    yield "w_ignored", lambda p: _compute_wrong_layer_norm(p, w=1.0)
-    yield "b_ignored", lambda p: _compute_wrong_layer_norm(p, b=0.0)
-    yield "w_twice", lambda p: _compute_wrong_layer_norm(p, w=p.inputs["w"] ** 2)
-    yield "mean_not_subtracted", lambda p: _compute_wrong_layer_norm(p, centre=0.0)
-    yield from _list_axis_models(_compute_wrong_layer_norm)
+    wrong = _compute_wrong_layer_norm
+    yield "unbiased_variance", lambda p: wrong(p, correction=1)
+    # as x.std() invites to
+    yield "unbiased_variance", lambda p: wrong(p, correction=1, root=WRONG_ROOTS[0][1])
+    yield from _list_eps_models(wrong)
+    yield "divisor", lambda p: wrong(p, correction=p.case.N - 1)  # a variance that is not divided at all
+    yield "divisor", lambda p: wrong(p, count=p.tensor("x").shape[0])  # len(x)
+    yield "divisor", lambda p: wrong(p, mean_count=1)
+    for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS):
+        yield cause, lambda p, scale=scale: wrong(p, scale=scale)
+    yield "mean_not_subtracted", lambda p: wrong(p, centre=0.0)
+    yield "mean_not_subtracted", lambda p: wrong(p, measure=lambda x, mean: x**2)
+    yield "mean_not_subtracted", lambda p: wrong(p, centre=0.0, measure=lambda x, mean: x**2)
+    yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: np.abs(x - mean))
+    yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x, mean: 0 * x)
+    for root in (lambda v, eps: 1 / (v + eps), lambda v, eps: 1 / v):
+        yield (
+            "deviation_not_squared",
+            lambda p, root=root: wrong(p, measure=lambda x, mean: np.abs(x - mean), root=root),
+        )
+    yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
+    yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
+    yield "w_misapplied", lambda p: wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
+    yield from list_dtype_models(wrong, ("x", "w", "b"))
+    yield from list_rounded_outputs(wrong, "y", ("w", "b"))
+    yield from _list_axis_models(wrong)
 
 
 def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
-    yield from _list_eps_models(_compute_wrong_rms_norm)
-    yield "divisor", lambda p: _compute_wrong_rms_norm(p, count=1)
-    yield "divisor", lambda p: _compute_wrong_rms_norm(p, count=p.case.N - 1)
-    yield "divisor", lambda p: _compute_wrong_rms_norm(p, count=p.tensor("x").shape[0])  # len(x)
-    yield "w_ignored", lambda p: _compute_wrong_rms_norm(p, w=1.0)
-    yield "w_twice", lambda p: _compute_wrong_rms_norm(p, w=p.inputs["w"] ** 2)
-    yield "mean_subtracted", lambda p: _compute_wrong_rms_norm(p, centre=True)
-    yield (
-        "mean_subtracted",
-        lambda p: _compute_wrong_rms_norm(p, centre_statistic=True),
-    )  # x over its standard deviation
-    yield from _list_axis_models(_compute_wrong_rms_norm)
+    wrong = _compute_wrong_rms_norm
+    yield from _list_eps_models(wrong)
+    yield "divisor", lambda p: wrong(p, count=1)
+    yield "divisor", lambda p: wrong(p, count=p.case.N - 1)
+    yield "divisor", lambda p: wrong(p, count=p.tensor("x").shape[0])  # len(x)
+    for cause, scale in WRONG_SCALES:
+        yield cause, lambda p, scale=scale: wrong(p, scale=scale)
+    yield "mean_subtracted", lambda p: wrong(p, centre=True, centre_statistic=True)
+    yield "mean_subtracted", lambda p: wrong(p, centre=True)
+    yield "mean_subtracted", lambda p: wrong(p, centre_statistic=True)  # x over its standard deviation
+    yield "deviation_not_squared", lambda p: wrong(p, measure=np.abs)
+    yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x: x)
+    yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
+    yield "w_before_the_norm", lambda p: wrong(p, measure=lambda x: (x * p.inputs["w"]) ** 2)
+    yield "divisor", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v / p.case.N + eps)))
+    yield "divisor", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v / p.case.N) + eps))
+    yield from list_dtype_models(wrong, ("x", "w"))
+    yield from list_rounded_outputs(wrong, "y", ("w",))
+    yield from _list_axis_models(wrong)
 
 
 def _list_eps_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
     yield "eps_missing", lambda p: wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: wrong(p, root=_add_eps_after_root)
-    yield "eps_outside", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v + eps) + eps))  # inside and outside
-    for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
+    for cause, root in WRONG_ROOTS:
+        yield cause, lambda p, root=root: wrong(p, root=root)
+    for fixed in FIXED_EPS:
         yield "eps_hard_coded", lambda p, fixed=fixed: wrong(p, eps=fixed)
-    yield "root_missing", lambda p: wrong(p, root=lambda v, eps: 1 / (v + eps))
-    # the larger of the two instead of their sum: no cause of its own, but it must not pass for a loss of digits
-    yield "wrong_values", lambda p: wrong(p, root=lambda v, eps: 1 / np.sqrt(np.maximum(v, eps)))
+    for times in (lambda N: 1 / N, lambda N: N):
+        yield "eps_altered", lambda p, times=times: wrong(p, eps=p.case.eps * times(p.case.N))
 
 
 def _list_axis_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
@@ -127,30 +163,27 @@ def _list_axis_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Mode
 
 
 def _compute_wrong_layer_norm(
-    p: Plan, *, correction=0, count=None, eps=None, root=inverse_root, w=None, b=None, centre=None, over="row"
-) -> Outputs:
+    p: Plan, *, correction=0, count=None, mean_count=None, eps=None, root=inverse_root, scale=apply_right, centre=None,
+    measure=lambda x, mean: (x - mean) ** 2, over="row",
+) -> Outputs:  # fmt: skip
     (x, axis), eps = _view_rows(p, over), p.case.eps if eps is None else eps
     count = x.size // x.mean(axis=axis).size if count is None else count
-    mean = x.sum(axis=axis, keepdims=True) / np.float64(count)
-    var = ((x - mean) ** 2).sum(axis=axis, keepdims=True) / np.float64(count - correction)
+    mean = x.sum(axis=axis, keepdims=True) / np.float64(count if mean_count is None else mean_count)
+    var = measure(x, mean).sum(axis=axis, keepdims=True) / np.float64(count - correction)
     xhat = ((x - (mean if centre is None else centre)) * root(var, eps)).reshape(p.tensor("y").shape)
-    return {"y": xhat * (p.inputs["w"] if w is None else w) + (p.inputs["b"] if b is None else b)}
+    return {"y": scale(xhat, p.inputs["w"], p.inputs["b"])}
 
 
 def _compute_wrong_rms_norm(
-    p: Plan, *, count=None, eps=None, root=inverse_root, w=None, centre=False, centre_statistic=False, over="row"
-) -> Outputs:
+    p: Plan, *, count=None, eps=None, root=inverse_root, scale=apply_right, centre=False, centre_statistic=False,
+    measure=np.square, over="row",
+) -> Outputs:  # fmt: skip
     (x, axis), eps = _view_rows(p, over), p.case.eps if eps is None else eps
     centred = x - x.mean(axis=-1, keepdims=True)
     count = x.size // x.mean(axis=axis).size if count is None else count
-    squares = (centred if centre or centre_statistic else x) ** 2
+    squares = measure(centred if centre_statistic else x)
     rstd = root(squares.sum(axis=axis, keepdims=True) / np.float64(count), eps)
-    xhat = ((centred if centre else x) * rstd).reshape(p.tensor("y").shape)
-    return {"y": xhat * (p.inputs["w"] if w is None else w)}
-
-
-def _add_eps_after_root(v, eps):
-    return 1 / (np.sqrt(v) + eps)
+    return {"y": scale(((centred if centre else x) * rstd).reshape(p.tensor("y").shape), p.inputs["w"], 0.0)}
 
 
 def _view_rows(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:

@@ -68,6 +68,4 @@ def make_second_plans(exercise: Exercise, plans: Sequence[Plan], key: bytes) -> 
 def _is_worth_repeating(plan: Plan) -> bool:
     case = plan.case
     steps = math.prod(plan.grid) * (-(-case.N // case.block) if case.block else 1)
-    return (
-        case.M > 0 and case.layout != "far" and case.fill not in _FIXED and case.M * case.N <= _SMALL and steps <= _FEW
-    )
+    return case.M > 0 and not case.is_far and case.fill not in _FIXED and case.M * case.N <= _SMALL and steps <= _FEW

@@ -8,7 +8,14 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, make_expected, place_matrix, place_statistic
+from course_lib.grading.families.making import (
+    PADDING,
+    WRONG_COLUMNS,
+    draw_matrix,
+    make_expected,
+    place_matrix,
+    place_statistic,
+)
 
 ROW_SUM = (
     Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 01, two full blocks", fill="worked"),
@@ -18,7 +25,7 @@ ROW_SUM = (
     Case("one column", 4, 1, 16, "N = 1: the sum is the number itself", mean=1.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
-    Case("many rows", 40, 20, 8, "40 programs", mean=1.0),
+    Case("many rows", 40, 3, 4, "40 programs", mean=1.0),
     Case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", std=100.0),
     Case("fp16", 3, 129, 64, "half precision in, fp32 out", dtype="fp16", mean=3.0),
     Case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", dtype="fp16", mean=100.0),
@@ -28,7 +35,9 @@ ROW_SUM = (
     Case("sliced", 4, 50, 16, "x is a slice of a wider matrix, whose gaps hold NaN", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: its sum is Inf, the others are not", fill="inf row"),
-    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 
 
@@ -56,20 +65,30 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _list_models() -> Iterator[tuple[str, Model]]:
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.N)
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.block)
-    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, :-1])
-    yield "tail_left_out", lambda p: _sum_rows(p.inputs["x"][:, : p.case.N // p.case.block * p.case.block])
-    yield "only_one_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block])
+    for cause, columns in WRONG_COLUMNS:
+        yield cause, lambda p, columns=columns: _sum_rows(p.inputs["x"][:, columns(p.case)])
     yield (
         "block_not_accumulated",
         lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]),
     )
     yield "block_counted_again", _sum_running_sums
+    for value in PADDING:
+        yield "mask_missing", lambda p, v=value: _sum_with_padding(p, v)
+    yield "counted_by_every_lane", lambda p: _sum_rows(p.inputs["x"], p.case.block)
+    yield "not_a_plain_sum", lambda p: _sum_rows(np.abs(p.inputs["x"]))
+    yield "not_a_plain_sum", lambda p: _sum_rows(p.inputs["x"] ** 2)
+    yield "not_a_plain_sum", lambda p: _sum_rows(-p.inputs["x"])
     yield "lanes_apart", lambda p: _sum_rows(p.inputs["x"][:, :: p.case.block])
     yield "same_row", lambda p: _sum_rows(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
 def _sum_rows(x: np.ndarray, scale: float = 1.0) -> Outputs:
     return {"y": x.sum(axis=1) * scale}
+
+
+def _sum_with_padding(p: Plan, value: float) -> Outputs:
+    spare = np.full((p.case.M, p.case.padded_lanes), value)
+    return {"y": p.inputs["x"].sum(axis=1) + spare.sum(axis=1)}
 
 
 def _sum_running_sums(p: Plan) -> Outputs:

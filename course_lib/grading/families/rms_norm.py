@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -10,11 +12,19 @@ from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
+    FIXED_EPS,
+    PADDING,
+    WRONG_COLUMNS,
+    WRONG_ROOTS,
+    WRONG_SCALES,
+    apply_right,
     draw_matrix,
     draw_weight,
     find_divisor,
     half_ulp,
     inverse_root,
+    list_dtype_models,
+    list_rounded_outputs,
     make_expected,
     place_matrix,
     place_statistic,
@@ -39,6 +49,10 @@ RMS_NORM = (
     ),
     Case("bf16", 3, 127, 128, "bfloat16 in and out, mean 3", dtype="bf16", mean=3.0),
     Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
+    Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("w", "fp16"))),
+    Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("y", "fp16"), ("w", "bf16"))),
+    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
     Case(
         "sliced",
         4,
@@ -50,12 +64,14 @@ RMS_NORM = (
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 3, 17, 32, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 
 
 def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
+    w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
@@ -71,14 +87,16 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    w_dtype = case.w_dtype or case.dtype
+    w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
     residual = round_to(
-        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape), case.dtype
+        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape),
+        case.dtype_of("residual"),
     )
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
-    total = round_to(exact, case.dtype)
+    total_dtype = case.dtype_of("total")
+    total = round_to(exact, total_dtype)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("residual", case, residual, spare=5),
         place_matrix("total", case, None, spare=9), place_matrix("y", case, None, spare=14),
@@ -87,8 +105,11 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     arguments = [("tensor", name) for name in ("x", "residual", "total", "y", "w", "rstd")]
     arguments += [("int", tensor.strides[0]) for tensor in tensors[:4]] + [("int", case.N), ("float", case.eps)]
     total64 = total.astype(np.float64)
-    expected = {"total": Expected(total64, half_ulp(total64, case.dtype)), **_expect_rms_norm(total, w, case)}
-    inputs = {"x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "exact": exact.astype(np.float64)}
+    expected = {"total": Expected(total64, half_ulp(total64, total_dtype)), **_expect_rms_norm(total, w, case)}
+    inputs = {
+        "x": total64, "w": w.astype(np.float64), "first": x.astype(np.float64), "residual": residual.astype(np.float64),
+        "exact": exact.astype(np.float64),
+    }  # fmt: skip
     return Plan(
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs,
         reads={"x": 1, "residual": 1, "total": 0, "y": 0}, spread={"x": case.M, "y": case.M},
@@ -100,45 +121,139 @@ def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expe
         want = reference.rms_norm(x, w, case.eps)
         terms = np.abs(w.astype(np.float64)) + np.abs(want.y)
         return {
-            "y": make_expected(want.y, terms, case.dtype),
+            "y": make_expected(want.y, terms, case.dtype_of("y")),
             "rstd": make_expected(want.rstd, want.rstd, "fp32", free=case.has_bad_row),
         }
 
 
 def _list_models() -> Iterator[tuple[str, Model]]:
     yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
-    yield "eps_outside", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (np.sqrt(v) + eps))
-    for fixed in (1e-5, 1e-6, 1e-8, 1e-12):
+    for cause, root in WRONG_ROOTS:
+        yield cause, lambda p, root=root: _compute_wrong(p, root=root)
+    for fixed in FIXED_EPS:
         yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
-    yield "root_missing", lambda p: _compute_wrong(p, root=lambda v, eps: 1 / (v + eps))
+    for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
+        yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     for divisor in ("BLOCK", "lanes", "1"):
         yield "divisor", lambda p, d=divisor: _compute_wrong(p, divisor=d)
     yield "unbiased_variance", lambda p: _compute_wrong(p, divisor="N-1")
-    yield "w_ignored", lambda p: _compute_wrong(p, w=1.0)
-    yield "w_twice", lambda p: _compute_wrong(p, w=p.inputs["w"] ** 2)
-    yield "mean_subtracted", lambda p: _compute_wrong(p, x=p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True))
+    for cause, scale in WRONG_SCALES:
+        yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
+    yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]))
+    yield "mean_subtracted", lambda p: _compute_wrong(p, measured=_centre(p.inputs["x"]))
+    yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]), measured=p.inputs["x"])
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"])))
+    for cause, columns in WRONG_COLUMNS:
+        yield cause, lambda p, columns=columns: _compute_wrong(p, measured=p.inputs["x"][:, columns(p.case)])
+    for value in PADDING:
+        yield "mask_missing", lambda p, v=value: _compute_wrong(p, other=v)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
     yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
+    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: 1 / np.sqrt(v))
+    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": p.inputs["x"] * p.inputs["w"]}
+    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _compute_wrong(p)["rstd"][:, None] * p.inputs["w"]}
+    yield "w_before_the_norm", lambda p: _compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
+    yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=p.inputs["x"] ** 2)
+    yield "divisor", lambda p: _compute_wrong(p, divisor="M")
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None])
+    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
+    yield "statistics_of_another_row", _take_first_rstd
+    yield from list_dtype_models(_compute_wrong, ("x", "w"))
+    yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "total", "residual"))
+    yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
 def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield from _list_models()
     yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
-    yield "residual_ignored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p, x=p.inputs["first"])}
+    yield "residual_ignored", lambda p: _add_residual(p, 0)
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
+    for which in ("x", "residual", "y", "w"):
+        yield "another_dtype", lambda p, which=which: _round_total(p, p.tensor(which).dtype)
+    for name, other in product(("first", "residual"), ("x", "residual", "total", "y", "w")):
+        yield "another_dtype", lambda p, name=name, other=other: _round_summand(p, name, p.tensor(other).dtype)
+    yield "another_dtype", lambda p: _round_total(_round_both(p), p.tensor("x").dtype)
+    yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["first"])
+    yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
+    yield "norm_before_addition", lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"])
+    yield "norm_before_addition", lambda p: _add_afterwards(p)
+    for sign in (-1, 2):
+        yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
+    yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}
+    yield "total_not_stored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p)}
+    yield "total_not_stored", lambda p: {"total": _compute_wrong(p)["y"], **_compute_wrong(p)}
 
 
-def _compute_wrong(p: Plan, *, x=None, divisor="N", eps=None, root=inverse_root, save=None, w=None) -> Outputs:
+def _take_first_rstd(p: Plan) -> Outputs:
+    right = _compute_wrong(p)
+    return right | {"y": p.inputs["x"] * right["rstd"][0] * p.inputs["w"]}
+
+
+def _centre(x: np.ndarray) -> np.ndarray:
+    return x - x.mean(axis=1, keepdims=True)
+
+
+def _round_total(p: Plan, dtype: str) -> Outputs:
+    """The sum rounded to the dtype of another tensor than total."""
+    total = round_to(p.inputs["exact"], dtype).astype(np.float64)
+    return {"total": total, **_compute_wrong(p, x=round_to(total, p.tensor("total").dtype).astype(np.float64))}
+
+
+def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
+    rounded = p.inputs | {name: round_to(p.inputs[name], dtype).astype(np.float64)}
+    return _add_residual(replace(p, inputs=rounded), 1)
+
+
+def _round_both(p: Plan) -> Plan:
+    """Both rounded to x's dtype, and added in it."""
+    rounded = round_to(p.inputs["residual"], p.tensor("x").dtype).astype(np.float64)
+    return replace(p, inputs=p.inputs | {"exact": p.inputs["first"] + rounded})
+
+
+def _add_afterwards(p: Plan) -> Outputs:
+    alone = _compute_wrong(p, x=p.inputs["first"])
+    return {**alone, "y": alone["y"] + p.inputs["residual"]}
+
+
+def _add_residual(p: Plan, times: float) -> Outputs:
+    total = round_to(p.inputs["first"] + times * p.inputs["residual"], p.tensor("total").dtype).astype(np.float64)
+    return {"total": total, **_compute_wrong(p, x=total)}
+
+
+def _compute_wrong(
+    p: Plan, *, x=None, measured=None, other=0.0, divisor="N", eps=None, root=inverse_root, save=None, scale=apply_right
+) -> Outputs:
+    """``measured``: of what the squares are taken; ``other``: what lanes past the last column hold."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
-    square = (x**2).sum(axis=1, keepdims=True) / find_divisor(p, divisor)
+    squares = ((x if measured is None else measured) ** 2).sum(axis=1, keepdims=True)
+    spare = np.full((len(x), p.case.padded_lanes), other)
+    square = (squares + (spare**2).sum(axis=1, keepdims=True)) / find_divisor(p, divisor)
     rstd = root(square, eps)
     return {
-        "y": x * rstd * (p.inputs["w"] if w is None else w),
+        "y": scale(x * rstd, p.inputs["w"], 0.0),
         "rstd": (rstd if save is None else save(square, eps))[:, 0],
     }
 
 
+# of the four matrices that 07b adds and stores
+ADD_RMS_NORM = (
+    *RMS_NORM,
+    Case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("y", "fp16"))),
+    Case(
+        "bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))
+    ),
+    Case(
+        "fp16 total",
+        2,
+        33,
+        64,
+        "each tensor in a dtype of its own",
+        dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16")),
+    ),
+)
+
 PARTS = {
     "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),
-    "add_rms_norm_kernel": Part(RMS_NORM, _plan_add_rms_norm, _list_fused_models),
+    "add_rms_norm_kernel": Part(ADD_RMS_NORM, _plan_add_rms_norm, _list_fused_models),
 }

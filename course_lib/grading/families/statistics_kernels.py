@@ -7,17 +7,38 @@ from itertools import product
 
 import numpy as np
 
+from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, find_divisor, make_expected, place_matrix, place_statistic
+from course_lib.grading.families.making import (
+    PADDING,
+    WRONG_COLUMNS,
+    draw_matrix,
+    find_divisor,
+    make_expected,
+    place_matrix,
+    place_statistic,
+)
 from course_lib.grading.judging import tolerance
 
 _COMMON = (
     Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 05, two full blocks", fill="worked"),
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
     Case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", mean=-2.0),
+    Case("one full block", 3, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
+    Case(
+        "some lanes empty",
+        3,
+        5,
+        8,
+        "N = 5 in 8 lanes: an empty lane always meets one that has seen an element",
+        mean=-2.0,
+    ),
     Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
+    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
+    Case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3", dtype="bf16", mean=3.0, std=0.25),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
     Case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one", mean=1.0, std=2.0),
     Case("small spread", 3, 100, 32, "std 0.001 around 0", std=0.001),
@@ -33,7 +54,9 @@ _COMMON = (
     ),
     Case("a NaN row", 4, 19, 8, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
     Case("an Inf row", 4, 19, 8, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
-    Case("far rows", 3, 17, 16, "rows 2^30 elements apart", dtype="fp16", layout="far"),
+    Case(
+        "far rows", 4, 17, 16, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
+    ),
 )
 TWO_PASS = _COMMON
 WELFORD = (
@@ -128,9 +151,23 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     ):
         if (mean_divisor, var_divisor) != ("N", "N"):
             yield "divisor", lambda p, m=mean_divisor, v=var_divisor, z=padding: _sweep_twice(p, m, v, z)
-    for which in ("both", "mean", "variance"):
-        yield "block_not_accumulated", lambda p, which=which: _sweep_twice(p, last_block=which)
-        yield "block_not_accumulated", lambda p, which=which: _sweep_twice(p, last_block=which, padding=True)
+    for which, padding in product(("both", "mean", "variance"), (False, True)):
+        yield (
+            "block_not_accumulated",
+            lambda p, w=which, z=padding: _sweep_twice(p, of=w, columns=_take_last_block, padding=z),
+        )
+        for cause, columns in WRONG_COLUMNS:
+            yield cause, lambda p, c=columns, w=which, z=padding: _sweep_twice(p, of=w, columns=c, padding=z)
+    for value, padding in product(PADDING, (False, True)):
+        yield "mask_missing", lambda p, v=value, z=padding: _sweep_twice(p, other=v, padding=z)
+    yield "padding_in_variance", _leave_rounded_mean_in_padding
+    yield "squared_after_the_sum", _square_lanes
+    for which in ("mean", "variance", "both"):
+        yield "counted_by_every_lane", lambda p, which=which: _count_in_every_lane(p, which)
+    yield (
+        "deviation_not_squared",
+        lambda p: _save_statistics(_compute_sums(p)[0], np.abs(_compute_deviation(p)).mean(axis=1) ** 2),
+    )
     yield (
         "mean_not_subtracted",
         lambda p: _save_statistics(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1)),
@@ -159,15 +196,44 @@ def _compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sweep_twice(
-    p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, last_block: str = ""
-) -> Outputs:
+    p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, other: float = 0.0, of: str = "both", columns=None
+) -> Outputs:  # fmt: skip
+    """``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``columns``: what goes into the
+    mean, the variance, or both, as ``of`` says."""
     x = p.inputs["x"]
-    last = x[:, (x.shape[1] - 1) // p.case.block * p.case.block :]
-    mean = (last if last_block in ("both", "mean") else x).sum(axis=1) / find_divisor(p, mean_divisor)
-    squares = (((last if last_block in ("both", "variance") else x) - mean[:, None]) ** 2).sum(axis=1)
+    some = x if columns is None else x[:, columns(p.case)]
+    spare = np.full((len(x), p.case.padded_lanes), other)
+    in_mean, in_var = some if of in ("both", "mean") else x, some if of in ("both", "variance") else x
+    mean = (in_mean.sum(axis=1) + spare.sum(axis=1)) / find_divisor(p, mean_divisor)
+    squares = ((in_var - mean[:, None]) ** 2).sum(axis=1)
     if padding:
-        squares = squares + p.case.padded_lanes * mean**2
+        squares = squares + ((spare - mean[:, None]) ** 2).sum(axis=1)
     return _save_statistics(mean, squares / find_divisor(p, var_divisor))
+
+
+def _square_lanes(p: Plan) -> Outputs:
+    """Each lane adds up its deviations, and is squared in the end."""
+    deviation = np.concatenate([_compute_deviation(p), np.zeros((p.case.M, p.case.padded_lanes))], axis=1)
+    lanes = deviation.reshape(p.case.M, -1, p.case.block).sum(axis=1)
+    return _save_statistics(_compute_sums(p)[0], (lanes**2).sum(axis=1) / p.case.N)
+
+
+def _count_in_every_lane(p: Plan, which: str) -> Outputs:
+    x, block = p.inputs["x"], p.case.block
+    mean = x.mean(axis=1) * (block if which in ("mean", "both") else 1)
+    var = ((x - mean[:, None]) ** 2).mean(axis=1) * (block if which in ("variance", "both") else 1)
+    return _save_statistics(mean, var)
+
+
+def _take_last_block(case: Case) -> slice:
+    return slice((case.N - 1) // case.block * case.block, None)
+
+
+def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
+    """Padded lanes loaded with other=mean: what they hold has been rounded to the dtype of x."""
+    mean, M2 = _compute_sums(p)
+    rounded = round_to(mean.astype(np.float32), p.tensor("x").dtype).astype(np.float64)
+    return _save_statistics(mean, (M2 + p.case.padded_lanes * (rounded - mean) ** 2) / p.case.N)
 
 
 # ---- wrong formulas of Welford
@@ -184,6 +250,8 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     for between in (
         lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
         lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
+        lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b, n: d**2 * a / n,
+        lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
     ):  # fmt: skip
         yield "merge_between", lambda p, between=between: _merge_lanes(p, _run_lanes(p), between=between)
     for counted, moved, by_count in product((False, True), (False, True), (False, True)):
@@ -195,8 +263,14 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
                     p, _run_lanes(p, padding_counts=c, padding_moves=m), by_count=b
                 ),
             )
-    for share in (lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n):
+    for share in (
+        lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
+        lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b, n: b,
+    ):  # fmt: skip
         yield "merge_weights", lambda p, share=share: _merge_lanes(p, _run_lanes(p), share=share)
+        for side in (0, 1):  # what the distance adds is made of the share, too
+            between = _share_between(share, side)
+            yield "merge_weights", lambda p, s=share, b=between: _merge_lanes(p, _run_lanes(p), share=s, between=b)
     for equal, factor, by_count in product((_count_equally, _count_one_each), (1, 0), (False, True)):
         yield (
             "merge_weights",
@@ -216,7 +290,17 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     ):
         yield "welford_count", lambda p, count=count: _merge_lanes(p, _run_lanes(p, count=count))
     for by_count in (False, True):
-        yield "block_not_accumulated", lambda p, b=by_count: _merge_lanes(p, _take_last_block(p), by_count=b)
+        yield "block_not_accumulated", lambda p, b=by_count: _merge_lanes(p, _begin_anew(p), by_count=b)
+        for cause, columns in WRONG_COLUMNS:
+            yield cause, lambda p, c=columns, b=by_count: _merge_lanes(p, _run_lanes(p, columns=c), by_count=b)
+    yield "empty_lane", lambda p: _spoil_empty_lanes(p, _run_lanes(p))
+    yield "empty_partial", lambda p: _merge_lanes(p, _run_lanes(p), least=0)
+    for value in PADDING:
+        yield (
+            "mask_missing",
+            lambda p, v=value: _merge_lanes(p, _run_lanes(p, padding_moves=True, padding_counts=True, other=v)),
+        )
+        yield "mask_missing", lambda p, v=value: _merge_lanes(p, _run_lanes(p, padding_moves=True, other=v))
 
 
 Partials = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -228,11 +312,15 @@ def _run_lanes(
     count: Callable = lambda k, p: k,
     padding_counts: bool = False,
     padding_moves: bool = False,
+    other: float = 0.0,
+    columns: Callable[[Case], slice] | None = None,
 ) -> Partials:
-    """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, or the padding."""
+    """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, the padding, or in
+    which columns are taken."""
     x, block = p.inputs["x"], p.case.block
+    x = x if columns is None else x[:, columns(p.case)]
     M, N = x.shape
-    padded = np.concatenate([x, np.zeros((M, p.case.padded_lanes))], axis=1)
+    padded = np.concatenate([x, np.full((M, -N % block), other)], axis=1)
     n, mean, M2 = (np.zeros((M, block)) for _ in range(3))
     for start in range(0, N, block):
         inside = np.arange(start, start + block) < N
@@ -256,7 +344,7 @@ def _count_one_each(p: Plan, lanes: Partials) -> Partials:
     return np.ones_like(lanes[0]), lanes[1], lanes[2]
 
 
-def _take_last_block(p: Plan) -> Partials:
+def _begin_anew(p: Plan) -> Partials:
     """What the lanes hold if they begin anew with every block."""
     x, block = p.inputs["x"], p.case.block
     last = x[:, (x.shape[1] - 1) // block * block :]
@@ -268,36 +356,37 @@ def _take_last_block(p: Plan) -> Partials:
     )
 
 
+def _share_between(share: Callable, side: int) -> Callable:
+    return lambda d, a, b, n: d**2 * (b if side else a) * share(a, b, n)
+
+
 def _merge_lanes(
-    p: Plan, lanes: Partials, *, share: Callable = lambda a, b, n: b / n, between: Callable = lambda d, a, b, n: d**2 * a * b / n, by_count: bool = False
+    p: Plan, lanes: Partials, *, share: Callable = lambda a, b, n: b / n, between: Callable = lambda d, a, b, n: d**2 * a * b / n, by_count: bool = False,
+    least: int = 1,
 ) -> Outputs:  # fmt: skip
-    """The lanes merged as the interpreter's tree does it, lane i with lane i + half. A right merge does not depend on the tree."""
+    """The lanes merged as the interpreter's tree does it, lane i with lane i + half. A right merge does not depend on the tree,
+    and divides by a count of ``least`` at least."""
     n, mean, M2 = lanes
     while n.shape[1] > 1:
         half = n.shape[1] // 2
         (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = ((part[:, :half], part[:, half:]) for part in (n, mean, M2))
         n, d = n_a + n_b, mean_b - mean_a
-        some = np.maximum(n, 1)
+        some = np.maximum(n, least)
         mean, M2 = mean_a + d * share(n_a, n_b, some), M2_a + M2_b + between(d, n_a, n_b, some)
     return _save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
 
 
-def _has_empty_lanes(case: Case) -> bool:
-    return case.block > case.N
-
-
-def _is_far_from_zero(case: Case) -> bool:
-    return abs(case.mean) >= 10 * case.std or case.fill == "constant" or case.N == 1
+def _spoil_empty_lanes(p: Plan, lanes: Partials) -> Outputs:
+    """A lane that has seen nothing divides by its count, and a NaN stays in every merge."""
+    n, mean, M2 = lanes
+    return _merge_lanes(p, (n, np.where(n > 0, mean, np.nan), M2))
 
 
 PARTS = {
-    "two_pass_kernel": Part(
-        TWO_PASS, _plan_two_pass, _list_two_pass_models, traits=(("cancellation", _is_far_from_zero),)
-    ),
+    "two_pass_kernel": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models),
     "welford_kernel": Part(
         WELFORD,
         _plan_welford,
         _list_welford_models,
-        traits=(("empty_partial", _has_empty_lanes), ("cancellation", _is_far_from_zero)),
     ),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,23 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
+from course_lib.grading.families.dx_kernels import (
+    OF_LAYER_NORM,
+    OF_RMS_NORM,
+    Mistake,
+    compute_saved_anew,
+    compute_wrong_dx,
+    list_dx_dtype_models,
+    list_saved_models,
+)
+from course_lib.grading.families.making import (
+    FEW,
+    FIXED_EPS,
+    draw_matrix,
+    draw_weight,
+    list_dtype_models,
+    make_expected,
+)
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
@@ -40,6 +56,11 @@ _COMMON = (
         w_dtype="fp32",
     ),
     Case("fp16 weights", 4, 33, 0, "x and dy in fp32, w in fp16: dx in fp32, the rest in fp16", w_dtype="fp16"),
+    Case("fp32 dy", 4, 33, 0, "each in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
+    Case("fp32 x", 4, 33, 0, "each in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
+    Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
+    Case("zeros", 4, 17, 0, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
+    Case("transposed", 6, 10, 0, "x and dy are transposed matrices", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x and dy are slices of wider matrices", mean=2.0, layout="sliced"),
     Case(
         "expanded",
@@ -122,13 +143,19 @@ def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.n
 
 
 def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x = draw_matrix(case, rng) if not case.has_bad_row else round_to(rng.normal(size=(case.M, case.N)), case.dtype)
+    x = (
+        draw_matrix(case, rng)
+        if not case.has_bad_row
+        else round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x"))
+    )
     dy = rng.normal(0.5, size=(case.M, case.N))
     if case.has_bad_row:
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = dy[0, 0]
-    return round_to(dy, case.dtype), x, draw_weight(case.N, case.w_dtype or case.dtype, rng)
+    if case.fill == "zeros":
+        dy[1::2] = 0
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
 
 
 def _expect_gradients(
@@ -157,7 +184,8 @@ def _expect_gradients(
         "dw": (np.abs(dy) * unsure).sum(axis=0),
         "db": np.abs(dy).sum(axis=0),
     }
-    dtypes = {"dx": case.dtype, "dw": dtype or case.w_dtype or case.dtype, "db": dtype or case.w_dtype or case.dtype}
+    w_dtype = dtype or case.dtype_of("w")
+    dtypes = {"dx": case.dtype_of("x"), "dw": w_dtype, "db": w_dtype}
     return {name: make_expected(values, terms[name], dtypes[name]) for name, values in want.items()}
 
 
@@ -165,17 +193,18 @@ def _make_plan(
     case: Case, entry_point: str, dy: np.ndarray, x: np.ndarray, w: np.ndarray, saved: dict[str, np.ndarray], expected: dict[str, Expected],
     order: tuple[str, ...], dtype: str = "",
 ) -> Plan:  # fmt: skip
-    shape, w_dtype = (case.M, case.N), case.w_dtype or case.dtype
+    shape, w_dtype = (case.M, case.N), case.dtype_of("w")
     strides = {
         "packed": (compute_strides(shape),) * 2,
         "sliced": ((case.N + 3, 1), (case.N + 9, 1)),
+        "transposed": ((1, case.M), (1, case.M)),
         "expanded": (compute_strides(shape), (0, 0)),
     }
     of_x, of_dy = strides[case.layout]
     tensors = (
-        Tensor("dy", case.dtype, shape, of_dy, dy), Tensor("x", case.dtype, shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
+        Tensor("dy", case.dtype_of("dy"), shape, of_dy, dy), Tensor("x", case.dtype_of("x"), shape, of_x, x), Tensor("w", w_dtype, (case.N,), (1,), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
-        *(Tensor(name, case.dtype if name == "dx" else dtype or w_dtype, want.values.shape, compute_strides(want.values.shape))
+        *(Tensor(name, case.dtype_of("x") if name == "dx" else dtype or w_dtype, want.values.shape, compute_strides(want.values.shape))
           for name, want in expected.items()),
     )  # fmt: skip
     inputs = {tensor.name: tensor.values.astype(np.float64) for tensor in tensors if tensor.values is not None}
@@ -183,41 +212,36 @@ def _make_plan(
 
 
 # wrong formulas: a cause, and what is different from the right one
-Mistake = tuple[str, dict[str, Any]]
 _XHAT: tuple[Mistake, ...] = (
     ("xhat_wrong", {"xhat": "x"}),
     ("xhat_wrong", {"xhat": "deviation"}),
     ("xhat_wrong", {"xhat": "scaled"}),
+    ("xhat_wrong", {"xhat": "divided"}),
+    ("xhat_wrong", {"xhat": "scaled twice"}),
 )
-_DX_BOTH_NORMS: tuple[Mistake, ...] = (
-    ("c1_missing", {"c1": 0}),
-    ("rstd_in_dx", {"power": 0}),
-    ("rstd_in_dx", {"power": 2}),
-    ("rstd_in_dx", {"power": -1}),
-    ("w_missing_in_dx", {"w": 0}),
-    ("w_twice", {"w": 2}),
-    *_XHAT,
+_OF_FUNCTIONS: tuple[Mistake, ...] = (
     ("vjp_divisor", {"divisor1": "N-1"}),
     ("vjp_divisor", {"divisor1": "1"}),
     ("vjp_divisor", {"divisor1": "M"}),
     ("vjp_divisor", {"axis": 0}),
+    ("vjp_divisor", {"axis1": 0}),
     ("vjp_divisor", {"axis": (0, 1)}),
-    ("sign_of_c1_or_c2", {"c1": -1}),
-    ("dy_ignored", {"dy": "ones"}),
 )
 _DX_LAYER_NORM: tuple[Mistake, ...] = (
-    ("projection_missing", {"c1": 0, "c2": 0}),
-    ("c2_missing", {"c2": 0}),
-    *_DX_BOTH_NORMS,
-    *(("vjp_divisor", {"divisor1": one, "divisor2": two}) for one in ("N", "N-1", "1") for two in ("N-1", "1")),
-    ("sign_of_c1_or_c2", {"c2": -1}),
-    ("sign_of_c1_or_c2", {"c1": -1, "c2": -1}),
-    ("c1_and_c2_swapped", {"swap": True}),
+    *OF_LAYER_NORM,
+    *_OF_FUNCTIONS,
+    *(
+        ("vjp_divisor", {"divisor1": one, "divisor2": two})
+        for one in ("N", "N-1", "1", "M")
+        for two in ("N-1", "1", "M")
+    ),
 )
-_DX_RMS_NORM: tuple[Mistake, ...] = (
-    *_DX_BOTH_NORMS,
-    ("c2_in_rms_norm", {"c2": 1}),
-    ("c2_in_rms_norm", {"c2": 1, "c1": 0}),
+_DX_RMS_NORM: tuple[Mistake, ...] = (*OF_RMS_NORM, *_OF_FUNCTIONS)
+_SOME_ROWS: tuple[Mistake, ...] = (
+    ("rows_left_out", {"rows": "all but the first"}),
+    ("rows_left_out", {"rows": "all but the last"}),
+    ("rows_left_out", {"rows": "every other"}),
+    *(("rows_left_out", {"rows": most}) for most in FEW),
 )
 _DW: tuple[Mistake, ...] = (
     ("dw_sums_columns", {"columns": True, "xhat": "x"}),
@@ -231,7 +255,9 @@ _DW: tuple[Mistake, ...] = (
     ("rows_not_summed", {"rows": "first"}),
     ("rows_not_summed", {"rows": "mean"}),
     ("rows_not_summed", {"rows": "last", "xhat": "x"}),
+    *_SOME_ROWS,
     ("dy_ignored", {"dy": "ones"}),
+    ("sign_of_dw_or_db", {"sign": -1}),
 )
 _DB: tuple[Mistake, ...] = (
     ("w_in_dw", {"w": 1}),
@@ -239,60 +265,67 @@ _DB: tuple[Mistake, ...] = (
     ("rows_not_summed", {"rows": "first"}),
     ("rows_not_summed", {"rows": "mean"}),
     ("xhat_in_db", {"xhat": "xhat"}),
+    *_SOME_ROWS,
     ("dy_ignored", {"dy": "ones"}),
+    ("sign_of_dw_or_db", {"sign": -1}),
 )
 
 
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
-    return _combine(_DX_LAYER_NORM)
+    return _list_models(_DX_LAYER_NORM)
 
 
 def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
-    return _combine(_DX_RMS_NORM)
+    return _list_models(_DX_RMS_NORM)
 
 
 def _list_dw_models() -> Iterator[tuple[str, Model]]:
-    return _combine(())
+    return _list_models(())
 
 
-def _combine(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
-    """One mistake in one gradient; then one in each of two or three, named after the first, for a learner may make several."""
-    choices = [(dx, dw, db) for dx, dw, db in product((None, *of_dx), (None, *_DW), (None, *_DB)) if dx or dw or db]
-    for mistakes in sorted(choices, key=lambda chosen: sum(mistake is not None for mistake in chosen)):
-        cause = next(mistake[0] for mistake in mistakes if mistake)
+def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+    """One mistake in one gradient: a learner may make several, and each is found by itself."""
+    for cause, changes in of_dx:
+        yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
+    if of_dx:
+        yield from list_saved_models()
+        yield from list_dx_dtype_models(("dy", "w"))
+    for eps in (*FIXED_EPS,):
         yield (
-            cause,
-            lambda p, mistakes=mistakes: _compute_wrong(p, *(mistake[1] if mistake else {} for mistake in mistakes)),
+            "recomputed_statistics",
+            lambda p, eps=eps: {"dw": _compute_wrong_sum(compute_saved_anew(p, eps), xhat="xhat")},
         )
+    yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
+    for name, which in (("dw", "xhat"), ("db", "ones")):
+        yield from list_dtype_models(lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy"))
+    yield "outputs_swapped", _swap_sums
+    for name, mistakes in (("dw", _DW), ("db", _DB)):
+        for cause, changes in mistakes:
+            changes = dict[str, Any](xhat="xhat" if name == "dw" else "ones") | changes
+            yield cause, lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)}
 
 
-def _compute_wrong(p: Plan, dx: dict[str, Any], dw: dict[str, Any], db: dict[str, Any]) -> Outputs:
-    dw = {"xhat": "xhat", **dw}
-    outputs = {
-        "dx": lambda: _compute_wrong_dx(p, **dx),
-        "dw": lambda: _compute_wrong_sum(p, **dw),
-        "db": lambda: _compute_wrong_sum(p, **db),
-    }
-    return {name: outputs[name]() for name in p.expected}
+def _normalise_columns(p: Plan) -> Plan:
+    """xhat of a batch norm: the statistics of each column, over the rows."""
+    x = p.inputs["x"]
+    xhat = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + p.case.eps)
+    ones = {"mean": np.zeros(len(x)), "rstd": np.ones(len(x))}
+    return replace(p, inputs=p.inputs | {"x": xhat} | {name: v for name, v in ones.items() if name in p.inputs})
 
 
-def _compute_wrong_dx(
-    p: Plan, *, dy="dy", w=1, xhat="xhat", c1=1, c2=None, divisor1="N", divisor2="N", axis=1, power=1, swap=False
-) -> np.ndarray:
-    rstd, hat, c2 = p.inputs["rstd"][:, None], _compute_hat(p, xhat), "mean" in p.inputs if c2 is None else c2
-    wdy = p.inputs["w"] ** w * _find_dy(p, dy)
-    along_hat = c1 * (hat * wdy).sum(axis=axis, keepdims=True) / _find_divisor(p, divisor1, axis)
-    along_one = c2 * wdy.sum(axis=axis, keepdims=True) / _find_divisor(p, divisor2, axis)
-    if swap:
-        along_hat, along_one = along_one, along_hat
-    return (wdy - hat * along_hat - along_one) * rstd**power
+def _swap_sums(p: Plan) -> Outputs:
+    right = {name: want.values for name, want in p.expected.items()}
+    return {"dw": right["db"], "db": right["dw"]} if "db" in right else {}
 
 
-def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat="ones", rows="all", columns=False) -> np.ndarray:
+def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1) -> np.ndarray:
     """dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
     values = p.inputs["w"] ** w * _find_dy(p, dy)
     terms = (values.sum(axis=1, keepdims=True) if columns else values) * _compute_hat(p, xhat)
-    return {"all": terms.sum(axis=0), "last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}[rows]
+    taken = {"all but the first": terms[1:], "all but the last": terms[:-1], "every other": terms[::2]}.get(
+        rows, terms[:rows] if isinstance(rows, int) else terms
+    )
+    return sign * {"last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}.get(rows, taken.sum(axis=0))
 
 
 def _find_dy(p: Plan, which: str) -> np.ndarray:
@@ -300,16 +333,10 @@ def _find_dy(p: Plan, which: str) -> np.ndarray:
 
 
 def _compute_hat(p: Plan, which: str) -> np.ndarray:
-    """xhat, or what stands in its place: "x", "deviation" (never scaled) or "scaled" (no mean subtracted)."""
+    """xhat, or what stands in its place: "x", "deviation" (never scaled), "scaled" (no mean subtracted), ..."""
     x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
-    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x)}[
-        which
-    ]
-
-
-def _find_divisor(p: Plan, which: str, axis: int | tuple[int, int]) -> float:
-    N = p.case.M if axis == 0 else p.case.N if axis == 1 else p.case.M * p.case.N
-    return np.float64({"N": N, "N-1": N - 1, "1": 1, "M": p.case.M}[which])
+    return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
+            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2}[which]  # fmt: skip
 
 
 PARTS = {

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps rstd var w wdy x xhat y".split())
+_IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split())
 
 
 class Cause(NamedTuple):
+    """``of_function`` are headline and question for what is no kernel, where these must be others."""
+
     headline: str
     question: str
+    of_function: tuple[str, str] | None = None
+
+    def word_for(self, kind: str) -> tuple[str, str]:
+        """Headline and question for an exercise of this kind: "kernel", "torch", "numpy" or "autograd"."""
+        return (self.headline, self.question) if kind == "kernel" or self.of_function is None else self.of_function
 
 
 def make_sentence(text: str) -> str:
@@ -20,6 +27,16 @@ def make_sentence(text: str) -> str:
 
 
 CAUSES: dict[str, Cause] = {
+    # a copy
+    "rounded_on_the_way": Cause(
+        "the values were rounded on their way",
+        "x holds fp32 numbers. Through which dtypes do yours go before they are stored?",
+    ),
+    "special_values": Cause(
+        "NaN, Inf or -0 do not arrive as they are",
+        "A copy hands on every number, NaN and -0 among them. Which of your lines computes?",
+    ),
+    "not_a_plain_copy": Cause("the values were changed on their way", "What happens between your load and your store?"),
     # statistics
     "padding_in_variance": Cause(
         "padding in the variance", "What does `x - mean` hold in a lane past column N, and what is its square?"
@@ -37,6 +54,14 @@ CAUSES: dict[str, Cause] = {
         "eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"
     ),
     "eps_hard_coded": Cause("eps is a fixed number", "eps is an argument. Where do you use it?"),
+    "eps_altered": Cause(
+        "what stands in the root is not the mean of the squares plus eps",
+        "Take a row whose squares have the mean 0, then one where it is far larger than eps: what is left of v + eps in each?",
+    ),
+    "reciprocal_missing": Cause(
+        "the standard deviation multiplies where it should divide",
+        "Spread a row ten times as wide: y should stay as it is. What does yours do?",
+    ),
     "root_missing": Cause("the root is missing", "rstd is 1 over the standard deviation. What have you taken 1 over?"),
     "cancellation": Cause(
         "cancellation: the statistics lose their digits when the mean is far from zero",
@@ -46,11 +71,55 @@ CAUSES: dict[str, Cause] = {
         "arithmetic in half precision",
         "In which dtype do you add up, and how many digits does a sum of 1000 numbers need?",
     ),
+    "another_dtype": Cause(
+        "a tensor goes through another tensor's dtype",
+        "Each tensor has a dtype of its own here. Through which dtypes does each value go between its load and the store?",
+        (
+            "a tensor goes through another tensor's dtype",
+            "Each tensor has a dtype of its own here. Through which dtypes does each value go before it is returned?",
+        ),
+    ),
+    "statistics_of_another_row": Cause(
+        "rows are given the statistics of another row",
+        "Row 3 needs its own statistics. Which line picks them, and by which number?",
+    ),
+    "counted_by_every_lane": Cause(
+        "a sum of lanes is counted by every lane",
+        "A block's sum is one number. How many lanes hold it after your line, and what happens when they are added up?",
+    ),
+    "squared_after_the_sum": Cause(
+        "deviations are added up before they are squared",
+        "Deviations 1 and -1: what is the sum of their squares, and what the square of their sum?",
+    ),
+    "w_before_the_norm": Cause(
+        "w is applied before the row is normalised",
+        "Which numbers is the mean square the mean of: those of x, or of x * w?",
+    ),
+    "rstd_not_applied": Cause(
+        "y is not multiplied by rstd", "Spread a row ten times as wide: y should stay as it is. Does it?"
+    ),
+    "norm_before_addition": Cause(
+        "the wrong matrix is normalised, or measured",
+        "Which matrix is y made of: x, the residual, or their sum? And which is rstd?",
+    ),
+    "recomputed_statistics": Cause(
+        "the statistics were computed anew, not taken as they were saved",
+        "With which eps, and over which elements, did the forward pass compute them? Who has the result?",
+    ),
+    "dx_for_dy": Cause(
+        "dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"
+    ),
+    "M2_not_a_sum": Cause(
+        "M2 is treated as a variance", "M2 grows with every number; a variance does not. What is M2 of two equal sides?"
+    ),
     "block_not_accumulated": Cause(
         "only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"
     ),
     "mean_for_sum": Cause(
         "the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"
+    ),
+    "not_a_plain_sum": Cause(
+        "something else than x is added up", "For the row 1, -2 the sum is -1. What does each of your lanes add?"
     ),
     "tail_left_out": Cause(
         "the end of the row is left out", "With N = 17 and BLOCK = 8, which columns does the last step take?"
@@ -63,15 +132,37 @@ CAUSES: dict[str, Cause] = {
         "the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"
     ),
     "same_row": Cause(
-        "every program adds up the same row", "Which line makes program 3 read another row than program 0 does?"
+        "every program takes the same row", "Which line makes program 3 read another row than program 0 does?"
     ),
-    "mean_not_subtracted": Cause("the mean is not subtracted", "Which of x and x - mean do you multiply by rstd?"),
+    "mean_not_subtracted": Cause(
+        "the mean is not subtracted",
+        "Where does x stand, and where x - mean? Look at what is squared and at what is scaled.",
+    ),
     "mean_subtracted": Cause("a mean is subtracted", "RMSNorm leaves the mean in. Where does yours take it out?"),
     # output
     "w_ignored": Cause("w is not applied", "Where does the weight enter y?"),
+    "one_plus_w": Cause("1 + w stands where w belongs", "What does y hold where w is 0?"),
+    "w_misapplied": Cause(
+        "w is there, but does not multiply as it should", "xhat is 2 and w is -3. What becomes of them?"
+    ),
+    "w_and_b_swapped": Cause(
+        "w and b have changed places",
+        "Which of the two multiplies, which is added, and which pointer belongs to which?",
+    ),
+    "b_misapplied": Cause(
+        "b is there, but is not added once, at the end", "Take xhat = 0: what should y hold then, and what does yours?"
+    ),
+    "sign_of_deviation": Cause("y has the wrong sign before b is added", "Is it x - mean or mean - x?"),
     "b_ignored": Cause("b is not applied", "Where does the bias enter y?"),
     "w_twice": Cause("w is applied twice", "How often does w appear between x and y?"),
     "residual_ignored": Cause("the residual is not added", "What should `total` hold, besides x?"),
+    "residual_misapplied": Cause(
+        "the residual is not added once", "x is 1 and the residual is 2: what does `total` hold, and what does yours?"
+    ),
+    "total_not_stored": Cause(
+        "`total` holds something else than the sum",
+        "y is right. Which of your values is the sum, and which one do you store?",
+    ),
     "unrounded_total": Cause(
         "y is computed from the sum before it was rounded",
         "A second kernel would read `total` from memory. Which number would it see, the exact sum or the stored one?",
@@ -81,7 +172,11 @@ CAUSES: dict[str, Cause] = {
         "The backward pass multiplies by what you save. Is it 1 / sqrt(var + eps), or something on the way to it?",
     ),
     # memory
-    "not_written": Cause("the output is never written", "Which `tl.store` writes it, and is that line reached?"),
+    "not_written": Cause(
+        "the output is never written",
+        "Which `tl.store` writes it, and is that line reached?",
+        ("the output is never written", "Which line gives it its values, and is that line reached?"),
+    ),
     "statistics_not_saved": Cause(
         "the statistics are not saved",
         "Others read these numbers after you, the backward pass among them. Which `tl.store` writes each of them?",
@@ -89,6 +184,7 @@ CAUSES: dict[str, Cause] = {
     "partly_written": Cause(
         "part of the output is never written",
         "Which elements does each program store, and does every element belong to one?",
+        ("part of the output is never written", "Which elements does your code fill in, and which of them are left?"),
     ),
     "only_one_block": Cause(
         "only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"
@@ -104,17 +200,23 @@ CAUSES: dict[str, Cause] = {
     ),
     "row_mask": Cause(
         "rows past the last one take part",
-        "M is no multiple of ROWS: what do the last program's spare rows load and store?",
+        "M is no multiple of the rows taken at a time: what do the spare rows of the last step load and store?",
     ),
     "stride_ignored": Cause(
         "elements are not where the kernel looks",
         "Each matrix has strides of its own, and none of them need be N. Which stride does each load use, and which the store?",
+        (
+            "how a tensor lies in memory changes the result",
+            "This tensor's elements do not follow one another. Which of your lines goes by how they lie, and not by their indices?",
+        ),
     ),
     "offset_32_bit": Cause(
         "row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is `tl.program_id(0)`?"
     ),
     "race": Cause(
-        "a race", "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other?"
+        "a race",
+        "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other, and does the atomic "
+        "that it waits for hand on what was written before it (its memory order, `sem`, and its `scope`)?",
     ),
     "deadlock": Cause("a deadlock", "Who holds what the waiting program wants, and which line would give it back?"),
     "barrier_missing": Cause(
@@ -182,6 +284,24 @@ CAUSES: dict[str, Cause] = {
     "c2_in_rms_norm": Cause(
         "a mean is taken out of dx", "Add the same number to every element of a row. Does RMSNorm leave y as it is?"
     ),
+    "c2_times_xhat": Cause(
+        "c2 is multiplied by xhat, too", "xhat * (c1 + c2) and xhat * c1 + c2: which of them is in the formula?"
+    ),
+    "c1_of_dy": Cause(
+        "c1 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"
+    ),
+    "c2_of_dy": Cause(
+        "c2 is taken of dy, not of wdy", "What reaches xhat on the way back: dy, or what w has made of it?"
+    ),
+    "w_outside_means": Cause(
+        "w does not stand with dy in every term of dx",
+        "Each column has a w of its own. Does a mean over the columns stay the same if w goes in, or out?",
+    ),
+    "xhat_in_one_term": Cause(
+        "in the c1 term something else stands for xhat, or a factor rstd is missing",
+        "xhat stands in c1 and beside it, each time with its rstd. What do you multiply in each of the two places?",
+    ),
+    "sign_of_dx": Cause("dx has the wrong sign", "A step along dy should make y larger along dy. What does yours do?"),
     "c1_and_c2_swapped": Cause(
         "c1 and c2 have changed places",
         "One of the two means is multiplied by xhat. Which one, and what is it the mean of?",
@@ -219,6 +339,9 @@ CAUSES: dict[str, Cause] = {
     ),
     "w_in_dw": Cause(
         "w is in dw or db", "y = xhat * w + b. Does its derivative with respect to w, or to b, still hold w?"
+    ),
+    "sign_of_dw_or_db": Cause(
+        "dw or db has the wrong sign", "dy is 1 everywhere. What is db then, and which sign does yours have?"
     ),
     "rows_not_summed": Cause(
         "dw or db is no sum over the rows",
@@ -283,7 +406,7 @@ CAUSES: dict[str, Cause] = {
         "By what do you divide when the first number arrives? Which mean should a row of one number have?",
     ),
     "elements_skipped": Cause(
-        "an element of each row is left out", "Which columns does your loop visit, and with which count does it start?"
+        "elements of each row are left out", "Which columns does your loop visit, and with which one does it start?"
     ),
     "merge_between": Cause(
         "what the distance between the means adds to M2 is wrong",
@@ -300,14 +423,27 @@ CAUSES: dict[str, Cause] = {
     "rstd_for_var": Cause(
         "var holds a reciprocal root", "Multiply a row by 10. Its variance grows by 100; what does yours do?"
     ),
+    "empty_lane": Cause(
+        "a lane that has seen no element spoils the row",
+        "With N = 5 and BLOCK = 8, what is the count of lane 6 when its mean is moved, and what is d / count there?",
+    ),
     "lane_counts": Cause(
         "lanes count elements that they never saw",
         "Five columns in eight lanes: what should lane 6 count, and what does yours?",
     ),
     "outputs_swapped": Cause(
-        "mean and var have changed places", "Which pointer did you store each of the two through?"
+        "two outputs have changed places",
+        "Which pointer did you store each of the two through?",
+        (
+            "two outputs have changed places",
+            "In which order does the docstring ask for them, and in which do you return them?",
+        ),
     ),
     # wiring into autograd
+    "none_misread": Cause(
+        "a parameter that is None is taken for numbers",
+        "w or b may be None. By which number is xhat then multiplied, and which one is added to it?",
+    ),
     "gradient_missing": Cause(
         "a gradient is never handed back",
         "What does backward return for each argument of forward, and who would miss the one that is None?",
@@ -358,13 +494,19 @@ CAUSES: dict[str, Cause] = {
     "output_flood": Cause(
         "the code prints too much",
         "Which values do you want to see, of which program and lane, and how often does the line run?",
+        (
+            "the code prints too much",
+            "Which values do you want to see, and how often does the line run that prints them?",
+        ),
     ),
     "would_not_compile": Cause(
         "the kernel runs here, but a GPU's compiler refuses it",
         "What does the compiler need to know there before the kernel runs?",
     ),
     "crash": Cause(
-        "the kernel ended its process", "Which address does a lane use when it is past the end of the tensor?"
+        "the kernel ended its process",
+        "Which address does a lane use when it is past the end of the tensor?",
+        ("the function ended its process", "Which of its lines reads or writes memory by address, or ends Python?"),
     ),
     "wrong_values": Cause(
         "wrong values",

@@ -1,7 +1,8 @@
 """Names the cause of a failure from its evidence.
 
-In this order: a wrong formula that reproduces every output (suspects.py); what happened to memory; which cases fail and
-what only they have in common. If nothing fits, that is said, with the first wrong element.
+In this order: a wrong formula that reproduces every output (suspects.py); what happened to memory; how large the errors are,
+and which cases fail (evidence.py). What the evidence does not tell from something else has no cause: then the verdict says what
+is wrong, by how much, and what the failing cases share.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Part
-from course_lib.grading.judging import suspects, tolerance
+from course_lib.grading.judging import evidence, suspects
 from course_lib.grading.judging.judge import MINOR, Judged
 
 Trait = tuple[str, Callable[[Case], bool]]
@@ -37,13 +38,19 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     if any(j.changes_input for j in failed):
         return "input_changed"
     entry_points = {j.plan.entry_point: None for j in failed}
-    alike = [
-        j for j in judged if j.plan.entry_point in entry_points
-    ]  # another kernel's passes say nothing about this one
-    traits = [trait for entry_point in entry_points for trait in parts[entry_point].traits]
+    # another kernel's passes say nothing about this one
+    alike = [j for j in judged if j.plan.entry_point in entry_points and j.ran]
+    of_parts = [parts[entry_point] for entry_point in entry_points]
     if all(j.plan.case.layout != "packed" for j in failed):
-        return _pick_closest(alike, failed, [*traits, *_LAYOUTS]) or "stride_ignored"
-    return _find_memory_cause(failed, parts) or _find_common_cause(alike, failed, traits) or "wrong_values"
+        return _find_layout_cause(alike, failed)
+    return _find_memory_cause(failed, parts) or _find_common_cause(alike, failed, of_parts) or "wrong_values"
+
+
+def _find_layout_cause(judged: list[Judged], failed: list[Judged]) -> str:
+    """Packed rows are right. Far ones alone, or at least nothing else than rows that do not follow each other, are wrong."""
+    if all(j.plan.case.is_far for j in failed):
+        return "offset_32_bit"
+    return "stride_ignored"
 
 
 def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
@@ -77,51 +84,27 @@ def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
     ]
 
 
-_HALF_PRECISION_LOSS = 2.0**-6  # relative to the terms added up: sums of fp16 or bf16 numbers lose no more
-
-_LAYOUTS: tuple[Trait, ...] = (
-    ("offset_32_bit", lambda case: case.layout == "far"),
-    ("stride_ignored", lambda case: case.layout != "packed"),
-)
+_RARE: tuple[Trait, ...] = (("bad_row_spreads", lambda case: case.has_bad_row),)
 # what only some cases have, and what it means if exactly those fail
 _TRAITS: tuple[Trait, ...] = (
-    ("bad_row_spreads", lambda case: case.has_bad_row),
-    (
-        "cancellation",
-        lambda case: abs(case.mean) >= 100 * case.std or case.fill == "constant" or case.N == 1,
-    ),  # or a variance of 0
-    ("low_precision", lambda case: case.dtype != "fp32"),
     ("row_mask", lambda case: _has_short_tile(case)),
     ("only_one_block", lambda case: not case.one_block),
     ("mask_missing", lambda case: case.padded_lanes > 0),
 )
 
 
-def _pick_closest(judged: list[Judged], failed: list[Judged], traits: list[Trait]) -> str | None:
-    """The cause whose trait all failed cases have and the fewest passed ones; of equals the first."""
-    shared = [(cause, trait) for cause, trait in traits if all(trait(j.plan.case) for j in failed)]
-    return min(shared, key=lambda pair: sum(j.passed and pair[1](j.plan.case) for j in judged))[0] if shared else None
-
-
-def _find_common_cause(judged: list[Judged], failed: list[Judged], traits: list[Trait]) -> str | None:
-    telling = [
-        (cause, trait)
-        for cause, trait in (*traits, *_TRAITS)
-        if any(j.passed and not trait(j.plan.case) for j in judged)
-    ]
-    if cause := _pick_closest(judged, failed, telling):
-        return cause
-    # most, not all: in half precision small squares also vanish altogether
-    return "low_precision" if sum(_has_few_digits(j) for j in failed) > 0.6 * len(failed) else None
-
-
-def _has_few_digits(judged: Judged) -> bool:
-    """Wrong by what half-precision arithmetic loses, or overflowed as only it does."""
-    return all(
-        d.kind == "nan"
-        or (d.kind == "value" and d.ratio is not None and d.ratio * tolerance.K * tolerance.UNIT < _HALF_PRECISION_LOSS)
-        for d in judged.deviations
-    )
+def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
+    for cause, trait in (*(rare for part in parts for rare in part.rare), *_RARE):
+        if all(trait(j.plan.case) for j in failed):
+            return cause
+    if evidence.is_of_half_precision(judged, failed):
+        return "low_precision"
+    if evidence.is_of_cancellation(judged, failed):
+        return "cancellation"
+    for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):
+        if evidence.is_exactly(trait, judged, failed) and not evidence.has_rival(trait, judged, failed):
+            return cause
+    return None
 
 
 def _has_short_tile(case: Case) -> bool:
@@ -129,17 +112,12 @@ def _has_short_tile(case: Case) -> bool:
 
 
 def describe_shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
-    """What the failing cases have in common and the passing ones lack, in words for the evidence; empty if nothing."""
+    """What the failing cases have in common and no passing one has, in words; empty if there is no such thing."""
     shared = (
         ("with padded lanes", lambda c: c.padded_lanes > 0),
-        ("with a mean at least 1000 times the spread", lambda c: abs(c.mean) >= 1000 * c.std),
-        ("in half precision", lambda c: c.dtype != "fp32"),
         ("with more than one block a row", lambda c: not c.one_block),
-        ("with M no multiple of ROWS", _has_short_tile),
-        ("with rows that do not follow each other", lambda c: c.layout != "packed"),
+        ("with M no multiple of the rows taken at a time", _has_short_tile),
+        ("with a NaN or an Inf", lambda c: c.has_bad_row),
+        *evidence.list_rivals([j.plan.case for j in failed]),
     )
-    passed = [j for j in judged if j.passed]
-    for words, trait in shared:
-        if passed and all(trait(j.plan.case) for j in failed) and not all(trait(j.plan.case) for j in passed):
-            return words
-    return ""
+    return next((words for words, trait in shared if evidence.is_exactly(trait, judged, failed)), "")

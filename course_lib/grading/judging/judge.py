@@ -111,6 +111,9 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
         | (np.isnan(actual) & np.isnan(expected.values))
         | (np.isposinf(expected.allowed) & ~np.isfinite(actual))
     )
+    if expected.signed:
+        same &= np.isnan(actual) | (np.signbit(actual) == np.signbit(expected.values))
+        finite &= expected.values != 0
     same_kind = np.where(finite, np.isfinite(actual), same)
     if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
         result.deviations.append(_make_deviation(name, "nan", wrong_kind, None, actual, expected.values))

@@ -1,31 +1,80 @@
 """Wrong formulas, computed in float64: what a solution with a known bug would give. They stand with their families.
 
-If one of them reproduces a learner's outputs in every case, wrong ones and right ones, then that is the bug. Much
-stronger evidence than the size of an error, and it needs no look at the code.
+One of them is the bug if it reproduces a learner's outputs in every case, wrong ones and right ones, and lies nearer to them
+than the right answer does wherever that is missed. Much stronger evidence than the size of an error, and it needs no look at
+the code.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from course_lib.grading.cases.plan import Outputs, Part
+from course_lib.grading.cases.buffers import round_to
+from course_lib.grading.cases.plan import Model, Outputs, Part
 from course_lib.grading.judging.judge import Judged
 
 _RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # outputs of the same wrong formula agree to this
+_OF_LARGEST = 1e-5
+_NEARER = 0.25  # of the distance from the right answer: what counts as nearer
+_FAR = 1e9  # allowed errors; where none is allowed at all, the distance would be infinite
 
 
 def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
-    """The cause whose wrong formula reproduces every case of the first entry point that is wrong, or None."""
+    """The cause whose wrong formula explains every case of the first entry point that is wrong, or None.
+
+    Of several that do the first counts, unless a later one is much nearer: families list the likelier first, and those that
+    are the same formula on paper agree. A formula may stand for some outputs only; where none explains them all, each wrong
+    output needs one, and the first wrong output's is named.
+    """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
-        if not any(j.deviations for j in seen):
-            continue
-        with np.errstate(all="ignore"):
-            for cause, model in part.models():
-                if all(_reproduces(model(j.plan), j) for j in seen):
-                    return cause
-        return None
+        seen.sort(
+            key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N)
+        )  # what tells most for least comes first
+        if any(j.deviations for j in seen):
+            with np.errstate(all="ignore"):
+                return _find_nearest(part, seen)
     return None
+
+
+def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
+    wrong = list(
+        dict.fromkeys(d.output for name in seen[0].outputs for j in seen for d in j.deviations if d.output == name)
+    )
+    whole = frozenset(wrong)
+    nearest: dict[frozenset[str], tuple[float, str]] = {}  # outputs -> distance, cause
+    for cause, model in part.models():
+        names = whole.intersection(model(seen[0].plan))
+        limit = nearest[names][0] * _NEARER if names in nearest else np.inf
+        distance = _measure(model, seen, limit) if names else None
+        if distance is not None:
+            nearest[names] = distance, cause
+    if whole in nearest:
+        return nearest[whole][1]
+    of_first = next((cause for names, (_, cause) in nearest.items() if wrong[0] in names), None)
+    return of_first if frozenset().union(*nearest) == whole else None
+
+
+def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
+    """How far the wrong outputs lie from the model's, as a part of their distance from the right ones; None where the model
+    does not explain every case, or not within ``limit``. Distances count in allowed errors, so that the telling cases weigh most.
+    """
+    from_model = from_right = 0.0
+    for judged in seen:
+        predicted = model(judged.plan)
+        if not _reproduces(predicted, judged):
+            return None
+        for name in {deviation.output for deviation in judged.deviations} & predicted.keys():
+            actual, expected = judged.outputs[name], judged.plan.expected[name]
+            off = np.abs(actual - expected.values) / expected.allowed
+            wrong = (off > 1) & np.isfinite(off)
+            from_right += float(np.minimum(off[wrong], _FAR).sum())
+            stored = round_to(predicted[name], judged.plan.tensor(name).dtype).astype(np.float64)
+            from_model += float(np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong], _FAR).sum())
+    if not from_right:  # all that is wrong is not finite, and the model says so
+        return 0.0
+    distance = from_model / from_right
+    return distance if distance <= _NEARER and distance < limit else None
 
 
 def _is_comparable(judged: Judged) -> bool:
@@ -34,13 +83,12 @@ def _is_comparable(judged: Judged) -> bool:
 
 
 def _reproduces(predicted: Outputs, judged: Judged) -> bool:
-    if any(deviation.output not in predicted for deviation in judged.deviations):
-        return False
     for name, values in predicted.items():
         actual, allowed = judged.outputs[name], judged.plan.expected[name].allowed
         dtype = judged.plan.tensor(name).dtype
         values = np.where(np.abs(values) > 65504, np.sign(values) * np.inf, values) if dtype == "fp16" else values
-        close = np.abs(actual - values) <= 2 * allowed + _RELATIVE[dtype] * np.abs(values)
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # its sums may lose more than the right ones
+        close = np.abs(actual - values) <= 2 * allowed + _RELATIVE[dtype] * np.abs(values) + _OF_LARGEST * largest
         same = close | (actual == values) | (~np.isfinite(values) & ~np.isfinite(actual))
         if not same.all():
             return False

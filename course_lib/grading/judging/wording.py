@@ -12,9 +12,10 @@ from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
 
 
-def write_message(cause: str, evidence: str) -> str:
-    """Cause, evidence and question in one paragraph."""
-    return f"{make_sentence(CAUSES[cause].headline)} {evidence} {CAUSES[cause].question}"
+def write_message(cause: str, evidence: str, kind: str) -> str:
+    """Cause, evidence and question in one paragraph, for an exercise of this kind."""
+    headline, question = CAUSES[cause].word_for(kind)
+    return f"{make_sentence(headline)} {evidence} {question}"
 
 
 def format_multiple(ratio: float) -> str:
@@ -47,7 +48,28 @@ def describe_finding(judged: Judged) -> Finding:
             case,
             f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})",
         )
+    if judged.plan.constexprs.get("change"):  # nothing of the learner's has this name
+        return Finding(
+            case, "x was changed after the forward pass, and backward ran all the same: PyTorch was not asked"
+        )
     return _describe_deviation(case, judged.deviations[0])
+
+
+def choose_shown(failed: list[Judged], cause: str) -> Judged:
+    """The failing case that is shown: the smallest of those that are wrong in the way the cause is about."""
+    first = next((j for j in failed if j.changes_input), failed[0]) if cause == "input_changed" else failed[0]
+    alike = [j for j in failed if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
+    return min(alike, key=lambda j: (j.plan.case.has_bad_row, j.plan.case.M * j.plan.case.N))
+
+
+def _name_fault(judged: Judged) -> str:
+    if judged.fault:
+        return judged.fault["kind"]
+    if judged.changed:
+        return "changed"
+    if judged.outside and not any(d.kind == "value" for d in judged.deviations):
+        return "outside"
+    return judged.deviations[0].kind
 
 
 def _describe_deviation(case: str, deviation: Deviation) -> Finding:

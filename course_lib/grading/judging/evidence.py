@@ -1,0 +1,261 @@
+"""Evidence for the causes that no formula reproduces: what an error's size says, and what only the failing cases have in common.
+
+A cause that follows from which cases fail needs them all and no other, and no rival: nothing else that these cases share and
+the passing ones lack. Without that the verdict says what was seen, and names no cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Plan
+from course_lib.grading.judging import tolerance
+from course_lib.grading.judging.judge import Judged
+
+Trait = Callable[[Case], bool]
+_UNITS = {"fp16": 2.0**-11, "bf16": 2.0**-8}
+_LARGEST_FP16 = 65504.0
+
+
+# ---- which cases fail
+
+
+def is_exactly(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
+    """All failed cases have the trait, no passed one has it, and some passed."""
+    return (
+        all(trait(j.plan.case) for j in failed)
+        and any(j.passed for j in judged)
+        and not any(trait(j.plan.case) for j in judged if j.passed)
+    )
+
+
+def has_rival(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
+    """Something else than ``trait`` tells the failed cases from the passed ones: a size from which on all fail, a dtype, a layout.
+
+    Only what differs within the trait counts as something else: that padded rows have more columns than none is the same fact.
+    """
+    passed = [j.plan.case for j in judged if j.passed]
+    wrong = [j.plan.case for j in failed]
+    return any(all(rival(c) for c in wrong) and not any(rival(c) for c in passed) for _, rival in list_rivals(wrong))
+
+
+def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
+    """Plain facts that all of the wrong cases share, in words, beside what the traits say."""
+    for of, name in (("M", "rows"), ("N", "columns")):
+        least, most = min(getattr(c, of) for c in wrong), max(getattr(c, of) for c in wrong)
+        if least > 1:
+            yield f"with {least} {name} or more", lambda c, of=of, least=least: getattr(c, of) >= least
+        if most <= 2:
+            unit = f"{most} {name if most > 1 else name[:-1]}" + (" or fewer" if most > 1 else "")
+            yield f"with {unit}", lambda c, of=of, most=most: getattr(c, of) <= most
+    for words, trait in (
+        ("in fp16", lambda c: c.dtype == "fp16"),
+        ("in bf16", lambda c: c.dtype == "bf16"),
+        ("in half precision", lambda c: c.dtype != "fp32"),
+        ("with tensors of different dtypes", lambda c: c.has_mixed_dtypes),
+        ("with an eps of its own", lambda c: c.eps != 1e-5),
+        ("with a small spread", lambda c: c.std < 0.1),
+        ("with rows that are all alike", lambda c: c.fill == "constant"),
+        ("with several rows a program", lambda c: c.rows > 1),
+        ("with one block a row", lambda c: c.one_block),
+        ("with a mean that is not 0", lambda c: c.mean != 0),
+        ("with a large mean", lambda c: abs(c.mean) >= 100 * c.std),
+        ("with rows that do not follow each other", lambda c: c.layout != "packed"),
+    ):
+        if all(trait(c) for c in wrong):
+            yield words, trait
+
+
+# ---- how large the error is
+
+
+@dataclass(frozen=True)
+class _Error:
+    """A wrong output: what came, what should have come, and the terms that make it up; only what is finite and can be wrong."""
+
+    name: str
+    actual: np.ndarray
+    expected: np.ndarray
+    terms: np.ndarray
+    saturated: bool  # among what is left out, or set to 0, is a result that a sum of Inf explains
+
+    @property
+    def relative(self) -> np.ndarray:
+        return np.abs(self.actual - self.expected) / np.maximum(self.terms, 1e-300)
+
+
+def _list_errors(judged: Judged) -> list[_Error]:
+    errors = []
+    overflows = _overflows(judged.plan)
+    for name in dict.fromkeys(d.output for d in judged.deviations):
+        expected, dtype = judged.plan.expected[name], judged.plan.tensor(name).dtype
+        actual = judged.outputs[name]
+        usable = np.isfinite(expected.values) & np.isfinite(expected.allowed)
+        lost = usable & ~np.isfinite(actual)
+        if overflows:  # Inf in a sum makes rstd 0, and y what is added after it
+            after = np.broadcast_to(
+                judged.plan.inputs["b"] if name == "y" and "b" in judged.plan.inputs else 0.0, actual.shape
+            )
+            lost |= usable & (np.abs(actual - after) <= 2.0**-8 * np.abs(after))
+        kept = usable & ~lost
+        rounding = tolerance.bound_error(np.zeros(()), expected.values[kept], dtype)
+        terms = np.maximum((expected.allowed[kept] - rounding) / (tolerance.K * tolerance.UNIT), 0.0)
+        off = np.maximum(np.abs(actual[kept] - expected.values[kept]) - rounding, 0.0)
+        signed = expected.values[kept] + np.sign(actual[kept] - expected.values[kept]) * off
+        errors.append(_Error(name, signed, expected.values[kept], terms, bool(lost.any())))
+    return errors
+
+
+def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
+    """The errors are those of arithmetic in half precision.
+
+    Either the results are numbers that half precision holds, where the right ones are none. Or only cases with half precision
+    in them fail, and by no more than its roundings; or others, too, by as much, and in no direction. An overflow where fp16
+    overflows is one of its errors, and none of anything else.
+    """
+    failed = [j for j in failed if not j.plan.case.has_bad_row] or failed
+    if any(not j.deviations or any(d.kind == "unwritten" for d in j.deviations) for j in failed):
+        return False
+    if all(_is_held_in_half(j) for j in failed):
+        return True
+    errors = {id(j): _list_errors(j) for j in failed}
+    if any(e.saturated and not _overflows(j.plan) for j in failed for e in errors[id(j)]):
+        return False
+    units = [_find_unit(j.plan) for j in failed]
+    if all(units):
+        small = all(_is_small(errors[id(j)], j, unit) for j, unit in zip(failed, units, strict=True))
+        overflowed = any(e.saturated for some in errors.values() for e in some)
+        return small and (overflowed or _differs_by_dtype_alone(judged, failed))
+    passed = sum(j.passed and _is_ordinary(j.plan.case) for j in judged)
+    return (
+        sum(not unit for unit in units) > max(passed, 2)
+        and all(_is_small(errors[id(j)], j, 2.0**-8) for j in failed)
+        and _has_no_direction([e for some in errors.values() for e in some])
+    )
+
+
+def _find_unit(plan: Plan) -> float:
+    """The rounding of the coarsest dtype in the case, 0 where all are fp32."""
+    return max((_UNITS.get(tensor.dtype, 0.0) for tensor in plan.tensors), default=0.0)
+
+
+def _is_ordinary(case: Case) -> bool:
+    return not case.has_bad_row and case.fill != "constant" and case.N > 1
+
+
+def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
+    """Two cases in half precision fail, or nearly all there are, and no size tells them from those that pass."""
+    half = [j for j in judged if _find_unit(j.plan) and _is_ordinary(j.plan.case)]
+    passed = [j.plan.case for j in judged if j.passed]
+    wrong = [j.plan.case for j in failed]
+    by_size = any(
+        all(rival(c) for c in wrong) and not any(rival(c) for c in passed)
+        for words, rival in list_rivals(wrong)
+        if "rows or more" in words or "columns or more" in words
+    )
+    return (len(failed) > 1 or len(half) < 3) and not by_size
+
+
+def _is_small(errors: list[_Error], judged: Judged, unit: float) -> bool:
+    reach = 4 + sqrt(
+        max(judged.plan.case.N, judged.plan.case.M)
+    )  # roundings: a sum has one a number, mostly of both signs
+    return all((e.relative <= reach * unit).all() for e in errors)
+
+
+def _has_no_direction(errors: list[_Error]) -> bool:
+    """A rounding pulls neither up nor down, neither towards 0 nor away from it; a wrong formula mostly does."""
+    signs = [np.sign(e.actual - e.expected) for e in errors]
+    outward = [sign * np.sign(e.expected) for sign, e in zip(signs, errors, strict=True)]
+    return all(
+        abs(np.mean([part[part != 0].mean() for part in parts if (part != 0).any()] or [1.0])) < 0.5
+        for parts in (signs, outward)
+    )
+
+
+def _overflows(plan: Plan) -> bool:
+    """A square, or a sum, of the row is more than fp16 holds."""
+    x = plan.inputs.get("x")
+    if x is None or plan.tensor("x").dtype != "fp16":
+        return False
+    return bool((x**2).sum(axis=-1).max(initial=0) > _LARGEST_FP16)
+
+
+def _is_held_in_half(judged: Judged) -> bool:
+    """Every wrong output is of fp32, and holds nothing but numbers that fp16, or bf16, holds, where the right ones are none."""
+    for name in dict.fromkeys(d.output for d in judged.deviations):
+        actual, expected = judged.outputs[name], judged.plan.expected[name].values
+        if judged.plan.tensor(name).dtype != "fp32" or not np.isfinite(actual).all():
+            return False
+        if not any(
+            _has_few_bits(actual, u) and not _has_few_bits(expected, u) and _is_near(actual, expected, u)
+            for u in _UNITS.values()
+        ):
+            return False
+    return bool(judged.deviations)
+
+
+def _has_few_bits(values: np.ndarray, unit: float) -> bool:
+    scaled = np.frexp(values)[0] / unit
+    return bool((scaled == np.round(scaled)).all())
+
+
+def _is_near(actual: np.ndarray, expected: np.ndarray, unit: float) -> bool:
+    return bool((np.abs(actual - expected) <= 4 * unit * np.abs(expected)).all())
+
+
+def is_of_cancellation(judged: list[Judged], failed: list[Judged]) -> bool:
+    """The variance is off by what E[x^2] - E[x]^2 loses: some roundings of E[x^2], and only where these are no longer small
+    beside it. Rows whose mean is no larger than their spread are right."""
+    for j in failed:
+        found = _find_loss(j)
+        if found is None:
+            return False
+        got, want, squares = found
+        lost = tolerance.UNIT * squares * 8 * (4 + sqrt(j.plan.case.N))
+        with np.errstate(invalid="ignore"):
+            # where less than nothing is left, 0 or NaN is made of it
+            explained = (np.abs(got - want) <= lost) | (~np.isfinite(got) & (want <= lost))
+        if not explained.all() or not (squares > 25 * want).any():
+            return False
+    return any(j.passed for j in judged)
+
+
+def _find_loss(judged: Judged) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The variance that the outputs tell, the right one, and E[x^2], row by row; for a merge sums instead of means. None where
+    the outputs tell none, or are wrong in another way as well."""
+    outputs, inputs = judged.outputs, judged.plan.inputs
+    if any(d.kind == "unwritten" or d.output in ("mean", "n") for d in judged.deviations):
+        return None
+    if "M2_a" in inputs:
+        squares = sum(inputs[f"n_{side}"] * inputs[f"mean_{side}"] ** 2 + inputs[f"M2_{side}"] for side in "ab")
+        return outputs["M2"], judged.plan.expected["M2"].values, np.asarray(squares)
+    x = inputs.get("x")
+    if x is None or x.ndim != 2 or any(d.output not in ("y", "var", "rstd") for d in judged.deviations):
+        return None
+    var = x.var(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if "var" in outputs:
+            got = outputs["var"]
+        elif "rstd" in outputs:
+            got = 1 / outputs["rstd"] ** 2 - judged.plan.case.eps
+        elif "y" in outputs and "b" in inputs:
+            got = _find_variance_in_y(judged, x, var)
+        else:
+            return None
+    return None if got is None else (got, var, (x**2).mean(axis=1))
+
+
+def _find_variance_in_y(judged: Judged, x: np.ndarray, var: np.ndarray) -> np.ndarray | None:
+    """The variance by which x - mean must have been divided; None where y is wrong in another way."""
+    y = (judged.outputs["y"].reshape(x.shape) - judged.plan.inputs["b"]) / judged.plan.inputs["w"]
+    centred = x - x.mean(axis=1, keepdims=True)
+    scale = (y * centred).sum(axis=1) / np.maximum((centred**2).sum(axis=1), 1e-300)
+    if (np.abs(y - scale[:, None] * centred) > 1e-2 * np.abs(y).max(axis=1, keepdims=True) + 1e-3).any():
+        return None
+    return np.where(var == 0, 0.0, 1 / scale**2 - judged.plan.case.eps)
