@@ -21,9 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from course_lib.grading.execution.guard import Guard, Refused
+from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.grading.submission.places import Span
 from course_lib.sandbox import isolation
 from course_lib.sandbox.machine import Machine, begin_case, write_whole
 
+REFUSED = Refused.__name__
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
 _GPU_FRACTION = 0.9  # of its memory: whatever else the person runs there keeps going
 
@@ -51,10 +55,17 @@ class _CaseMachine(Machine):
 def _work(job: dict, folder: Path, runs) -> None:
     """Every case of the job on ``runs``. What happens from here on, the learner's code may have done."""
     file = folder / "kernels.py"
+    guard = Guard(job["rules"]) if job["rules"] else None
     try:
-        kernels = _imported(file)
+        if guard and job["tier"] == isolation.LIMITS and job["rules"]["unlisted"]:
+            raise _make_unlisted(job["rules"]["unlisted"])
+        kernels = _imported(file, guard)
+    except Unreadable as refused:
+        write_whole(folder / "import.error", _describe_refused(refused))
+        return
     except BaseException as error:
-        write_whole(folder / "import.error", _described(error, str(file)))
+        refusal = (guard and guard.refusal) or error
+        write_whole(folder / "import.error", _described(refusal, str(file)))
         return
     for number, case in enumerate(job["cases"]):
         begin_case(folder, number)
@@ -62,7 +73,12 @@ def _work(job: dict, folder: Path, runs) -> None:
             continue
         try:
             data = runs.run(getattr(kernels, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
+            if guard and guard.refusal:
+                raise guard.refusal
         except BaseException as error:
+            if guard and guard.refusal:  # whatever the code raised after it
+                write_whole(folder / f"{number:02}.error", _described(guard.refusal, str(file)))
+                return
             sys.stdout.flush()
             lost = runs.lost(error)
             write_whole(folder / f"{number:02}.error", _described(error, str(file), lost))
@@ -75,12 +91,25 @@ def _work(job: dict, folder: Path, runs) -> None:
             write_whole(folder / f"{number:02}.out", data)
 
 
-def _imported(file: Path):
+def _make_unlisted(said: dict[str, Any]) -> Unreadable:
+    """The refusal by the lists: they are what protects a machine that shuts nothing in."""
+    why = (
+        " This machine cannot shut a check in (isolation: limits only; `course doctor` says what is missing), so a file may hold only "
+        "what is on a list here; on a machine that can, more is open."
+    )
+    span = Span(**said["span"]) if said["span"] else None
+    return Unreadable(said["cause"], said["message"] + why, said["what"] + why, span)
+
+
+def _imported(file: Path, guard: Guard | None):
     described = importlib.util.spec_from_file_location("kernels", file)
     assert described is not None and described.loader is not None  # a file that ends in .py has both
     module = importlib.util.module_from_spec(described)
     sys.modules["kernels"] = module  # Triton looks a kernel's module up by its name
-    described.loader.exec_module(module)
+    if guard is None:
+        described.loader.exec_module(module)
+    else:
+        guard.execute(module, file)
     return module
 
 
@@ -731,6 +760,17 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
         {
             "type": type(chain[-1]).__name__, "text": text, "fault": fault, "lost": lost,
             "line": line, "column": column, "end_column": end_column,
+        }
+    ).encode()  # fmt: skip
+
+
+def _describe_refused(refused: Unreadable) -> bytes:
+    """What the file uses, and the exercise is not open to, in the form of an exception."""
+    line, column, end_column = refused.span or (None, None, None)
+    fault = {"kind": refused.cause, "tensor": "", "row": None, "line": line}
+    return json.dumps(
+        {
+            "type": REFUSED, "text": refused.what, "fault": fault, "lost": False, "line": line, "column": column, "end_column": end_column,
         }
     ).encode()  # fmt: skip
 

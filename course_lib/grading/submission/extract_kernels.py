@@ -14,6 +14,7 @@ import importlib.util
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_lib.base.errors import missing_package
 from course_lib.base.files import NoPlainFile, read_plain_file
@@ -77,10 +78,15 @@ def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
 
 @dataclass(frozen=True)
 class Kernels:
-    """``source`` has the kernels, at the line numbers of the learner's file, and nothing else; ``names`` are theirs."""
+    """``source`` has the kernels, or functions, and what they need, at the line numbers of the learner's file; ``names`` are theirs.
+
+    ``rules`` is plain data, for the child: "kind" and "forbidden" as of the exercise, "file" for messages, and "unlisted", the
+    refusal where only what is on the lists may run, None if all of it is there. Without rules, anything runs.
+    """
 
     source: str
     names: tuple[str, ...]
+    rules: dict[str, Any] | None = None
 
 
 def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") -> str:
