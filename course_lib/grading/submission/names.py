@@ -479,6 +479,8 @@ class _KernelCheck:
                 node,
                 f"`{_quote_first_words(node)}` is not possible inside a kernel: Triton's compiler knows no such thing.",
             )
+        if isinstance(node, ast.Assign) and len(node.targets) > 1:
+            self.refuse(node, "this line assigns to several names at once; Triton's compiler takes one `=` a line.")
         if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
             self.refuse(
                 node,
