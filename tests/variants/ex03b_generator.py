@@ -21,5 +21,5 @@ def partials(x) -> t.Iterator["Partial"]:
 
 
 def welford(x):
-    (mean, M2), = collections.deque(partials(x), maxlen=1)
+    ((mean, M2),) = collections.deque(partials(x), maxlen=1)
     return mean, np.divide(M2, x.shape[1])

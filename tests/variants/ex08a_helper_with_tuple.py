@@ -11,8 +11,20 @@ def add_pairs(a, b, c, d):
 
 @triton.jit
 def layer_norm_dx_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, stride_dy_row, stride_dy_col, stride_x, stride_dx, M, N,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr,
+    x_ptr,
+    w_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dx_ptr,
+    stride_dy_row,
+    stride_dy_col,
+    stride_x,
+    stride_dx,
+    M,
+    N,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     cols = tl.arange(0, BLOCK)
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)

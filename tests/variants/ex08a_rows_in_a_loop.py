@@ -12,8 +12,20 @@ def dx_of_row(wdy, xhat, rstd, N):
 
 @triton.jit
 def layer_norm_dx_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, stride_dy_row, stride_dy_col, stride_x, stride_dx, M, N,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr,
+    x_ptr,
+    w_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dx_ptr,
+    stride_dy_row,
+    stride_dy_col,
+    stride_x,
+    stride_dx,
+    M,
+    N,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     cols = tl.arange(0, BLOCK).to(tl.int64)
     inside = cols < N

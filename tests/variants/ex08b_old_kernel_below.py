@@ -20,7 +20,9 @@ def rms_norm_dx_kernel(
     inside = cols < N
     rstd = tl.load(rstd_ptr + row)
     wdy = tl.load(w_ptr + cols, mask=inside, other=0.0).to(tl.float32)
-    wdy *= tl.load(dy_ptr + row * stride_dy_row + cols.to(tl.int64) * stride_dy_col, mask=inside, other=0.0).to(tl.float32)
+    wdy *= tl.load(dy_ptr + row * stride_dy_row + cols.to(tl.int64) * stride_dy_col, mask=inside, other=0.0).to(
+        tl.float32
+    )
     x = tl.load(x_ptr + row * stride_x + cols, mask=inside, other=0.0).to(tl.float32)
     along = tl.sum(x * wdy, axis=0) * (rstd * rstd) / N
     tl.store(dx_ptr + row * stride_dx + cols, ((wdy - x * along) * rstd).to(dx_ptr.dtype.element_ty), mask=inside)

@@ -21,14 +21,27 @@ def give_back(lock_ptr):
 
 @triton.jit
 def add_to_buffers_kernel(
-    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_buffer_ptr, db_buffer_ptr, lock_ptr, stride_dy_row, stride_dy_col, stride_x, N,
-    GROUP: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr,
+    x_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dw_buffer_ptr,
+    db_buffer_ptr,
+    lock_ptr,
+    stride_dy_row,
+    stride_dy_col,
+    stride_x,
+    N,
+    GROUP: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     inside = cols < N
     x = tl.load(x_ptr + row * stride_x + cols, mask=inside, other=0.0).to(tl.float32)
-    db = tl.load(dy_ptr + row * stride_dy_row + cols.to(tl.int64) * stride_dy_col, mask=inside, other=0.0).to(tl.float32)
+    db = tl.load(dy_ptr + row * stride_dy_row + cols.to(tl.int64) * stride_dy_col, mask=inside, other=0.0).to(
+        tl.float32
+    )
     dw = db * ((x - tl.load(mean_ptr + row)) * tl.load(rstd_ptr + row))
     group = tl.program_id(0) % GROUP
     dw_at, db_at = dw_buffer_ptr + group * N + cols, db_buffer_ptr + group * N + cols
@@ -43,9 +56,7 @@ def add_to_buffers_kernel(
 
 
 @triton.jit
-def sum_buffers_kernel(
-    dw_buffer_ptr, db_buffer_ptr, dw_ptr, db_ptr, M, N, GROUP: tl.constexpr, BLOCK: tl.constexpr
-):
+def sum_buffers_kernel(dw_buffer_ptr, db_buffer_ptr, dw_ptr, db_ptr, M, N, GROUP: tl.constexpr, BLOCK: tl.constexpr):
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     dw = tl.zeros([BLOCK], dtype=tl.float32)
     db = tl.zeros([BLOCK], dtype=tl.float32)

@@ -11,8 +11,20 @@ def store_sum(ptr, tile, mask):
 
 @triton.jit
 def column_partials_kernel(
-    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr, stride_dy_row, stride_dy_col, stride_x, M, N,
-    rows_a_chunk, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    dy_ptr,
+    x_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dw_partial_ptr,
+    db_partial_ptr,
+    stride_dy_row,
+    stride_dy_col,
+    stride_x,
+    M,
+    N,
+    rows_a_chunk,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
 ):
     cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     wide = cols.to(tl.int64)[None, :]

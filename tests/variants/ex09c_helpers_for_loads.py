@@ -22,8 +22,22 @@ def load_tile(ptr, at, mask):
 
 @triton.jit
 def persistent_backward_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_partial_ptr, db_partial_ptr, stride_dy_row, stride_dy_col,
-    stride_x, stride_dx, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+    dy_ptr,
+    x_ptr,
+    w_ptr,
+    mean_ptr,
+    rstd_ptr,
+    dx_ptr,
+    dw_partial_ptr,
+    db_partial_ptr,
+    stride_dy_row,
+    stride_dy_col,
+    stride_x,
+    stride_dx,
+    M,
+    N,
+    ROWS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     cols = tl.arange(0, BLOCK)[None, :].to(tl.int64)
     w = load_tile(w_ptr, cols, cols < N)

@@ -55,7 +55,7 @@ class _CaseMachine(Machine):
 def _work(job: dict, folder: Path, runs) -> None:
     """Every case of the job on ``runs``. What happens from here on, the learner's code may have done."""
     file = folder / "kernels.py"
-    guard = Guard(job["rules"]) if job["rules"] else None
+    guard = _Torch.guard = Guard(job["rules"]) if job["rules"] else None
     try:
         if guard and job["tier"] == isolation.LIMITS and job["rules"]["unlisted"]:
             raise _make_unlisted(job["rules"]["unlisted"])
@@ -631,6 +631,7 @@ def _list_frames(error: BaseException) -> list:
 
 class _Torch(_Functions):
     noun = "tensor"
+    guard: Guard | None = None  # of the file that runs
 
     def __init__(self):
         import torch
@@ -657,6 +658,9 @@ class _Torch(_Functions):
 
             def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
                 kwargs = kwargs or {}
+                if _Torch.guard:
+                    in_autograd = torch._C._current_graph_task_id() != -1
+                    _Torch.guard.check_operation(operation._schema.name, in_autograd)
                 schema = operation._schema
                 if schema.is_mutable and not self.changes:
                     for position, parameter in enumerate(schema.arguments):

@@ -15,6 +15,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import course_lib
 from course_lib.grading.submission import names
 from course_lib.grading.submission.names import Closed, Names
 
@@ -46,7 +47,7 @@ class Guard:
         functools.update_wrapper = _update_wrapper  # type: ignore[assignment]  # functools.wraps goes by this name
         vars(module).update({"__builtins__": self.make_builtins(), _LOAD: self.load, _OWNER: self.own})
         exec(code, vars(module))
-        if self.names.kind == "kernel":
+        if self.names.kind == "kernel" and course_lib.MODE == "cpu":
             _make_interpretable(module)
 
     def make_builtins(self) -> dict[str, Any]:
@@ -59,7 +60,7 @@ class Guard:
         }  # fmt: skip
 
     def refuse(self, why: object) -> Refused:
-        refusal = Refused(f"{why}.")
+        refusal = Refused(names.end(str(why)))
         self.refusal = self.refusal or refusal
         return refusal
 
@@ -79,6 +80,15 @@ class Guard:
         if name in ("format", "format_map") and (isinstance(value, str) or value is str):
             return functools.partial(self.format, value) if isinstance(value, str) else self.format
         return getattr(value, name, *default)
+
+    def check_operation(self, name: str, in_autograd: bool) -> None:
+        """Refuse an operation of PyTorch's that is a shortcut, whoever calls it: a module of torch.nn has others inside."""
+        try:
+            self.names.check_forbidden(name.rpartition("::")[2], name)
+            if in_autograd:
+                self.names.check_forbidden("backward", "backward")
+        except Closed as closed:
+            raise self.refuse(closed) from None
 
     def has(self, value: Any, name: str) -> bool:
         missing = object()
@@ -134,7 +144,7 @@ _wrap = functools.update_wrapper
 
 def _make_interpretable(module: types.ModuleType) -> None:
     """Triton's interpreter replaces the operations in ``tl`` at each launch, and takes constexpr for one by its spelling: make it see
-    an operation imported by its own name, and ``T.constexpr``, as the compiler does. Does nothing where kernels are compiled."""
+    an operation imported by its own name, and ``T.constexpr``, as the compiler does."""
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
 

@@ -191,7 +191,7 @@ class Names:
     @staticmethod
     def check_attribute(name: str, own: bool) -> None:
         """Raises: Closed if no value's attribute ``name`` may be used; ``own``: of a class in the file."""
-        if name in _CLOSED_ATTRIBUTES:
+        if name in _CLOSED_ATTRIBUTES and not own:
             raise Closed(f"`.{name}` is not open to an exercise: {_CLOSED_ATTRIBUTES[name]}")
         if (
             name.startswith("_")
@@ -224,6 +224,11 @@ class Names:
 _PLACED = {("functools", "wraps"), ("numpy", "ndarray")}
 
 
+def end(sentence: str) -> str:
+    """``sentence`` with a full stop, if it has no end of its own."""
+    return sentence if sentence.endswith(("?", ".")) else f"{sentence}."
+
+
 def _shorten(path: str) -> str:
     return {"numpy": "np", "triton.language": "tl"}.get(path, path)
 
@@ -251,8 +256,13 @@ class _Check:
         self.tree, self.names, self.file, self.found = tree, names, file, Checked()
         self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         self.imports = dict(needed.list_imports(tree))
-        self.found.jitted = {node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)}
         self.bound = set(_list_bound(tree))
+        # what a name of the file's own decorates is Python, whatever the name is
+        not_own = {name: "" for name in self.bound} | {
+            name: path for name, path in self.imports.items() if name not in self.bound
+        }
+        self.found.jitted = {node for node in ast.walk(tree) if needed.is_jitted(node, not_own)}
+        self.jitted_names = {getattr(node, "name", "") for node in self.found.jitted}
         doubly = {name for name, _ in needed.list_imports(tree)} & self.bound
         same = {
             name for name in self.imports if len({target for n, target in needed.list_imports(tree) if n == name}) > 1
@@ -269,7 +279,7 @@ class _Check:
         try:
             return question()
         except Closed as closed:
-            self.refuse(node, f"{closed}.")
+            self.refuse(node, end(str(closed)))
 
     def run(self) -> None:
         inside = {part for kernel in self.found.jitted for part in ast.walk(kernel)}
@@ -318,6 +328,9 @@ class _Check:
         name = node.id
         if not isinstance(node.ctx, ast.Load):
             return self._check_stored(node, name)
+        if name in self.jitted_names and name in self.bound:
+            where = "Triton runs it, and no other code that it needs can"
+            return self.refuse(node, f"`{name}` is a kernel, or a function that kernels call: {where}.")
         if name in self.bound:
             return None
         if name in self.imports:
@@ -452,6 +465,10 @@ class _KernelCheck:
 
     def run(self) -> None:
         kernel = self.kernel
+        if kernel not in self.check.tree.body:
+            self.refuse(
+                kernel, f"`{kernel.name}` stands inside something else. A kernel begins at the left margin of the file."
+            )
         decorators = [d for d in kernel.decorator_list if not needed.is_jit(d, self.check.imports)]
         if decorators or isinstance(kernel, ast.AsyncFunctionDef):
             others = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
