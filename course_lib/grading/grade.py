@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -259,6 +260,9 @@ class _VerdictWriter:
 
     def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
         where = wording.find_return(plan.entry_point, self.file, self.text)
+        if where is None:
+            span = places.find_function_without_return(ast.parse(self.text), plan.entry_point)
+            where = span and places.make_place(self.file, self.text, span)
         return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
 
     def _write_refused(self, raised: dict) -> Verdict:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib.util
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,7 @@ _EXPRESSIONS = (
 )  # fmt: skip
 
 
+_UNFINISHED = re.compile(r"(?:[-+*/%@&|^<>=!:]=|[-+*/%@&|^<>=]|\b(?:and|or|not|in|is))$")
 _NEEDED = frozenset({"triton", "torch", "numpy"})  # by the course: where one is missing, the learner's import is right
 
 
@@ -187,6 +189,11 @@ def parse(text: str, name: str) -> ast.Module:
         line = shorten((error.text or "").strip(), _LONGEST_QUOTE)
         shown = f": `{line}`" if line else ""
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
+        if open_end := _UNFINISHED.search((error.text or "").partition("#")[0].rstrip()):
+            what = f"this line is not finished: nothing stands after `{open_end[0]}`. Is a part still missing?"
+            raise Unreadable(
+                "syntax_error", f"{name}, line {error.lineno}: {what}", what, _find_span_of_error(error, text)
+            ) from None
         raise Unreadable(
             "syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)
         ) from None

@@ -420,6 +420,9 @@ class _Check:
             return self.ask(node, lambda: self.names.find_member(self.names.find_module(module), name))
 
     def _check_attribute(self, node: ast.Attribute) -> None:
+        root = _find_root(node)
+        if root in self.imports and root not in self.shadowed:
+            self.ask(node, lambda: self.names.check_forbidden(node.attr, ast.unparse(node)))
         value = self.resolve(node)
         if value is not _UNKNOWN:
             if not isinstance(node.ctx, ast.Load):

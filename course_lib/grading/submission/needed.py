@@ -157,7 +157,11 @@ def _list_globals(node: ast.stmt) -> set[str]:
         raise Unreadable(
             "syntax_error", f"line {node.lineno}: this is not valid Python: {error.args[0] if error.args else error}."
         ) from None
-    found = set()
+    # an annotation of a local name is never evaluated, and stands in the file all the same
+    notes = [
+        note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))
+    ]
+    found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
     for code in codes:
         found |= {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
@@ -202,4 +206,4 @@ def _keep_lines(text: str, keep: list[ast.stmt]) -> str:
         else:
             out[first - 1 : last] = lines[first - 1 : last]
         taken.update(range(first, last + 1))
-    return "\n".join(out) + "\n"
+    return "\n".join(out).rstrip("\n") + "\n"
