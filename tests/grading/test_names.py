@@ -164,7 +164,7 @@ CLOSED = {
 @pytest.mark.parametrize(("kind", "lines", "why"), CLOSED.values(), ids=CLOSED)
 def test_what_reaches_outside_is_refused_with_its_line_and_the_reason(kind, lines, why):
     if lines.startswith(("import", "from")) and "*" in lines:  # not possible in a function
-        with pytest.raises(Unreadable, match="ex.py, line 1: ") as refused:
+        with pytest.raises(Unreadable, match=r"ex.py, line 1: ") as refused:
             look(f"{lines}\n\n\ndef f(x):\n    return x\n", kind)
     else:
         with pytest.raises(Unreadable, match=f"ex.py, line {HEADS[kind].count(chr(10)) + 4}: ") as refused:
