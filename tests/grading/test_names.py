@@ -63,6 +63,7 @@ OPEN = {
         "class A:\n    def __init__(self): self._x = x\n    def get(self): return self._x\ny = A().get()",
         "y = isinstance(x, torch.Tensor) and type(x) is torch.Tensor",
         "import math\ny = math.prod(x.shape)",
+        "import numpy as np\ny = np.prod(x.shape) + np.float32(1)",
         "y = '{:.3f}'.format(x.sum().item())",
         "y = getattr(x, 'shape') if hasattr(x, 'shape') else None",
         "global K\nK = 3",
@@ -137,7 +138,8 @@ def test_other_names_of_the_language_are_open():
 CLOSED = {
     "a file": ("torch", "torch.load('a')", "files"),
     "code": ("torch", "torch.compile(f)", "runs code"),
-    "another library": ("torch", "import numpy", "written with torch"),
+    "another library": ("torch", "import numpy as np\ny = np.mean", "written with torch"),
+    "memory that numpy shares": ("torch", "y = x.numpy()", "does not notice"),
     "torch in a NumPy exercise": ("numpy", "import torch", "written with numpy"),
     "the operating system": ("torch", "import os", "outside of the exercise"),
     "a module inside a module": ("torch", "y = torch.sys", "outside of the exercise"),
@@ -167,7 +169,9 @@ def test_what_reaches_outside_is_refused_with_its_line_and_the_reason(kind, line
         with pytest.raises(Unreadable, match=r"ex.py, line 1: ") as refused:
             look(f"{lines}\n\n\ndef f(x):\n    return x\n", kind)
     else:
-        with pytest.raises(Unreadable, match=f"ex.py, line {HEADS[kind].count(chr(10)) + 4}: ") as refused:
+        with pytest.raises(
+            Unreadable, match=f"ex.py, line {HEADS[kind].count(chr(10)) + 4 + lines.count(chr(10))}: "
+        ) as refused:
             in_function(lines, kind)
     assert refused.value.cause == "not_allowed" and why in str(refused.value), str(refused.value)
 

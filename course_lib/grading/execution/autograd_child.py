@@ -98,6 +98,8 @@ class Autograd:
                 for name, value in vars(ctx).items()
                 if name not in _OF_PYTORCH and _holds_tensor(value, home)
             )
+            if _holds_tensor(dict(ctx.metadata), home):
+                kept.append("`ctx.metadata`")
             kept.extend(
                 f"`{name}`" for name, value in vars(written).items()
                 if name[:2] != "__" and name not in before and _holds_tensor(value, home)

@@ -23,6 +23,7 @@ from typing import Any
 
 from course_lib.grading.execution.guard import Guard, Refused
 from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.grading.submission.names import WITHOUT_SANDBOX
 from course_lib.grading.submission.places import Span
 from course_lib.sandbox import isolation
 from course_lib.sandbox.machine import Machine, begin_case, write_whole
@@ -93,12 +94,8 @@ def _work(job: dict, folder: Path, runs) -> None:
 
 def _make_unlisted(said: dict[str, Any]) -> Unreadable:
     """The refusal by the lists: they are what protects a machine that shuts nothing in."""
-    why = (
-        " This machine cannot shut a check in (isolation: limits only; `course doctor` says what is missing), so a file may hold only "
-        "what is on a list here; on a machine that can, more is open."
-    )
     span = Span(**said["span"]) if said["span"] else None
-    return Unreadable(said["cause"], said["message"] + why, said["what"] + why, span)
+    return Unreadable(said["cause"], f"{said['message']} {WITHOUT_SANDBOX}", f"{said['what']} {WITHOUT_SANDBOX}", span)
 
 
 def _imported(file: Path, guard: Guard | None):

@@ -19,10 +19,16 @@ from course_lib.grading.submission import needed
 from course_lib.grading.submission.extract_kernels import make_refusal
 from course_lib.grading.submission.places import Located
 
+# what is told where a check runs in the tier "limits only": with each refusal, and by whoever shows an exercise there
+WITHOUT_SANDBOX = (
+    "This machine cannot shut a check in (isolation: limits only; `course doctor` says what is missing), so a file may hold only what "
+    "is on a list here; on a machine that can, more is open."
+)
 _OUTSIDE = "it reaches outside of the exercise"
 _FILES = "it reads or writes files, and an exercise computes from its arguments alone"
 _CODE = "it runs code that is not in your file"
 _MEMORY = "it reaches memory beside its tensor"
+_NOT_COUNTED = "PyTorch does not notice what is done with its memory"
 _WATCH = "it goes past Triton, where nothing can be checked"
 
 
@@ -55,9 +61,9 @@ _CLOSED: dict[str, dict[str, str]] = {
     "numpy.lib.stride_tricks": _by_reason((_MEMORY, "as_strided")),
     "torch": _by_reason(
         (_FILES, "load save from_file"),
-        (_CODE, "compile"),
+        ("it starts a compiler, and what that makes cannot be followed", "compile"),
         (_OUTSIDE, "set_default_tensor_type set_default_device"),
-        ("the exercise is written in PyTorch", "from_numpy"),
+        (_NOT_COUNTED, "from_numpy"),
     ),
     "triton.language": _by_reason((_WATCH, "inline_asm_elementwise")),
     "triton.language.core": _by_reason((_WATCH, "inline_asm_elementwise extern_elementwise dispatch extern")),
@@ -66,6 +72,11 @@ _LIBRARIES = {  # of each kind of exercise: what it is written in
     "torch": ("torch",), "autograd": ("torch", "course_lib"), "numpy": ("numpy",), "kernel": ("triton", "torch", "numpy"),
 }  # fmt: skip
 _GIVEN = {"course_lib.norms.launchers": ("launch_forward", "launch_backward")}
+_NUMBERS = frozenset("prod sqrt pi e inf nan ceil floor log2 finfo float16 float32 float64 newaxis".split())
+_NUMBERS_OF_NUMPY = {
+    "torch": _NUMBERS,
+    "autograd": _NUMBERS,
+}  # what needs no array, which would share a tensor's memory
 _TRITON = ("jit", "cdiv", "next_power_of_2", "constexpr_function", "language")
 _TORCH_HOMES = ("torch", "torch.functional", "torch.random", "torch._tensor_str", "torch.autograd.grad_mode")
 _TORCH_CLASSES = frozenset(
@@ -91,10 +102,11 @@ _CLOSED_ATTRIBUTES = _by_reason(
     (_OUTSIDE, """gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await ag_frame ag_code tb_frame tb_next f_back f_globals f_locals
     f_builtins f_code with_traceback mro registry"""),
     (_FILES, "tofile dump dumps from_file"),
+    (_NOT_COUNTED, "numpy apply_ map_ map2_"),
     (_MEMORY, "ctypes untyped_storage storage typed_storage set_ setflags from_buffer share_memory_ as_strided_ handle"),
 )  # fmt: skip
 _OPEN_DUNDERS = frozenset(
-    "__init__ __call__ __enter__ __exit__ __name__ __qualname__ __doc__ __version__ __len__ __iter__ __next__ __getitem__".split()
+    "__init__ __call__ __enter__ __exit__ __name__ __qualname__ __doc__ __version__ __len__ __iter__ __next__ __getitem__ _replace _asdict _make _fields".split()
 )
 # methods and names that a class may define
 _OWN_DUNDERS = _OPEN_DUNDERS | frozenset(
@@ -146,7 +158,7 @@ class Names:
         """
         root = path.split(".")[0]
         others = {library for libraries in _LIBRARIES.values() for library in libraries} - {*_LIBRARIES[self.kind]}
-        if root in others and path in _OPEN:
+        if root in others and path in _OPEN and not (path == "numpy" and self.kind in _NUMBERS_OF_NUMPY):
             raise Closed(f"`{path}` is not for this exercise, which is written with {_LIBRARIES[self.kind][0]}")
         if path not in _OPEN:
             raise Closed(f"`{path}` is not open to an exercise: {_OUTSIDE}")
@@ -165,6 +177,8 @@ class Names:
             raise Closed(f"`{path}` is not open to an exercise: {_OUTSIDE}")
         if name in _CLOSED.get(path, {}):
             raise Closed(f"`{word}` is not open to an exercise: {_CLOSED[path][name]}")
+        if path == "numpy" and name not in _NUMBERS_OF_NUMPY.get(self.kind, (name,)):
+            raise Closed(f"`{word}` is not for this exercise, which is written with torch")
         if path in _GIVEN and name not in _GIVEN[path]:
             raise Closed(f"`{word}` is not given; `{'` and `'.join(_GIVEN[path])}` are")
         try:
