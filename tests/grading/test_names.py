@@ -137,7 +137,7 @@ def test_other_names_of_the_language_are_open():
 
 CLOSED = {
     "a file": ("torch", "torch.load('a')", "files"),
-    "code": ("torch", "torch.compile(f)", "runs code"),
+    "code": ("torch", "torch.compile(f)", "starts a compiler"),
     "another library": ("torch", "import numpy as np\ny = np.mean", "written with torch"),
     "memory that numpy shares": ("torch", "y = x.numpy()", "does not notice"),
     "torch in a NumPy exercise": ("numpy", "import torch", "written with numpy"),
