@@ -143,7 +143,11 @@ class _Interpreter(_Machine):
 
     def __init__(self):
         _choose("cpu")
-        from course_lib.interpreter import bounds, hooks, launch, schedule
+        import triton.compiler.code_generator  # noqa: F401 - names are looked up in it: imported before the forks
+
+        from course_lib.interpreter import bounds, hooks, launch, schedule, spelling
+
+        Guard.make_interpretable = staticmethod(spelling.make_interpretable)
 
         # NumPy's warnings of a NaN or an overflow in the interpreter's own lines: nobody printed them, and the values are judged
         warnings.filterwarnings(

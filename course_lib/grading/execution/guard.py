@@ -12,10 +12,10 @@ import functools
 import linecache
 import string
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import course_lib
 from course_lib.grading.submission import names
 from course_lib.grading.submission.names import Closed, Names
 
@@ -29,6 +29,10 @@ class Refused(BaseException):
 
 class Guard:
     """One file's. ``refusal`` is the first name that it was refused as it ran."""
+
+    make_interpretable: Callable[[types.ModuleType], None] = staticmethod(
+        lambda _: None
+    )  # set where kernels are interpreted
 
     def __init__(self, rules: dict[str, Any]):
         self.names, self.file = Names(rules["kind"], rules["forbidden"]), rules["file"]
@@ -47,8 +51,8 @@ class Guard:
         functools.update_wrapper = _update_wrapper  # type: ignore[assignment]  # functools.wraps goes by this name
         vars(module).update({"__builtins__": self.make_builtins(), _LOAD: self.load, _OWNER: self.own})
         exec(code, vars(module))
-        if self.names.kind == "kernel" and course_lib.MODE == "cpu":
-            _make_interpretable(module)
+        if self.names.kind == "kernel":
+            self.make_interpretable(module)
 
     def make_builtins(self) -> dict[str, Any]:
         """Python's own names, as far as they are open."""
@@ -140,34 +144,6 @@ def _update_wrapper(wrapper: Any, wrapped: Any, *rest: Any, **named: Any) -> Any
 
 
 _wrap = functools.update_wrapper
-
-
-def _make_interpretable(module: types.ModuleType) -> None:
-    """Triton's interpreter replaces the operations in ``tl`` at each launch, and takes constexpr for one by its spelling: make it see
-    an operation imported by its own name, and ``T.constexpr``, as the compiler does."""
-    import triton.language as tl
-    from triton.runtime.interpreter import InterpretedFunction
-
-    for name, value in list(vars(module).items()):
-        if isinstance(value, InterpretedFunction):
-            spelt = {argument: str(kind) for argument, kind in value.fn.__annotations__.items()}
-            odd = [a for a, kind in spelt.items() if kind.endswith(".constexpr") and kind != "tl.constexpr"]
-            if odd or any(kind is tl.constexpr for kind in value.fn.__annotations__.values()):
-                value.rewrite().__annotations__ = value.fn.__annotations__ | dict.fromkeys(odd, "constexpr")
-        elif tl.core.is_builtin(value) and getattr(tl, value.__name__, None) is value:
-            setattr(module, name, _Forwarded(value.__name__))
-
-
-class _Forwarded:
-    """An operation of ``tl``, whatever stands there when it is called."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        import triton.language as tl
-
-        return getattr(tl, self.name)(*arguments, **named)
 
 
 def _is_own(value: Any) -> bool:
