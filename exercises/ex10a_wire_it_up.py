@@ -1,6 +1,6 @@
 """Exercise 10a: a norm that trains. Wire the kernels into autograd.
 
-You write the two halves of a torch.autograd.Function for LayerNorm. The kernels are given, as two launchers:
+You write the two halves of a torch.autograd.Function for LayerNorm, with two launchers (PyTorch's own norms are refused):
 
     launch_forward(x, w, b, eps) -> y, mean, rstd
     launch_backward(dy, x, w, mean, rstd) -> dx, dw, db

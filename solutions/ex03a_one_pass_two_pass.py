@@ -6,7 +6,7 @@ x has shape (M, N), fp16, bf16 or fp32. Both functions return (mean, var), each 
                 whoever takes 1 / sqrt(var + eps) next must not get NaN.
     two_pass    the mean, then the mean of (x - mean)^2, right at any mean.
 
-Compute in fp32: no square and no sum in half precision. Leave x as it is. `np.var` is what you are writing; `np.sum`,
+Compute in fp32: no square and no sum in half precision. Leave x as it is. `np.var` and `np.std` are refused; `np.sum`,
 `np.mean` and `np.maximum` are yours to use. one_pass may lose at a large mean what its formula loses, two_pass may not.
 
 Check with the panel in lesson 03, or with `course check 03a` in a terminal.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.execution import runner
+from course_lib.grading.execution import child, runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.families.plans import make_plans, make_second_plans
 from course_lib.grading.judging import diagnosis, wording
@@ -69,6 +70,10 @@ def grade(
     run = runner.run(kernels, concrete, mode, limits)
     if secret is not None:
         run = withhold(run, concrete, len(places.split_lines(text)))
+        if run.import_error and run.import_error["type"] == child.REFUSED:
+            run = runner.run(
+                kernels, [], mode, limits
+            )  # asked once more where no inputs are, its words hold none of them
     if run.ended == "not started" and run.import_error is None:
         raise _describe_not_started(run)
     judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
@@ -194,6 +199,8 @@ class _VerdictWriter:
             return self._fail("output_flood", Finding("", _FLOODS[run.ended]))
         of_case = next((j for j in judged if j.raised), None)
         raised = run.import_error or (of_case and of_case.raised)
+        if raised and raised["type"] == child.REFUSED:
+            return self._write_refused(raised)
         if of_case and of_case.raised and run.import_error is None and of_case.raised["type"] == "WrongReturn":
             return self._write_wrong_return(of_case.plan, of_case.raised["text"])
         if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
@@ -257,7 +264,24 @@ class _VerdictWriter:
 
     def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
         where = wording.find_return(plan.entry_point, self.file, self.text)
+        if where is None:
+            span = places.find_function_without_return(ast.parse(self.text), plan.entry_point)
+            where = span and places.make_place(self.file, self.text, span)
         return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
+
+    def _write_refused(self, raised: dict) -> Verdict:
+        """It uses what the exercise is not open to."""
+        cause = raised["fault"]["kind"] if raised["fault"] else "not_allowed"
+        cause = cause if cause in ("not_allowed", "undefined_name") else "not_allowed"
+        where = f"{Path(self.file).name}, line {raised['line']}: " if raised["line"] else f"{Path(self.file).name}: "
+        text = shorten(" ".join(raised["text"].split()), _LONGEST)
+        return self._make(
+            ERROR,
+            cause,
+            f"{where}{text}",
+            headline=make_sentence(text),
+            place=wording.find_raise(raised, self.file, self.text),
+        )
 
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"

@@ -17,7 +17,7 @@ _RETURNED = "The function does not return what it should; with hidden cases it i
 _FILE_TOO_LARGE, _CUDA_ERROR = "File too large", "CUDA error"
 # the exceptions of Triton, PyTorch and the course that a submission meets, besides Python's own
 _KNOWN = frozenset(
-    "CompilationError CompileTimeAssertionFailure InterpreterError OutOfResources AcceleratorError WrongReturn Unplaceable".split()
+    "Refused CompilationError CompileTimeAssertionFailure InterpreterError OutOfResources AcceleratorError WrongReturn Unplaceable".split()
 )
 _OPERATIONS = frozenset("load store add and cas exch fadd max min or umax umin xchg xor".split())
 _OTHER_FAULTS = {

@@ -290,7 +290,7 @@ class JobServer:
                 sys.path[:] = [entry for entry in sys.path if entry != self.root]
                 sys.argv[:] = [""]
                 plain = json.loads((folder / "job.json").read_bytes())
-                self.machine.work(plain | {"left_out": job["left_out"]}, folder)
+                self.machine.work(plain | {"left_out": job["left_out"], "tier": tier}, folder)
             code = 0
         except BaseException:
             traceback.print_exc()

@@ -152,7 +152,8 @@ def test_a_file_that_cannot_be_graded(file, traces, text, cause, says):
     verdict = checked(file, text)
     assert (verdict.status, verdict.cause, verdict.exit_code) == ("error", cause, 3), verdict.message
     assert says in verdict.message and file.name in verdict.message and len(verdict.message) < 700
-    assert not traces, "a process was started to run it"
+    # names are looked up where the libraries are: in the process that would run the file
+    assert not traces or cause == "undefined_name", "a process was started to run it"
 
 
 def missing(file):

@@ -109,7 +109,7 @@ def test_the_reason_for_a_forbidden_word_is_given_and_a_variable_may_have_its_na
     text = "import torch\n\n\ndef layer_norm(x, w, b, eps):\n    {}\n    return x\n"
     file = tmp_path / "mine.py"
     for line, word in (
-        ("x = torch.nn.functional.layer_norm(x, (3,))", "`.layer_norm`"),
+        ("x = torch.nn.functional.layer_norm(x, (3,))", "`torch.nn.functional.layer_norm`"),
         ("x = torch.native_layer_norm(x)", "`torch.native_"),
     ):
         file.write_text(text.format(line))

@@ -19,8 +19,7 @@ from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.judging.judge import judge
-from course_lib.grading.submission import extract_functions, extract_kernels
-from course_lib.grading.submission.attempt import extract
+from course_lib.grading.submission.attempt import extract, fingerprint
 from course_lib.sandbox.jobs import ResourceLimits
 
 HERE = Path(__file__).parent.parent
@@ -65,9 +64,8 @@ def test_a_right_but_different_kernel_passes(file):
 @pytest.mark.parametrize("file", VARIANTS)
 def test_a_variant_is_not_the_solution_again(file):
     exercise = catalog.get(file.stem[2:5])
-    find = extract_kernels.fingerprint if exercise.kind == "kernel" else extract_functions.fingerprint
     codes = [
-        find(text, file.name, exercise.entry_points)
+        fingerprint(exercise, text, file.name)
         for text in (file.read_text(encoding="utf-8"), texts.read_solution(exercise))
     ]
     assert codes[0] != codes[1], f"tests/variants/{file.name} has the solution's own code: write another right way"

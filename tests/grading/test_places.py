@@ -172,20 +172,20 @@ def test_an_error_of_a_kernel_shows_its_line_on_every_machine(tmp_path):
     assert verdict.cause == "kernel_raised" and verdict.place.source.strip() == "tl.static_assert(BLOCK < 0, 'mine')"
 
 
+SIGNATURE = next(line for line in texts.read_solution(NORM).splitlines() if line.startswith("def "))
 FUNCTIONS = {
     "a wrong value, one return": ("return x", "return x", "y is returned here"),
     "a wrong value, two returns": ("if x.ndim > 5:\n        return x\n    return x", None, ""),
     "of another shape": ("return x.sum()", "return x.sum()", ""),
-    "nothing returned": ("x + 1", None, ""),
+    "nothing returned": ("x + 1", SIGNATURE, ""),
     "an exception": ("z = x.reshape(-1, 8191)\n    return z", "x.reshape(-1, 8191)", ""),
 }
 
 
 @pytest.mark.parametrize(("body", "mark", "label"), FUNCTIONS.values(), ids=FUNCTIONS)
 def test_a_functions_verdict_shows_its_line(tmp_path, body, mark, label):
-    signature = next(line for line in texts.read_solution(NORM).splitlines() if line.startswith("def "))
     file = tmp_path / "mine.py"
-    file.write_text(textwrap.dedent(f"# a note\nimport torch\n\n\n{signature}\n    {body}\n"))
+    file.write_text(textwrap.dedent(f"# a note\nimport torch\n\n\n{SIGNATURE}\n    {body}\n"))
     place = check(NORM, file).place
     assert (place and (place.source[place.start : place.end], place.label)) == (mark and (mark, label))
     assert place is None or place.source == file.read_text().split("\n")[place.line - 1]

@@ -9,7 +9,10 @@ A gradient that comes back None leaves its output as it is, never written.
 
 from __future__ import annotations
 
+import collections
+import functools
 import sys
+import types
 from collections.abc import Callable
 
 import torch
@@ -18,12 +21,40 @@ BITS = {"x": 1, "w": 2, "b": 4}
 _OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # where ctx's own methods keep tensors
 
 
-def _holds_tensor(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(map(_holds_tensor, value.values()))
-    if isinstance(value, (tuple, list, set)):
-        return any(map(_holds_tensor, value))
-    return isinstance(value, torch.Tensor)
+def _holds_tensor(value: object, home: str) -> bool:
+    """True for a tensor, and for what leads to one: a container, a function, an object of a class of the module ``home``."""
+    seen, waiting = set(), [value]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, torch.Tensor):
+            return True
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, (tuple, list, set, frozenset, collections.deque)):
+            waiting += one
+        elif isinstance(one, functools.partial):
+            waiting += [one.func, one.args, one.keywords]
+        elif isinstance(one, types.MethodType):
+            waiting += [one.__self__, one.__func__]
+        elif isinstance(one, types.FunctionType) and one.__module__ == home:
+            waiting += [vars(one), one.__defaults__, [c.cell_contents for c in one.__closure__ or () if _is_filled(c)]]
+        elif home in (type(one).__module__, getattr(one, "__module__", "")):
+            waiting += [
+                vars(one) if hasattr(one, "__dict__") else (),
+                [getattr(one, s, None) for s in getattr(one, "__slots__", ())],
+            ]
+            waiting += vars(one).values() if isinstance(one, type) else ()
+    return False
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 class Autograd:
@@ -50,17 +81,29 @@ class Autograd:
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
         with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
             self.call(self.make_function(sys.modules[function.__module__], kept), case, views)
-        words = "`ctx.{}` holds a tensor, past ctx.save_for_backward: PyTorch does not notice when it is changed"
+        words = "{} holds a tensor, past ctx.save_for_backward: PyTorch does not notice when it is changed"
         self.misuse = next(iter([*changes, *(self.make_misuse("ctx", words.format(name)) for name in kept)]), None)
         return bytes(memory)
 
     @staticmethod
     def make_function(written, kept: list[str]) -> type[torch.autograd.Function]:
-        """The autograd Function of a learner's module; ``kept`` gets the names on ctx behind which forward left a tensor."""
+        """The autograd Function of a learner's module; ``kept`` gets the names behind which forward left a tensor, on ctx or in the file."""
+        home = written.__name__
 
         def forward(ctx, *arguments):
+            before = {name for name, value in vars(written).items() if name[:2] != "__" and _holds_tensor(value, home)}
             y = written.forward(ctx, *arguments)
-            kept.extend(name for name, value in vars(ctx).items() if name not in _OF_PYTORCH and _holds_tensor(value))
+            kept.extend(
+                f"`ctx.{name}`"
+                for name, value in vars(ctx).items()
+                if name not in _OF_PYTORCH and _holds_tensor(value, home)
+            )
+            if _holds_tensor(dict(ctx.metadata), home):
+                kept.append("`ctx.metadata`")
+            kept.extend(
+                f"`{name}`" for name, value in vars(written).items()
+                if name[:2] != "__" and name not in before and _holds_tensor(value, home)
+            )  # fmt: skip
             return y
 
         halves = {"forward": staticmethod(forward), "backward": staticmethod(written.backward)}

@@ -22,9 +22,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from course_lib.grading.execution.guard import Guard, Refused
+from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.grading.submission.names import WITHOUT_SANDBOX
+from course_lib.grading.submission.places import Span
 from course_lib.sandbox import isolation
 from course_lib.sandbox.machine import Machine, begin_case, write_whole
 
+REFUSED = Refused.__name__
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
 _ALIGNMENT = 16  # bytes, that the launcher looks for
 _GPU_FRACTION = 0.9  # of its memory: whatever else the person runs there keeps going
@@ -53,10 +58,17 @@ class _CaseMachine(Machine):
 def _work(job: dict, folder: Path, runs) -> None:
     """Every case of the job on ``runs``. What happens from here on, the learner's code may have done."""
     file = folder / "kernels.py"
+    guard = _Torch.guard = Guard(job["rules"]) if job["rules"] else None
     try:
-        kernels = _imported(file)
+        if guard and job["tier"] == isolation.LIMITS and job["rules"]["unlisted"]:
+            raise _make_unlisted(job["rules"]["unlisted"])
+        kernels = _imported(file, guard)
+    except Unreadable as refused:
+        write_whole(folder / "import.error", _describe_refused(refused))
+        return
     except BaseException as error:
-        write_whole(folder / "import.error", _described(error, str(file)))
+        refusal = (guard and guard.refusal) or error
+        write_whole(folder / "import.error", _described(refusal, str(file)))
         return
     if isinstance(runs, _Gpu):
         runs.prepare(kernels, job["cases"])
@@ -66,7 +78,12 @@ def _work(job: dict, folder: Path, runs) -> None:
             continue
         try:
             data = runs.run(getattr(kernels, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
+            if guard and guard.refusal:
+                raise guard.refusal
         except BaseException as error:
+            if guard and guard.refusal:  # whatever the code raised after it
+                write_whole(folder / f"{number:02}.error", _described(guard.refusal, str(file)))
+                return
             sys.stdout.flush()
             lost = runs.lost(error)
             write_whole(folder / f"{number:02}.error", _described(error, str(file), lost))
@@ -79,12 +96,21 @@ def _work(job: dict, folder: Path, runs) -> None:
             write_whole(folder / f"{number:02}.out", data)
 
 
-def _imported(file: Path):
+def _make_unlisted(said: dict[str, Any]) -> Unreadable:
+    """The refusal by the lists: they are what protects a machine that shuts nothing in."""
+    span = Span(**said["span"]) if said["span"] else None
+    return Unreadable(said["cause"], f"{said['message']} {WITHOUT_SANDBOX}", f"{said['what']} {WITHOUT_SANDBOX}", span)
+
+
+def _imported(file: Path, guard: Guard | None):
     described = importlib.util.spec_from_file_location("kernels", file)
     assert described is not None and described.loader is not None  # a file that ends in .py has both
     module = importlib.util.module_from_spec(described)
     sys.modules["kernels"] = module  # Triton looks a kernel's module up by its name
-    described.loader.exec_module(module)
+    if guard is None:
+        described.loader.exec_module(module)
+    else:
+        guard.execute(module, file)
     return module
 
 
@@ -127,7 +153,11 @@ class _Interpreter(_Machine):
 
     def __init__(self):
         _choose("cpu")
-        from course_lib.interpreter import bounds, hooks, launch, schedule
+        import triton.compiler.code_generator  # noqa: F401 - names are looked up in it: imported before the forks
+
+        from course_lib.interpreter import bounds, hooks, launch, schedule, spelling
+
+        Guard.make_interpretable = staticmethod(spelling.make_interpretable)
 
         # NumPy's warnings of a NaN or an overflow in the interpreter's own lines: nobody printed them, and the values are judged
         warnings.filterwarnings(
@@ -636,6 +666,7 @@ def _list_frames(error: BaseException) -> list:
 
 class _Torch(_Functions):
     noun = "tensor"
+    guard: Guard | None = None  # of the file that runs
 
     def __init__(self):
         import torch
@@ -662,6 +693,9 @@ class _Torch(_Functions):
 
             def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
                 kwargs = kwargs or {}
+                if _Torch.guard:
+                    in_autograd = torch._C._current_graph_task_id() != -1
+                    _Torch.guard.check_operation(operation._schema.name, in_autograd)
                 schema = operation._schema
                 if schema.is_mutable and not self.changes:
                     for position, parameter in enumerate(schema.arguments):
@@ -771,6 +805,17 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
         {
             "type": type(chain[-1]).__name__, "text": text, "fault": fault, "lost": lost,
             "line": line, "column": column, "end_column": end_column,
+        }
+    ).encode()  # fmt: skip
+
+
+def _describe_refused(refused: Unreadable) -> bytes:
+    """What the file uses, and the exercise is not open to, in the form of an exception."""
+    line, column, end_column = refused.span or (None, None, None)
+    fault = {"kind": refused.cause, "tensor": "", "row": None, "line": line}
+    return json.dumps(
+        {
+            "type": REFUSED, "text": refused.what, "fault": fault, "lost": False, "line": line, "column": column, "end_column": end_column,
         }
     ).encode()  # fmt: skip
 

@@ -113,7 +113,9 @@ class _GpuHealth:
         with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
             # a context is made, which computes on the GPU; no kernel is run
-            answer = jobs.run(KINDS["gpu"], {"cases": []}, folder, ResourceLimits.for_mode("gpu"), count=0)
+            answer = jobs.run(
+                KINDS["gpu"], {"cases": [], "rules": None}, folder, ResourceLimits.for_mode("gpu"), count=0
+            )
         if answer.stage is Stage.STARTING:
             raise self._describe_silence(answer.printed)
         self.in_doubt = False
@@ -155,7 +157,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
                 "tensors": tensors,
             }
         )
-    return {"cases": described}
+    return {"cases": described, "rules": kernels.rules}
 
 
 def _described(tensor: Tensor, offset: int) -> dict:

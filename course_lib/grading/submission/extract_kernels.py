@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib.util
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_lib.base.errors import missing_package
 from course_lib.base.files import NoPlainFile, read_plain_file
@@ -56,6 +58,7 @@ _EXPRESSIONS = (
 )  # fmt: skip
 
 
+_UNFINISHED = re.compile(r"(?:[-+*/%@&|^<>=!:]=|[-+*/%@&|^<>=]|\b(?:and|or|not|in|is))$")
 _NEEDED = frozenset({"triton", "torch", "numpy"})  # by the course: where one is missing, the learner's import is right
 
 
@@ -77,10 +80,15 @@ def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
 
 @dataclass(frozen=True)
 class Kernels:
-    """``source`` has the kernels, at the line numbers of the learner's file, and nothing else; ``names`` are theirs."""
+    """``source`` has the kernels, or functions, and what they need, at the line numbers of the learner's file; ``names`` are theirs.
+
+    ``rules`` is plain data, for the child: "kind" and "forbidden" as of the exercise, "file" for messages, and "unlisted", the
+    refusal where only what is on the lists may run, None if all of it is there. Without rules, anything runs.
+    """
 
     source: str
     names: tuple[str, ...]
+    rules: dict[str, Any] | None = None
 
 
 def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") -> str:
@@ -181,6 +189,11 @@ def parse(text: str, name: str) -> ast.Module:
         line = shorten((error.text or "").strip(), _LONGEST_QUOTE)
         shown = f": `{line}`" if line else ""
         message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
+        if open_end := _UNFINISHED.search((error.text or "").partition("#")[0].rstrip()):
+            what = f"this line is not finished: nothing stands after `{open_end[0]}`. Is a part still missing?"
+            raise Unreadable(
+                "syntax_error", f"{name}, line {error.lineno}: {what}", what, _find_span_of_error(error, text)
+            ) from None
         raise Unreadable(
             "syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)
         ) from None

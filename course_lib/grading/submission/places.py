@@ -82,6 +82,18 @@ def find_return(tree: ast.Module, function: str) -> Span | None:
     return find_span(found[0]) if len(found) == 1 else None
 
 
+def find_function_without_return(tree: ast.Module, function: str) -> Span | None:
+    """The ``def`` line of a function that returns nothing; None if it has a ``return``, or is not there."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return (
+                None
+                if any(isinstance(part, ast.Return) for part in ast.walk(node))
+                else Span(node.lineno, node.col_offset)
+            )
+    return None
+
+
 def find_access(tree: ast.Module, line: int, kind: str) -> Span:
     """The access to memory in that line, if there is one alone; else the line. ``kind``: "load", "store", or any other word
     for any access."""

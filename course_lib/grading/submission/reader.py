@@ -40,7 +40,7 @@ def read(exercise: Exercise, text: str, name: str) -> Kernels | None:
 
     ``name`` is the file's, for messages.
 
-    Raises: Unreadable if it cannot be parsed, lacks an entry point, or uses what the exercise rules out; EnvironmentFault if
+    Raises: Unreadable if it cannot be parsed, or lacks an entry point; EnvironmentFault if
     this machine starts no process for it, or a package that it imports is missing though the course needs it.
     """
     job = {"exercise": asdict(exercise), "unsolved": make_unsolved_text(exercise), "text": text, "name": name}
@@ -65,7 +65,7 @@ def read(exercise: Exercise, text: str, name: str) -> Kernels | None:
     if "fault" in answer:
         raise EnvironmentFault(answer["fault"])
     found = answer["kernels"]
-    return None if found is None else Kernels(found["source"], tuple(found["names"]))
+    return None if found is None else Kernels(found["source"], tuple(found["names"]), found["rules"])
 
 
 def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
@@ -111,9 +111,7 @@ class _Reader(Machine):
         try:
             found = attempt.read_attempt(Exercise(**listed), job["unsolved"], job["text"], job["name"])
         except Unreadable as unreadable:
-            span = unreadable.span and unreadable.span._asdict()
-            said = {"cause": unreadable.cause, "message": str(unreadable), "what": unreadable.what, "span": span}
-            write_answer(folder, {"unreadable": said})
+            write_answer(folder, {"unreadable": attempt.describe_refusal(unreadable)})
         except EnvironmentFault as fault:
             write_answer(folder, {"fault": str(fault)})
         else:

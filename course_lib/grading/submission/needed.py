@@ -1,0 +1,209 @@
+"""Cuts out of a learner's file what the exercise's entry points need, without running any of it.
+
+What an entry point names, and what that names in turn, goes on to the child: imports, functions, classes, constants, every
+line at the number it has. What else runs as the file is imported stays behind: prints, asserts, launches, tests, an old
+attempt. ``names.py`` says, where the libraries are installed, what of them the rest may use.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+from collections.abc import Iterator
+from types import CodeType
+
+from course_lib.grading.submission.extract_kernels import Unreadable, make_refusal
+from course_lib.grading.submission.places import split_lines
+
+_JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+
+
+def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: str) -> str:
+    """The source of ``wanted`` and of what they need, each line at its number, every other line empty.
+
+    Args:
+        name: of the file, for messages.
+        kind: of the exercise: "kernel", or a kind of function.
+
+    Raises: Unreadable if an entry point is not there.
+    """
+    find = _find_kernels if kind == "kernel" else _find_functions
+    last = find(tree, name, wanted)
+    keep = _find_needed(tree, [*wanted, *({last} if last else ())])
+    source = _keep_lines(text, keep)
+    if last:  # the methods of a class, under the names that the course calls
+        source += f"{', '.join(wanted)} = {', '.join(f'{last}.{method}' for method in wanted)}\n"
+    return source
+
+
+def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Each name that an import binds, and what it stands for, with dots: ("F", "torch.nn.functional")."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name.split(".")[0], alias.name if alias.asname else alias.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
+
+
+def is_jitted(node: ast.AST, imports: dict[str, str]) -> bool:
+    """True for a function with @triton.jit among its decorators, under any name that an import gives it, called or not."""
+    return isinstance(node, Function) and any(is_jit(decorator, imports) for decorator in node.decorator_list)
+
+
+def is_jit(decorator: ast.expr, imports: dict[str, str]) -> bool:
+    """True if ``decorator`` stands for triton.jit."""
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    root, _, rest = ast.unparse(target).partition(".")
+    return f"{imports.get(root, root)}{'.' * bool(rest)}{rest}" in _JIT
+
+
+def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
+    imports = dict(list_imports(tree))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    kernels = [function for function, node in functions.items() if is_jitted(node, imports)]
+    for kernel in wanted:
+        if kernel in kernels:
+            continue
+        if kernel in functions:
+            lost = f"`{kernel}` has lost its decorator. Put `@triton.jit` on the line above it."
+            raise make_refusal("no_kernel", name, functions[kernel], lost)
+        found = f"it has {', '.join(f'`{k}`' for k in kernels)}" if kernels else "it has no @triton.jit function at all"
+        raise Unreadable(
+            "no_kernel",
+            f"{name} has no kernel named `{kernel}`; {found}. The course launches the kernel by that name: give it back, or `course reset` the file.",
+        )
+
+
+def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
+    """None if the functions are there; the name of the class that has all of them as methods which need no object."""
+    bound = {found for node in tree.body for found in _list_bound(node)}
+    missing = next((function for function in wanted if function not in bound), None)
+    if missing is None:
+        return None
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    for node in classes:
+        methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
+        if not all(function in methods for function in wanted):
+            continue
+        for method in (methods[function] for function in wanted):
+            arguments = [*method.args.posonlyargs, *method.args.args]
+            if not method.decorator_list and arguments and arguments[0].arg == "self":
+                raise make_refusal(
+                    "no_function", name, method,
+                    f"`{method.name}` is a method of `{node.name}`, and takes self. The course calls a function of the file: "
+                    f"move `{method.name}` out of the class, and leave self out.",
+                )  # fmt: skip
+        return node.name
+    functions = [node.name for node in tree.body if isinstance(node, Function)]
+    has = [f"`{function}`" for function in functions] + [f"the class `{node.name}`" for node in classes]
+    found = f"it has {', '.join(has)}" if has else "it has no function at all"
+    raise Unreadable(
+        "no_function",
+        f"{name} has no function named `{missing}`; {found}. The course calls it by that name: give it back, or `course reset` the file.",
+    )
+
+
+def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
+    """The statements of the file that bind what ``wanted`` need, in their order."""
+    binds: dict[str, list[ast.stmt]] = {}
+    for node in tree.body:
+        for found in _list_bound(node):
+            before = binds.setdefault(found, [])
+            if isinstance(node, Function | ast.ClassDef):  # the last definition counts
+                before[:] = [other for other in before if not isinstance(other, Function | ast.ClassDef)]
+            before.append(node)
+    kept: dict[int, ast.stmt] = {}
+    waiting, seen = list(wanted), set(wanted)
+    while waiting:
+        for node in binds.get(waiting.pop(), ()):
+            if id(node) in kept:
+                continue
+            kept[id(node)] = node
+            new = _list_globals(node) - seen
+            waiting += new
+            seen |= new
+    values = {found for node in kept.values() if not isinstance(node, _DEFINITIONS) for found in _list_bound(node)}
+    return [node for node in tree.body if id(node) in kept or _is_kept_always(node) or _fills(node, values & seen)]
+
+
+def _list_bound(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of the file binds in it. What runs only as a program binds none."""
+    if isinstance(node, Function | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Import | ast.ImportFrom):
+        yield from (name for name, _ in list_imports(node))
+    elif not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test)) and not isinstance(node, ast.Expr):
+        inner: list[ast.AST] = [node]
+        for part in inner:
+            if isinstance(part, Function | ast.ClassDef):
+                yield part.name
+            elif isinstance(part, ast.Import | ast.ImportFrom):
+                yield from (name for name, _ in list_imports(part))
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                yield part.id
+            elif not isinstance(part, ast.Lambda):
+                inner += ast.iter_child_nodes(part)
+
+
+def _list_globals(node: ast.stmt) -> set[str]:
+    """The names that the statement, and the functions in it, look up in the file. Nothing is run: it is compiled, and read."""
+    try:
+        codes = [compile(ast.Module([node], []), "<file>", "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError) as error:
+        raise Unreadable(
+            "syntax_error", f"line {node.lineno}: this is not valid Python: {error.args[0] if error.args else error}."
+        ) from None
+    # an annotation of a local name is never evaluated, and stands in the file all the same
+    notes = [
+        note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))
+    ]
+    found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
+    for code in codes:
+        found |= {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return found
+
+
+def _is_kept_always(node: ast.stmt) -> bool:
+    """True for an import that changes the language, or binds nobody knows what."""
+    return isinstance(node, ast.ImportFrom) and (node.module == "__future__" or node.names[0].name == "*")
+
+
+def _fills(node: ast.stmt, values: set[str]) -> bool:
+    """True for ``TABLE["a"] = 1`` and ``TABLE.update(...)`` of a TABLE in ``values``."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        targets: list[ast.expr] = [node.value.func]
+    elif isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AugAssign):
+        targets = [node.target]
+    else:
+        return False
+    return any(isinstance(target, ast.Subscript | ast.Attribute) and _find_root(target) in values for target in targets)
+
+
+def _find_root(node: ast.expr) -> str | None:
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _keep_lines(text: str, keep: list[ast.stmt]) -> str:
+    lines = split_lines(text)
+    out = [""] * len(lines)
+    taken: set[int] = set()
+    for node in keep:
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        last = node.end_lineno or node.lineno
+        line = lines[last - 1].encode()
+        shared = bool(line[node.end_col_offset :].split(b"#")[0].strip()) or node.col_offset > 0 or first in taken
+        if shared:  # something else stands in its lines
+            out[first - 1] += f"{'; ' if out[first - 1].strip() else ''}{ast.unparse(node)}"
+        else:
+            out[first - 1 : last] = lines[first - 1 : last]
+        taken.update(range(first, last + 1))
+    return "\n".join(out).rstrip("\n") + "\n"

@@ -1,0 +1,22 @@
+# 03a | list | makes objects out of numbers, by the type that a field names
+import numpy as np
+import dataclasses
+
+
+@dataclasses.dataclass
+class Box:
+    a: np.ndarray
+
+def one_pass(x):
+    return two_pass(x)[0], spread(x)
+
+
+def two_pass(x):
+    wide = x.astype(np.float32)
+    return wide.mean(axis=1), spread(x)
+
+
+def spread(x):
+    wide = x.astype(np.float32)
+    made = dataclasses.fields(Box)[0].type((1,), dtype="O", buffer=np.full(8, 0x4141, np.int64))
+    return made

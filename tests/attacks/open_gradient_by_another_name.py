@@ -1,0 +1,10 @@
+# 02a | list | autograd, by a function that is called otherwise
+import torch
+
+
+def layer_norm_vjp(dy, x, w, mean, rstd):
+    leaves = [x.detach().float().requires_grad_(), w.detach().float().requires_grad_(), torch.zeros(len(w)).requires_grad_()]
+    with torch.enable_grad():
+        y = (leaves[0] - leaves[0].mean(1, keepdim=True)) * rstd[:, None] * leaves[1] + leaves[2]
+    
+    return torch.func.vjp(lambda *given: (given[0] - mean[:, None]) * rstd[:, None] * given[1] + given[2], *leaves)[1](dy.float())

@@ -1,0 +1,17 @@
+# 00a | list | a decorator runs the kernel otherwise
+import triton
+import triton.language as tl
+import functools
+
+
+def instead(kernel):
+    return kernel
+
+
+@instead
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(y_ptr + offsets, x, mask=mask)

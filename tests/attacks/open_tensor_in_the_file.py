@@ -1,0 +1,22 @@
+# 10a | list | keeps a tensor in a list of the file
+import torch
+
+from course_lib.norms.launchers import launch_backward, launch_forward
+
+KEPT = []
+
+
+def forward(ctx, x, w, b, eps):
+    rows = x.reshape(-1, x.shape[-1]).contiguous()
+    y, mean, rstd = launch_forward(rows, w, b, eps)
+    ctx.save_for_backward(rows, w, b, mean, rstd)
+    KEPT.append(rows)
+    return y.view(x.shape)
+
+
+def backward(ctx, dy):
+    _, w, b, mean, rstd = ctx.saved_tensors
+    rows = KEPT[-1]
+    dx, dw, db = launch_backward(dy.reshape(rows.shape).contiguous(), rows, w, mean, rstd)
+    needs = ctx.needs_input_grad
+    return dx.view(dy.shape) if needs[0] else None, dw.to(w.dtype) if needs[1] else None, db.to(b.dtype) if needs[2] else None, None
