@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from course_lib import catalog
 from course_lib.authoring import mutants
 from course_lib.grading.families import find_parts
-from course_lib.grading.judging.causes import CAUSES
+from course_lib.grading.judging.causes import CAUSES, make_sentence
 
 HERE = Path(__file__).parent.parent
 EVERY = {f"{exercise.id}/{entry['id']}": entry for exercise, entry in mutants.list_mutants()}
@@ -143,6 +144,37 @@ def test_every_cause_that_a_family_names_has_its_words(exercise):
         assert named <= CAUSES.keys(), (
             f"course_lib/grading/judging/causes.py has no words for {sorted(named - CAUSES.keys())}"
         )
+
+
+OF_KERNELS = re.compile(r"tl\.|\bprogram\b|\blanes?\b|\bpointer\b|\bstore\b|\bkernel\b")
+OF_ANY_RUN = {
+    "bad_row_spreads", "low_precision", "cancellation", "stride_ignored", "input_changed", "not_written", "partly_written",
+    "right_only_once", "wrong_values", "function_raised", "time_limit", "output_flood", "crash",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
+def test_functions_are_asked_nothing_of_kernels(exercise):
+    if exercise.kind == "kernel":
+        return
+    for part in find_parts(exercise).values():
+        for cause in {cause for cause, _ in (*part.models(), *part.traits, *part.rare)} | OF_ANY_RUN:
+            for words in CAUSES[cause].word_for(exercise.kind):
+                assert not OF_KERNELS.search(words), f"{cause}: {words}"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("dw is off", "dw is off."),
+        ("mean is read 2 times", "mean is read 2 times."),
+        ("w and b have changed places", "w and b have changed places."),
+        ("the divisor", "The divisor."),
+        ("dw_partial[0, 1] is nan", "dw_partial[0, 1] is nan."),
+    ],
+)
+def test_a_sentence_leaves_the_names_of_the_code_as_they_are(text, sentence):
+    assert make_sentence(text) == sentence
 
 
 @pytest.mark.parametrize("bug", BUGS)

@@ -44,6 +44,7 @@ CAUSES: dict[str, Cause] = {
     "divisor": Cause(
         "the wrong divisor",
         "How many elements did you add up, and by how many do you divide? A lane without an element counts for neither.",
+        ("the wrong divisor", "How many elements did you add up, and by how many do you divide?"),
     ),
     "unbiased_variance": Cause(
         "the variance is divided by N - 1",
@@ -147,7 +148,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "w_and_b_swapped": Cause(
         "w and b have changed places",
-        "Which of the two multiplies, which is added, and which pointer belongs to which?",
+        "Which of the two multiplies, which is added, and which have you read under which name?",
     ),
     "b_misapplied": Cause(
         "b is there, but is not added once, at the end", "Take xhat = 0: what should y hold then, and what does yours?"
