@@ -11,7 +11,7 @@ from course_lib.base import paths
 
 PAGE = (paths.ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PACKAGE = paths.ROOT / "course_lib"
-FILES = sorted(set(re.findall(r"[a-z_]+(?:/[a-z_]+)*\.(?:py|md)", PAGE)))
+FILES = sorted(set(re.findall(r"[a-z_-]+(?:/[a-z_-]+)*\.(?:py|md)", PAGE)))
 
 
 @pytest.mark.parametrize("name", FILES)
