@@ -349,7 +349,17 @@ MERGE = (
         0,
         "some sides are empty, some merges on both: each merge is its own",
         mean=3.0,
-        fill="some empty",
+        fill="a first, some empty",
+        vector=True,
+    ),
+    Case(
+        "some empty, the first b alone",
+        1,
+        12,
+        0,
+        "the first a is empty, and others are not",
+        mean=3.0,
+        fill="b first, some empty",
         vector=True,
     ),
     Case("both empty", 1, 4, 0, "n_a = n_b = 0", fill="both empty", vector=True),
@@ -378,8 +388,9 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
         if case.fill == "unequal"
         else np.repeat(np.array(_COUNTS.get(case.fill, (1, 1)))[:, None], K, axis=1)
     )
-    if case.fill == "some empty":  # the first merge has its a alone, others have both sides, or neither
+    if case.fill in ("a first, some empty", "b first, some empty"):  # others have both sides, or neither
         counts = np.stack([np.resize([5, 20, 0, 0, 7, 1], K), np.resize([0, 30, 9, 0, 7, 4], K)])
+        counts = counts[::-1] if case.fill.startswith("b") else counts
     middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
     means = np.where(counts > 0, middle + rng.normal(size=(2, K)), 0.0)
     squares = np.where(counts > 1, case.std**2 * counts * rng.uniform(0.5, 2.0, size=(2, K)), 0.0)

@@ -118,8 +118,10 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
     if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
         result.deviations.append(_make_deviation(name, "nan", wrong_kind, None, actual, expected.values))
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.abs(actual - expected.values) / expected.allowed
-    ratio = np.where(finite & np.isfinite(actual) & ~free, ratio, 0.0)
+        off = np.abs(actual - expected.values)
+        ratio = off / expected.allowed
+    # where no error is allowed and none was made, 0 / 0 would hide what is wrong elsewhere
+    ratio = np.where(finite & np.isfinite(actual) & ~free & (off > 0), ratio, 0.0)
     worst = float(ratio.max(initial=0.0))
     result.ratio = max(result.ratio, worst)
     if worst > 1.0:

@@ -222,7 +222,13 @@ class Names:
         if root == "triton":
             home = getattr(value, "__module__", "") or ""
             plain = isinstance(value, bool | int | float | str) or type(value).__module__.startswith("triton.language")
-            return plain or (isinstance(home, str) and home.startswith("triton.language")) or hasattr(value, "fn")
+            of_device = path.startswith("triton.language.extra") and callable(value)  # the interpreter wraps them
+            return (
+                plain
+                or of_device
+                or (isinstance(home, str) and home.startswith("triton.language"))
+                or hasattr(value, "fn")
+            )
         if path == "torch" and isinstance(value, type):
             return name in _TORCH_CLASSES
         if path == "torch" and callable(value):
