@@ -360,10 +360,10 @@ for case in cases:
     print(f"{case.name:17} {case.describe()}")
 with_spare_lanes = [case for case in cases if -case.N % case.block]
 print(f"\n{len(with_spare_lanes)} of {len(cases)} have lanes past the end")
-assert (len(with_spare_lanes), len(cases)) == (4, 6)
+assert len(with_spare_lanes) > len(cases) / 2
 
 # %% [markdown]
-# On four of six. The check also does what you did above. Outputs start as NaN, so an element you never write stays visible. And each
+# On more than half of them. The check also does what you did above. Outputs start as NaN, so an element you never write stays visible. And each
 # tensor lies between guard bands, so a store past the end lands where somebody looks. For 13 fp32 numbers:
 
 # %%
@@ -431,16 +431,17 @@ for name in ("a bracket lost", "no mask", "stores nothing", "through fp16"):
     print(f"{name}: {verdicts[name].message}\n")
 
 causes = [verdicts[name].cause for name in ("no mask", "stores nothing", "through fp16")]
-assert causes == ["store_outside", "not_written", "wrong_values"]
-assert "outside y" in verdicts["no mask"].message and "13" in verdicts["no mask"].message
+assert causes == ["store_outside", "not_written", "rounded_on_the_way"]
+assert "7 of 8 lanes" in verdicts["no mask"].message and "outside y" in verdicts["no mask"].message
 assert "the allowed error" in verdicts["through fp16"].message
 assert [case.name for case in verdicts["through fp16"].cases if case.status == "pass"] == ["half precision"]
 assert not any("hint" in verdict.as_json() for verdict in verdicts.values())
 
 # %% [markdown]
-# "No mask" names element 13, the first of the three that you found in `neighbour`. "Stores nothing" was found by the NaN.
+# A verdict shows the smallest case that fails. "No mask" shows one number in a block of eight, where seven lanes are past the end, as
+# three were in `neighbour` above. "Stores nothing" was found by the NaN.
 #
-# "Through fp16" is right in one case of six: the one whose numbers are fp16 already. In the others it is off by so many **x the allowed
+# "Through fp16" is right in one case only: the one whose numbers are fp16 already. In the others it is off by so many **x the allowed
 # error**. Computers round, so nearly right has to count as right. How nearly is worked out for each element from the formula and the
 # dtype, never one flat tolerance for all. 1 x or less is right. A copy has nothing to round, so it has to be exact.
 #

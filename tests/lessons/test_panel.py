@@ -55,7 +55,7 @@ def test_check_says_what_the_file_is_worth_now(learner):
     assert "not attempted" in words(panel._result)
     solve(learner)
     press(panel, "Check")
-    assert "pass, 8 of 8 cases right" in words(panel._result) and EX.debrief in words(panel._result)
+    assert re.search(r"pass, (\d+) of \1 cases right", words(panel._result)) and EX.debrief in words(panel._result)
     assert "tl.store" in words(panel._code), "the code shown is the code that was checked"
     assert progress.record("00a").passed
     learner.write_text(learner.read_text().replace("mask=mask)\n    # END", ")\n    # END"))
