@@ -257,7 +257,7 @@ def test_no_folder_to_read_from():
         edited(IMPORT, "raise SystemExit  # never run: only kernels are\n" + IMPORT).encode(),
         RIGHT.replace("\n", "\r").encode(),
         edited(IMPORT, "# \x00".replace("\x00", "\x1b[2J \u202e \u200b") + "\n" + IMPORT).encode(),
-        edited(STORE, "    x = x + 1e-999 * 0x0\n\x0c\n" + STORE).encode(),
+        edited(STORE, "    x = x * (1 + 1e-999 * 0x0)\n\x0c\n" + STORE).encode(),
         edited(STORE, "    '\\d is no escape'\n" + STORE).encode(),
     ],
     ids=[
@@ -351,11 +351,11 @@ def test_an_exception_with_a_page_of_text_stays_readable(file):
 
 
 @interpreted
-@pytest.mark.parametrize("kilobytes", [100, 50_000])
+@pytest.mark.parametrize("kilobytes", [10, 50_000])
 def test_a_kernel_that_prints_without_end_is_cut_short(file, kilobytes):
     verdict = checked(file, edited(STORE, f"    print('x' * {kilobytes}_000)\n" + STORE))
     assert verdict.status in ("pass", "error", "fail") and len(verdict.printed) <= 4000 and len(verdict.message) < 1500
-    if kilobytes == 100:
+    if kilobytes == 10:
         assert verdict.status == "pass" and verdict.printed.endswith("xxx")
     else:
         assert (verdict.status, verdict.cause) == ("fail", "output_flood") and "more than 8 MB" in verdict.message
@@ -513,7 +513,7 @@ check(catalog.get("00a"))
 
 # ---- a process that somebody else ends ---------------------------------------------------------------------------------
 
-SLOW = edited(STORE, "    for _ in range(2000):\n        x = x + 0.0\n" + STORE)
+SLOW = edited(STORE, "    for _ in range(2000):\n        x = x * 1.0\n" + STORE)
 
 
 @pytest.fixture

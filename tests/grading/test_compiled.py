@@ -114,7 +114,7 @@ def test_the_same_kernel_is_compiled_once(tmp_path, monkeypatch):
     assert checked(tmp_path, COPY, SOLUTION).passed
     monkeypatch.setattr(compiled, "check_compiles", fail_with(AssertionError("compiled again"), 1))
     assert checked(tmp_path, COPY, SOLUTION).passed
-    assert checked(tmp_path, COPY, SOLUTION.replace(STORE, f"    x = x + 0\n{STORE}")).status == "grader fault"
+    assert checked(tmp_path, COPY, SOLUTION.replace(STORE, f"    x = x * 1\n{STORE}")).status == "grader fault"
 
 
 # ---- the process that compiles

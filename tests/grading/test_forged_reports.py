@@ -90,7 +90,7 @@ def test_nonsense_is_a_verdict(name, monkeypatch):
     kernels = reader.read(exercise, solution.read_text(), solution.name)
     assert isinstance(kernels, Kernels)
     monkeypatch.setattr(reader, "read", lambda exercise, text, name: kernels)
-    monkeypatch.setattr(Compilation, "_start", lambda self: None)
+    monkeypatch.setattr(Compilation, "_warm", lambda self: None)
     monkeypatch.setattr(jobs, "run", leave_nonsense)
     for _ in range(8):
         verdict = check(exercise, solution)

@@ -34,9 +34,13 @@ def _loads() -> Iterator[Construct]:
         "tl.load: other of a number is 0", "result = tl.load(i32_ptr, mask=n > 9, other=0) + tl.max(i32, 0) * 0", 0
     )
     yield Construct(
-        "tl.load: a volatile one, with hints",
-        "result = tl.load(i32_ptr + lanes, volatile=True, cache_modifier='.cg', eviction_policy='evict_last') + i32 * 0",
-        I32,
+        "tl.load: a volatile one", "result = tl.load(i32_ptr + lanes, volatile=True) + i32 * 0", I32
+    )
+    yield Construct(
+        "tl.load: a cache modifier", "result = tl.load(i32_ptr + lanes, cache_modifier='.cg') + i32 * 0", I32
+    )
+    yield Construct(
+        "tl.load: an eviction policy", "result = tl.load(i32_ptr + lanes, eviction_policy='evict_last') + i32 * 0", I32
     )
     yield Construct(
         "tl.load: of a block of masks",
@@ -78,8 +82,14 @@ def _loads() -> Iterator[Construct]:
     )
     yield Construct("x.store", "(out_ptr + lanes).store(lanes)", list(range(8)), stores=True)
     yield Construct(
-        "tl.store: hints",
-        "tl.store(out_ptr + lanes, lanes, cache_modifier='.cs', eviction_policy='evict_first')",
+        "tl.store: a cache modifier",
+        "tl.store(out_ptr + lanes, lanes, cache_modifier='.cs')",
+        list(range(8)),
+        stores=True,
+    )
+    yield Construct(
+        "tl.store: an eviction policy",
+        "tl.store(out_ptr + lanes, lanes, eviction_policy='evict_first')",
         list(range(8)),
         stores=True,
     )

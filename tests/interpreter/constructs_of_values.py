@@ -411,7 +411,6 @@ def _shapes() -> Iterator[Construct]:
     yield Construct("tl.histogram", "result = tl.histogram(small, 4)", [2, 2, 1, 3])
     yield Construct("x.histogram", "result = small.histogram(4)", [2, 2, 1, 3])
     yield Construct("tl.histogram: masked", "result = tl.histogram(small, 4, mask=lanes < 4)", [1, 2, 0, 1])
-    yield Construct("tl.histogram of int64", "result = tl.histogram(small.to(tl.int64), 4)", [2, 2, 1, 3])
     yield Construct("x.item", "result = tl.full([1], 3, tl.int32).item()", 3)
     yield Construct("tl.to_tensor", "result = tl.to_tensor(3) + n", 8)
     yield Construct(
