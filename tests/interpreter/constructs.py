@@ -63,6 +63,7 @@ class Construct:
     words: str = ""
     stores: bool = False  # the body stores to out_ptr itself; want is all that is there
     extra: dict[str, tuple[str, list]] = field(default_factory=dict)  # pointers to further memory: name, dtype, numbers
+    since: tuple[int, int] = (3, 6)  # the Triton whose compiler means this
     only: str = ""  # "hopper": needs a GPU of that age to be compiled and run
 
     @property
@@ -462,7 +463,9 @@ def _helpers() -> Iterator[Construct]:
     yield with_helper("helper: by name", "result = nested(SCALE=K, x=n)", 40)
     yield with_helper("helper: returns nothing", "nothing(n)\nresult = n", 5)
     yield with_helper("helper: a constant decides", "result = fixed(n, True)", 5, "int64")
-    yield with_helper("helper: a constant is returned", "result = tl.arange(0, width(True))", list(range(8)))
+    yield with_helper(
+        "helper: a constant is returned", "result = tl.arange(0, width(True))", list(range(8)), since=(3, 7)
+    )
     yield with_helper("helper: starred", "t = (n, neg)\nresult = add(*t)", -2)
     yield with_helper("constexpr_function", "result = tl.arange(0, squared(K) // 2)", list(range(8)))
     yield with_helper("tl.reduce", "result = tl.reduce(i32, 0, add)", wrap(sum(I32), "int32"))
@@ -582,7 +585,7 @@ def _integers() -> Iterator[Construct]:
     yield Construct("tl.abs of integers", "result = tl.abs(i32)", [wrap(abs(v), "int32") for v in I32])
     yield Construct("tl.add, tl.sub, tl.mul", "result = tl.add(tl.mul(n, 3), tl.sub(neg, 1))", 7)
     yield Construct("tl.cdiv", "result = tl.cdiv(n, 2) + n.cdiv(4)", 5)
-    yield Construct("tl.cdiv of a constant", "result = tl.arange(0, tl.cdiv(K, 2))", [0, 1])
+    yield Construct("tl.cdiv of a constant", "result = tl.arange(0, tl.cdiv(K, 2))", [0, 1], since=(3, 7))
     yield Construct("tl.swizzle2d", "a, b = tl.swizzle2d(n // 4, n % 4, 4, 4, 2)\nresult = a * 10 + b", 12)
     assert len(unsigned) == 8
 

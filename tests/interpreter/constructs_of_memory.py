@@ -33,9 +33,7 @@ def _loads() -> Iterator[Construct]:
     yield Construct(
         "tl.load: other of a number is 0", "result = tl.load(i32_ptr, mask=n > 9, other=0) + tl.max(i32, 0) * 0", 0
     )
-    yield Construct(
-        "tl.load: a volatile one", "result = tl.load(i32_ptr + lanes, volatile=True) + i32 * 0", I32
-    )
+    yield Construct("tl.load: a volatile one", "result = tl.load(i32_ptr + lanes, volatile=True) + i32 * 0", I32)
     yield Construct(
         "tl.load: a cache modifier", "result = tl.load(i32_ptr + lanes, cache_modifier='.cg') + i32 * 0", I32
     )
