@@ -75,7 +75,7 @@ def test_a_changed_shape_is_said_with_both(verdict_on):
     text = edited("01a", ("    wide = x.float()\n", "    wide = x.clone().float()\n    x.data = x.data.reshape(-1)\n"))
     verdict = verdict_on("01a", text)
     assert verdict.cause == "input_changed"
-    assert "x is an input; its shape was (3, 8) and is (24,) now" in verdict.message
+    assert "x is an input; its shape was (5, 1) and is (5,) now" in verdict.message
 
 
 ON_ITSELF = {

@@ -71,7 +71,7 @@ def test_nothing_printed_needs_no_word(tmp_path):
 
 
 RAISES = {
-    "a kernel's assertion": (COPY, lambda: copying("    assert n < 0, f'the input is {x}'\n")),
+    "a kernel's assertion": (COPY, lambda: copying("    tl.static_assert(BLOCK < 0, f'the input is {x}')\n")),
     "a function's assertion": (
         ONE_PASS,
         lambda: texts.read_solution(ONE_PASS).replace(
