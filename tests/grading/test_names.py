@@ -359,3 +359,24 @@ def test_a_refusal_is_told_with_hidden_cases_too(tmp_path):
         verdict.cause == "not_allowed"
         and "`torch.load` is not open to an exercise: it reads or writes files" in verdict.message
     )
+
+
+@pytest.mark.skipif(course_lib.MODE != "cpu", reason="there is no interpreter")
+def test_a_language_that_the_interpreter_has_changed_is_as_open():
+    """As it does for a launch, and for a helper that is called outside of one."""
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    def kernel():
+        return None
+
+    kernel = type(kernel)(kernel.__code__, {"tl": tl}, "kernel")
+    scope = interpreter._patch_lang(kernel)
+    try:
+        in_kernel(
+            "y = tl.core.load(x_ptr)\ny = tl.math.fma(x, x, x)\nfor i in tl.range(n):\n    y = tl.sum(x) + tl.zeros([4], tl.int32)"
+        )
+        with pytest.raises(Unreadable, match="inline_asm_elementwise"):
+            in_kernel("y = tl.inline_asm_elementwise('', '', [x], tl.int32, True, 1)")
+    finally:
+        scope.restore()

@@ -220,12 +220,15 @@ class Names:
         if path == "triton":
             return name in _TRITON
         if root == "triton":
+            import triton.language as tl
+
             home = getattr(value, "__module__", "") or ""
             plain = isinstance(value, bool | int | float | str) or type(value).__module__.startswith("triton.language")
-            of_device = path.startswith("triton.language.extra") and callable(value)  # the interpreter wraps them
+            # the interpreter puts others in their places, whose module says nothing
+            listed = name in tl.__all__ or (path.startswith("triton.language.extra") and callable(value))
             return (
                 plain
-                or of_device
+                or listed
                 or (isinstance(home, str) and home.startswith("triton.language"))
                 or hasattr(value, "fn")
             )
