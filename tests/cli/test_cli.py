@@ -194,7 +194,9 @@ def test_a_file_that_holds_no_secret_is_one_line(command, tmp_path, content, wor
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="a compiler's message is another")
 def test_a_message_with_half_a_character_is_printed(command, learner):
     learner.write_text(
-        texts.read_solution(EX).replace("    tl.store(", '    tl.static_assert(BLOCK < 0, "half \\ud800")\n    tl.store(')
+        texts.read_solution(EX).replace(
+            "    tl.store(", '    tl.static_assert(BLOCK < 0, "half \\ud800")\n    tl.store('
+        )
     )
     code, printed, _ = command("check", "00a", "--json")
     assert (code, json.loads(printed)["cause"]) == (3, "kernel_raised")
