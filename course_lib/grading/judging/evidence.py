@@ -27,11 +27,8 @@ _LARGEST_FP16 = 65504.0
 
 def is_exactly(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
     """All failed cases have the trait, no passed one has it, and some passed."""
-    return (
-        all(trait(j.plan.case) for j in failed)
-        and any(j.passed for j in judged)
-        and not any(trait(j.plan.case) for j in judged if j.passed)
-    )
+    passed = [j.plan.case for j in judged if j.passed]
+    return bool(passed) and _tells_apart(trait, [j.plan.case for j in failed], passed)
 
 
 def has_rival(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
@@ -41,7 +38,11 @@ def has_rival(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
     """
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
-    return any(all(rival(c) for c in wrong) and not any(rival(c) for c in passed) for _, rival in list_rivals(wrong))
+    return any(_tells_apart(rival, wrong, passed) for _, rival in list_rivals(wrong))
+
+
+def _tells_apart(trait: Trait, wrong: list[Case], passed: list[Case]) -> bool:
+    return all(trait(c) for c in wrong) and not any(trait(c) for c in passed)
 
 
 def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
@@ -154,7 +155,7 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
     by_size = any(
-        all(rival(c) for c in wrong) and not any(rival(c) for c in passed)
+        _tells_apart(rival, wrong, passed)
         for words, rival in list_rivals(wrong)
         if "rows or more" in words or "columns or more" in words
     )
