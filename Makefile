@@ -11,18 +11,26 @@ VENV := .venv/bin
 LAB_ARGS ?=
 TEST_ARGS ?=
 NBVAL_ARGS ?=
+LESSONS ?=
+BUNDLE_ARGS ?=
+SOLVED ?=
 WORKERS ?= 2
 
+# which notebooks are trusted is kept with the course, not in the home of who runs it
+NOTARY := --NotebookNotary.db_file="$(CURDIR)/.course/trusted.db" --NotebookNotary.secret_file="$(CURDIR)/.course/trusted.key"
+
 .DEFAULT_GOAL := help
-.PHONY: help lab test env dev exercises notebooks nbval lint pins doctor update clean
+.PHONY: help lab test env dev exercises notebooks nbval nbval-gpu bundle site lint pins doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "PYTHON=python3.12 names the Python, TORCH=cpu or cuda PyTorch's build,"
-	@echo "LAB_ARGS=\"--no-browser --port 8899\" goes to JupyterLab, TEST_ARGS=\"-k doctor\" to"
-	@echo "pytest, WORKERS=4 says how many tests run at a time."
+	@echo "LAB_ARGS=\"--no-browser --port 8899\" goes to JupyterLab."
+	@echo "TEST_ARGS=\"-k doctor\" goes to pytest, WORKERS=4 says how many tests run at a time;"
+	@echo "LESSONS=\"03 04\" and NBVAL_ARGS=\"--junitxml=nbval.xml\" are for nbval;"
+	@echo "BUNDLE_ARGS=\"--python 3.12\" says which Python that machine has."
 
 # Python 2 cannot read bootstrap.py, and /usr/bin/false says nothing: so this first
 BOOTSTRAP = @"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[0] < 3)' 2>/dev/null || { echo "course: $(PYTHON) is not here, or is no Python 3. Install Python 3.11 or newer (Debian, Ubuntu: apt install python3 python3-venv), or name one: make lab PYTHON=/path/to/python3" >&2; exit 1; }; \
@@ -37,8 +45,10 @@ dev: ## authors: the same with the tools of tests and authors
 lab: env ## environment, then JupyterLab on lesson 00
 	@COURSE_DEFER_CHOICE=1 $(VENV)/python -m course_lib.doctor --line
 	@if [ "$$(id -u)" = 0 ]; then echo "course: you are root; JupyterLab is started with --allow-root."; fi
-	@$(VENV)/python -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb \
-		--LanguageServerManager.autodetect=False $$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
+	@mkdir -p .course
+	@$(VENV)/jupyter trust $(NOTARY) notebooks/[0-9][0-9]_*.ipynb >/dev/null # as they came with the course: their pictures move at once
+	@JUPYTER_CONFIG_PATH="$(CURDIR)/tools/jupyter$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" $(VENV)/python -m jupyterlab $(NOTARY) \
+		--ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
 
 test: dev ## environment, then every test that this machine can run
 	@echo "course: running the tests. What this machine cannot run (GPU tests without a GPU, the browser test without Chromium)"
@@ -57,10 +67,19 @@ exercises: dev ## authors: cut exercises/ out of solutions/
 notebooks: dev ## authors: build and execute notebooks/ from notebooks/source/
 	@$(VENV)/python -m course_lib.authoring.notebooks
 
-# loadfile: else the workers share a notebook's cells out among themselves, and each runs its own in a kernel of its own
-nbval: dev ## instructors: run every notebook, compare the marked outputs
-	@$(VENV)/python -m pytest -rs -n $(WORKERS) --dist loadfile -p no:cacheprovider --nbval-lax --nbval-current-env --nbval-cell-timeout 120 \
-		notebooks $(NBVAL_ARGS)
+NBVAL = @$(VENV)/python -m course_lib.authoring.nbval --workers $(WORKERS) $(if $(SOLVED),--solved) $(LESSONS)
+
+nbval: dev ## instructors: run and prove every lesson on the CPU; SOLVED=1: solved
+	$(NBVAL) -- $(NBVAL_ARGS)
+
+nbval-gpu: dev ## instructors: the same on a GPU, or it stops
+	$(NBVAL) --gpu -- $(NBVAL_ARGS)
+
+bundle: dev ## instructors: collect the wheels for a GPU machine without network
+	@$(VENV)/python tools/bundle.py collect $(BUNDLE_ARGS)
+
+site: dev ## authors: lessons and guides as a web site, in build/site
+	@$(VENV)/python -m course_lib.authoring.site
 
 lint: dev ## authors: ruff's checks, its formatting, and types
 	@$(VENV)/python -m ruff check .
@@ -72,4 +91,4 @@ pins: dev ## authors: prove that the pins fit every Python and processor
 
 clean: ## remove .venv and caches; exercises, notebooks, progress stay
 	rm -rf .venv .venv.lock build norm_kernels_course.egg-info .pytest_cache .ruff_cache .hypothesis
-	find course_lib tools tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find course_lib tools $(wildcard tests) -name __pycache__ -type d -prune -exec rm -rf {} +

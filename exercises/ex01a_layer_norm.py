@@ -16,5 +16,5 @@ def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float) ->
     # YOUR CODE, about 3 lines: x in fp32. The mean of each row, kept as a column so that it broadcasts, then the
     # deviations from it.
     pass
-    # YOUR CODE, about 2 lines: The biased variance of each row, and rstd from it and eps.
+    # YOUR CODE, about 2 lines: The variance of each row (divided by N, not by N - 1), and rstd from it and eps.
     # YOUR CODE, about 2 lines: Normalise, scale, shift, and return y in x's dtype.

@@ -20,7 +20,7 @@ def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float) ->
     deviation = wide - mean
     # END SOLUTION
     # BEGIN SOLUTION
-    #: The biased variance of each row, and rstd from it and eps.
+    #: The variance of each row (divided by N, not by N - 1), and rstd from it and eps.
     var = (deviation * deviation).mean(dim=-1, keepdim=True)
     rstd = torch.rsqrt(var + eps)
     # END SOLUTION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -10,8 +11,22 @@ import tempfile
 os.environ["COURSE_STATE"] = tempfile.mkdtemp(prefix="course-test-state-")
 os.environ.pop("COURSE_EXERCISES", None)
 os.environ.pop("COURSE_EXPECT", None)
+# One thread for PyTorch in this process and in those that it starts: the workers of a test run share the cores, and a thread that
+# waits for one without a core spins. With two threads the trainings of lesson 14 take four times the processor time.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A job that a shell puts into the background ignores Ctrl-C, and so do its children: the tests of interrupts would wait forever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import course_lib  # noqa: F401 - chooses the interpreter before any test imports triton
+
+
+def pytest_collection() -> None:
+    """Ten thousand tests are collected, and stay: a garbage collection would look through all of them, again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()

@@ -91,16 +91,19 @@ MAY_IMPORT: dict[str, set[str]] = {
         "grading.families",
     },
     "learner": {"base", "catalog", "grading.verdict"},
+    "classroom": {"base", "catalog", "sandbox", "grading", "grading.verdict", "grading.cases", "grading.judging"},
+    "hunt": {"base", "catalog", "grading.public", "learner"},
     "bench": {"base", "kernels", "norms", "norms.reference"},
     "doctor": {"base", "interpreter"},
     "lessons": {
-        "base", "sandbox", "interpreter", "compiler", "kernels", "norms", "norms.statistics", "catalog", "grading.public", "learner", "bench",
+        "base", "sandbox", "interpreter", "compiler", "kernels", "norms", "norms.reference", "norms.statistics", "catalog", "grading.public",
+        "learner", "bench", "hunt",
     },
     "authoring": {
-        "base", "catalog", "learner", "lessons", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
+        "base", "catalog", "learner", "lessons", "bench", "hunt", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },
-    "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "doctor", "lessons", "authoring"},
+    "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases", "bench", "classroom", "doctor", "lessons", "authoring", "hunt", "grading.public"},
 }  # fmt: skip
 
 

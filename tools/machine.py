@@ -19,7 +19,7 @@ OLDEST_GLIBC = (2, 28)  # what the wheels of PyTorch and Triton are built for
 GB = 1000**3
 NEEDED_GB = {"cpu": 3, "cuda": 7}  # the environment (1.9 and 5.1 GB) and what is unpacked meanwhile
 GPU_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")
-OTHER_SYSTEMS = 'README, "Other systems", says how.'
+OTHER_SYSTEMS = 'docs/setup.md, "Other systems", says how.'
 
 
 class Stop(Exception):

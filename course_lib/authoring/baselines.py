@@ -1,4 +1,4 @@
-"""``python -m course_lib.authoring.baselines [06a ...]``: what the course's battery catches, and what common tests let through.
+"""``python -m course_lib.authoring.baselines [07a ...]``: what the course's battery catches, and what common tests let through.
 
 Every mutant is checked by the grader (CPU mode), and by three tests as they are usually written: normal values around 0
 with N a power of two, compared with 1e-4 and with 1e-2, and the Triton tutorial's own (N = 8192, fp16, x around -2.3 with a

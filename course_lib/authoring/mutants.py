@@ -15,7 +15,7 @@ FOLDER = paths.ROOT / "tests" / "mutants"
 
 
 def read_mutants(exercise: Exercise) -> list[dict]:
-    """The entries of the exercise's file: id, cause, edits, and where needed cause_cpu, cause_gpu and slow."""
+    """The entries of the exercise's file: id, cause, edits, and where needed cause_cpu, cause_gpu, cause_hidden and slow."""
     return tomllib.loads((FOLDER / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["mutant"]
 
 

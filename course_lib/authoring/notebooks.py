@@ -2,11 +2,17 @@
 
 A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none of it the author's
 own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons.
+
+A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says. Its cells tagged ``answer``,
+before which a prediction stands, are folded if they are text, and shipped without output if they are code. Its cells tagged ``step`` are cut
+as an exercise is cut from its solution. A heading tagged ``dive`` is folded with all that stands under it. The proof has every cell, solved:
+tests run it, and it raises if the course's answer to a step does not pass.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import time
@@ -17,9 +23,11 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
 
-from course_lib.authoring import exercises
+from course_lib.authoring import exercises, stills
 from course_lib.base import paths, runtime
 from course_lib.base.files import write_atomic
+from course_lib.catalog.cut import drop_marks
+from course_lib.catalog.step_cells import cut_cell
 from course_lib.lessons.live import without_live_views
 
 _METADATA = {
@@ -27,6 +35,7 @@ _METADATA = {
     "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
 }
 _CELL_SECONDS = 120
+CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
 
 
 def list_sources() -> list[Path]:
@@ -38,14 +47,40 @@ def find_notebook(source: Path) -> Path:
     return paths.NOTEBOOKS / f"{source.stem}.ipynb"
 
 
-def read_source(source: Path) -> nbformat.NotebookNode:
-    """The notebook of a script, without outputs. The same script gives the same bytes: cells are numbered, not given random ids."""
+def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
+    """The learner's notebook of a script, or its proof, without outputs. The same script gives the same bytes: cells are numbered, not
+    given random ids, and have the same number in both."""
     notebook = jupytext.read(source, fmt="py:percent")
     notebook.metadata = nbformat.from_dict(_METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number:03}"
+    if not proof:
+        notebook.cells = [cell for cell in notebook.cells if CHECK not in _get_tags(cell)]
+    for cell in notebook.cells:
+        tags = _get_tags(cell)
+        if STEP in tags:
+            where = f"{paths.shown(source)}, {cell['id']}"
+            cell.source = _prove(drop_marks(cell.source)) if proof else cut_cell(cell.source, where)
+        if ANSWER in tags and cell.cell_type == "markdown" and not proof:
+            cell.metadata["jupyter"] = {"source_hidden": True}
+            # JupyterLab shows the first line of what is folded, as it is written: without the stars of a bold line
+            first, stars = re.subn(r"\A\*\*(.+)\*\*$", r"\1", cell.source, flags=re.MULTILINE)
+            cell.source = first if stars else f"What came out\n\n{cell.source}"
+        if DIVE in tags and not proof:
+            cell.metadata["jp-MarkdownHeadingCollapsed"] = True
     return notebook
+
+
+def _prove(solved: str) -> str:
+    """A step's solved cell, with a last line that raises if the step does not pass."""
+    ids = re.findall(r"^step\(([^)]+)\)", solved, re.MULTILINE)
+    proofs = "; ".join(f"assert_passed({step_id})" for step_id in ids)
+    return f"{solved}\nfrom course_lib.lessons.stepping import assert_passed; {proofs}" if ids else solved
+
+
+def _get_tags(cell: nbformat.NotebookNode) -> list[str]:
+    return cell.metadata.get("tags", [])
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -> None:
@@ -85,9 +120,12 @@ def build(source: Path) -> float:
     started = time.monotonic()
     run_unsolved(notebook)
     without_live_views(notebook)
+    stills.add_pngs(notebook)
     notebook.metadata = nbformat.from_dict(_METADATA)  # running adds this machine's Python version
     for cell in notebook.cells:
         _join_streams(cell)
+        if ANSWER in _get_tags(cell) and cell.cell_type == "code":
+            cell.outputs = []
     write_atomic(find_notebook(source), nbformat.writes(notebook) + "\n")
     return time.monotonic() - started
 

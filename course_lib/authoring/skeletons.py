@@ -25,7 +25,7 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     """The files of an exercise.
 
     Args:
-        name: such as "11a_column_sums".
+        name: such as "18a_column_sums".
         kind: one of KINDS; an exercise in "autograd" is made by hand.
         family: an old one, or the name of a new one; empty for a new one that is named after the exercise.
 
@@ -37,7 +37,7 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     match = STEM.fullmatch(stem)
     if match is None:
         raise CourseError(
-            f"{name!r} is no name for an exercise. Give lesson, letter and words, such as 11a_column_sums."
+            f"{name!r} is no name for an exercise. Give lesson, letter and words, such as 18a_column_sums."
         )
     if kind not in KINDS:
         raise CourseError(f"kind {kind!r} is none of {', '.join(KINDS)}.")
@@ -78,7 +78,7 @@ def new_lesson(name: str) -> list[Path]:
 
 
 def new_picture(name: str) -> list[Path]:
-    """The folder of a picture with its model, its widget and its test.
+    """The folder of a picture with its model, what lessons call, its script and its test.
 
     Raises: CourseError if the name is none, or a file is there already.
     """
@@ -88,7 +88,8 @@ def new_picture(name: str) -> list[Path]:
         folder / "__init__.py": "picture_init.txt",
         folder / "model.py": "picture_model.txt",
         folder / "widget.py": "picture_widget.txt",
-        paths.ROOT / "tests" / "lessons" / f"test_{name}.py": "picture_test.txt",
+        folder / "picture.js": "picture_script.txt",
+        paths.ROOT / "tests" / "pictures" / f"test_{name}.py": "picture_test.txt",
     }
     return _write(files, {"name": name})
 

@@ -15,7 +15,15 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
 NOTEBOOK_SOURCES = NOTEBOOKS / "source"
+RELEASED = (
+    ROOT / "course_lib" / "catalog" / "released"
+)  # in a learner's release, in place of the two above; see is_release()
 BENCH_RESULTS = ROOT / "course_lib" / "bench" / "results"
+
+
+def is_release() -> bool:
+    """True in a copy that ``course release`` made: no solutions, no tests, nothing for authors and instructors."""
+    return RELEASED.is_dir()
 
 
 def exercises() -> Path:

@@ -139,7 +139,7 @@ def _require_linux() -> None:
     if system != "Linux":
         raise EnvironmentFault(
             f"this machine has no Triton ({ {'Darwin': 'macOS'}.get(system, system) }). The lessons need Linux: open the folder in WSL, "
-            'in the dev container, or on a hosted notebook; README, "Other systems", says how.'
+            'in the dev container, or on a hosted notebook; docs/setup.md, "Other systems", says how.'
         )
 
 

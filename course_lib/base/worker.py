@@ -140,8 +140,8 @@ class Worker:
                 self.end()
                 raise
 
-    def ask(self, question: str, seconds: float) -> bytes:
-        """Its answer to a question, both one line.
+    def ask(self, question: str, seconds: float, look: Callable[[], None] | None = None) -> bytes:
+        """Its answer to a question, both one line. ``look`` is called some times a second until the answer begins.
 
         A worker that is not alive is started first. Its start counts, too, unless it says when it is ready.
 
@@ -159,7 +159,7 @@ class Worker:
             try:
                 self._asked_at = self._log_size()
                 self._send(question.encode() + b"\n", deadline, seconds)
-                return self._read_line(deadline, seconds)
+                return self._read_line(deadline, seconds, look)
             except BaseException:
                 self.end()
                 raise
@@ -244,11 +244,12 @@ class Worker:
                 with contextlib.suppress(BlockingIOError):  # less room than a piece of the pipe
                     rest = rest[os.write(stdin, rest) :]
 
-    def _read_line(self, deadline: float, seconds: float) -> bytes:
+    def _read_line(self, deadline: float, seconds: float, look: Callable[[], None] | None = None) -> bytes:
         stdout, searched = _pipes(self._started())[1].fileno(), 0
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
-            data = os.read(stdout, 1 << 20) if self._wait_for(stdout, select.POLLIN, deadline, seconds) else b""
+            ready = self._wait_for(stdout, select.POLLIN, deadline, seconds, look)
+            data = os.read(stdout, 1 << 20) if ready else b""
             if not data:
                 raise WorkerDied(_wait(self._started(), _LAST_SECONDS), self._log_tail())
             self._received += data
@@ -256,7 +257,9 @@ class Worker:
         del self._received[: end + 1]
         return line
 
-    def _wait_for(self, descriptor: int, event: int, deadline: float, seconds: float) -> bool:
+    def _wait_for(
+        self, descriptor: int, event: int, deadline: float, seconds: float, look: Callable[[], None] | None = None
+    ) -> bool:
         """True when the pipe is ready; False when the worker has ended, and the pipe is only held open by what it started.
 
         Raises: WorkerTimeout.
@@ -272,6 +275,8 @@ class Worker:
                 return True
             if exited:
                 return False
+            if look is not None:
+                look()
             if self._log is not None and self._log_size() > _LOG_BYTES:
                 os.ftruncate(self._log.fileno(), 0)
 

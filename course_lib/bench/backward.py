@@ -1,4 +1,4 @@
-"""Backward passes alone: the designs of lessons 08 and 09, what the course chooses, PyTorch, other libraries, the floor.
+"""Backward passes alone: the designs of lessons 11 and 12, what the course chooses, PyTorch, other libraries, the floor.
 
     python -m course_lib.bench.backward       measures on this machine's GPU, saves, prints a table
 

@@ -5,7 +5,7 @@
 Each row has op ("layer_norm", "rms_norm", "add_rms_norm", "add_layer_norm"), provider (one of PROVIDERS), M, N, dtype, us
 (device time of one call), gbps (the least bytes the operation can move, over that time) and over_floor (time over the fastest
 elementwise pass over as many bytes, same run). "ours" is what the course's functions choose; "blocked" and "resident" are the
-designs of lessons 06 and 07, and "unfused" is the addition in a kernel of its own.
+designs of lessons 07 and 09, and "unfused" is the addition in a kernel of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lesson 10's transformer at a size where the norm's speed shows: tokens a second, by norm, provider, eager and compiled.
+"""Lesson 14's transformer at a size where the norm's speed shows: tokens a second, by norm, provider, eager and compiled.
 
     python -m course_lib.bench.training       measures on this machine's GPU, saves, prints a table
 
@@ -73,7 +73,7 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
     result = measurement.new(
         KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW"
     )
-    text = small.encode(small.course_text())
+    text = small.encode(small.fables())
     for with_compile in (False, True)[: 1 + compiled]:
         for (norm, provider), make in NORMS.items():
             losses, ms = _time_steps(text, make, steps, size, with_compile)

@@ -1,7 +1,8 @@
-"""A small character-level transformer whose norm is passed in, its training text, and a training loop.
+"""A small character-level transformer whose norm is passed in, its training text, a training loop, and what it writes.
 
-Lesson 10 trains it twice from the same seed, with PyTorch's norm and with the course's, and compares the losses. It is a
-plain decoder: norms in front of attention and of the multilayer perceptron, a last one in front of the output.
+Lesson 14 trains it from one seed with PyTorch's norm, with the learner's and with broken ones, and compares the losses on a
+part of the text that no training sees. It is a plain decoder: norms in front of attention and of the multilayer
+perceptron, a last one in front of the output. The text is ``text/fables.txt``; ``text/LICENCE.txt`` says whose it is.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need"; norms placed as in Xiong et al. 2020, "On Layer Normalization in
 the Transformer Architecture".
@@ -9,9 +10,14 @@ the Transformer Architecture".
 
 from __future__ import annotations
 
+import contextlib
 import math
+import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -28,10 +34,10 @@ class Size:
     """Of a model and its batches. A norm sees batch * context rows of ``channels`` columns, 2 * layers + 1 times a step."""
 
     layers: int = 1
-    heads: int = 2
-    channels: int = 32
-    context: int = 16
-    batch: int = 2
+    heads: int = 4
+    channels: int = 64
+    context: int = 32
+    batch: int = 16
 
     @property
     def norms(self) -> int:
@@ -43,6 +49,7 @@ class Size:
 
 
 TOY = Size()
+_SMALL = 1 << 16  # elements of an activation
 
 
 class Block(nn.Module):
@@ -110,22 +117,41 @@ def encode(text: str) -> Text:
     return Text(torch.tensor([number[character] for character in text]), characters)
 
 
-def course_text() -> str:
-    """The prose of the lessons: the markdown of every notebook source, in the order of the course.
+@dataclass(frozen=True)
+class Corpus:
+    """Two parts of one text, over the same characters: what a model is trained on, and what it never sees."""
 
-    Raises: CourseError if there is none.
+    training: Text
+    held_out: Text
+
+
+@cache
+def fables() -> str:
+    """The training text: 41,000 characters of short fables.
+
+    Raises: CourseError if the file is not there.
     """
-    pieces = []
-    for path in sorted(paths.NOTEBOOK_SOURCES.glob("*.py")):
-        prose = False
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("# %%"):
-                prose = "[markdown]" in line
-            elif prose and line.startswith("#"):
-                pieces.append(line.removeprefix("#").removeprefix(" "))
-    if not pieces:
-        raise CourseError(f"there is no prose to train on in {paths.shown(paths.NOTEBOOK_SOURCES)}.")
-    return "\n".join(pieces)
+    file = Path(__file__).parent / "text" / "fables.txt"
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise CourseError(
+            f"the training text {paths.shown(file)} is missing. Take it back from git: `git checkout -- {paths.shown(file)}`."
+        ) from None
+
+
+def split(text: str, share: float = 0.1) -> Corpus:
+    """``text`` as numbers, the last ``share`` of it, in whole lines, held out.
+
+    Raises: CourseError if one of the parts would be empty.
+    """
+    cut = text.rfind("\n", 0, int(len(text) * (1 - share))) + 1
+    if not 0 < cut < len(text):
+        raise CourseError(
+            f"a text of {text.count(chr(10))} lines cannot be cut into a part to train on and one to hold out."
+        )
+    whole = encode(text)
+    return Corpus(Text(whole.codes[:cut], whole.characters), Text(whole.codes[cut:], whole.characters))
 
 
 def batches(text: Text, size: Size, seed: int, device: str | torch.device = "cpu") -> Iterator[tuple[Tensor, Tensor]]:
@@ -166,17 +192,77 @@ def train(
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.55 + 0.45 * math.cos(math.pi * step / steps))
     for _, (codes, wanted) in zip(range(steps), batches(text, size, seed, device), strict=False):
-        with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
-            loss = F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
+        with _few_threads(size):
+            with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
+                loss = F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
         yield loss.item()
+
+
+@contextlib.contextmanager
+def _few_threads(size: Size) -> Iterator[None]:
+    """Inside, PyTorch computes a small model with one thread of the CPU: more would wait for each other longer than they compute."""
+    threads = torch.get_num_threads()
+    if size.rows * size.channels <= _SMALL:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def learn(
+    model: nn.Module, corpus: Corpus, steps: int, size: Size = TOY, *, seed: int = 0, windows: int = 8
+) -> Iterator[float]:
+    """Train in place as :func:`train` does; yields, after each step, the loss on held-out text, in nats a character.
+
+    It is the mean over the same ``windows`` pieces each time, so the curve has none of the noise of single batches.
+    """
+    for _ in train(model, corpus.training, steps, size, seed=seed):
+        yield loss_on(model, corpus.held_out, size, windows=windows)
 
 
 @torch.no_grad()
 def loss_on(model: nn.Module, text: Text, size: Size = TOY, *, windows: int = 128, seed: int = 1) -> float:
     """The mean loss over ``windows`` random pieces of the text, in nats a character: steadier than the loss of one small batch."""
     codes, wanted = next(batches(text, replace(size, batch=windows), seed, next(model.parameters()).device))
-    return F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten()).item()
+    with _few_threads(size):
+        return F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten()).item()
+
+
+@torch.no_grad()
+def write(model: Transformer, text: Text, length: int, *, start: str = "\n", warmth: float = 0.5, seed: int = 0) -> str:
+    """``length`` characters that the model writes after ``start``, one after the other.
+
+    Args:
+        warmth: what the logits are divided by ("temperature"): near 0 the likeliest character is taken, at 1 each with its probability.
+
+    Raises: CourseError if ``start`` has a character that the text has not.
+    """
+    unknown = set(start) - set(text.characters)
+    if unknown or not start:
+        raise CourseError(f"a sample begins with characters of the text, and {start!r} does not.")
+    context = model.positions.num_embeddings
+    device = next(model.parameters()).device
+    generator = torch.Generator().manual_seed(seed)
+    codes = [text.characters.index(character) for character in start]
+    with _few_threads(Size(batch=1, context=context, channels=model.tokens.embedding_dim)):
+        for _ in range(length):
+            logits = model(torch.tensor([codes[-context:]], device=device))[0, -1].float().cpu()
+            codes.append(int(torch.multinomial((logits / warmth).softmax(0), 1, generator=generator)))
+    return "".join(text.characters[code] for code in codes[len(start) :])
+
+
+def show(text: str, width: int = 92) -> None:
+    """Print ``text`` with its lines broken between words."""
+    print("\n".join(textwrap.fill(line, width) for line in text.splitlines()))
+
+
+def share_of_words(sample: str, text: str) -> float:
+    """How many of the sample's words, runs of letters, are words of ``text``, from 0 to 1; the last one may be cut off and is left out."""
+    known = set(re.findall("[A-Za-z]+", text))
+    words = re.findall("[A-Za-z]+(?=[^A-Za-z])", sample)
+    return sum(word in known for word in words) / len(words) if words else 0.0

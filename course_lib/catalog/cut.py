@@ -24,11 +24,12 @@ from course_lib.base.errors import CourseError
 
 BEGIN = "# BEGIN SOLUTION"
 END = "# END SOLUTION"
-_WIDTH = 118
+WIDTH = 118  # columns of a task in a file
+CELL_WIDTH = 84  # and in a cell: at 900 pixels JupyterLab shows about 87
 
 
-def cut(solution: str, name: str = "solution") -> str:
-    """The exercise text of a solution's text.
+def cut(solution: str, name: str = "solution", width: int = WIDTH) -> str:
+    """The exercise text of a solution's text; what the learner has to do is a comment of at most ``width`` columns.
 
     Raises: CourseError, with the line, if the marks do not pair up, a part has no task sentence, no code, or nothing is cut.
     """
@@ -46,7 +47,7 @@ def cut(solution: str, name: str = "solution") -> str:
         elif mark == END:
             if part is None:
                 raise CourseError(f"{name}, line {number}: {END!r} without a {BEGIN!r}. Add the missing mark.")
-            out.append(_write_task(part, f"{name}, line {opened}"))
+            out.append(_write_task(part, f"{name}, line {opened}", width))
             part, parts = None, parts + 1
         elif part is not None:
             part.append(line)
@@ -59,7 +60,13 @@ def cut(solution: str, name: str = "solution") -> str:
     return _make_parseable("\n".join(out) + "\n", name)
 
 
-def _write_task(part: list[str], where: str) -> str:
+def drop_marks(solution: str) -> str:
+    """A solution's code without the marks, the task sentences and what a repair starts from."""
+    marks = (BEGIN, END, "#:", "#|")
+    return "".join(line for line in solution.splitlines(keepends=True) if not line.strip().startswith(marks))
+
+
+def _write_task(part: list[str], where: str, width: int) -> str:
     code = [line for line in part if line.strip() and not line.strip().startswith("#")]
     given = [re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")]
     if not code:
@@ -73,7 +80,7 @@ def _write_task(part: list[str], where: str) -> str:
     count = f"about {len(code)} lines" if len(code) > 1 else "1 line"
     task = textwrap.fill(
         f"REPAIR: {sentences}" if given else f"YOUR CODE, {count}: {sentences}",
-        width=_WIDTH,
+        width=width,
         initial_indent=indent + "# ",
         subsequent_indent=indent + "# ",
         break_on_hyphens=False,

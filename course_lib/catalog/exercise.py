@@ -1,6 +1,6 @@
 """The exercises of the course. The facts of each are in one file of this folder, ``<stem>.toml``; its solution has the same stem.
 
-The stem says which exercise it is: ``ex06a_layer_norm_forward`` is exercise 06a of lesson 06.
+The stem says which exercise it is: ``ex07a_layer_norm_forward`` is exercise 07a of lesson 07.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
 FOLDER = Path(__file__).parent
-KINDS = ("kernel", "torch", "numpy", "autograd")
+KINDS = ("kernel", "torch", "numpy", "autograd", "tests")
 STEM = re.compile(r"ex(\d\d[a-z])_[a-z0-9_]+")
 _FROM_THE_STEM = ("id", "lesson", "file")
 # what a field's annotation asks for, in words for an author
@@ -35,13 +35,14 @@ class Exercise:
     """What the course knows of one exercise. ``id``, ``lesson`` and ``file`` (its stem) come from the name of its catalog file.
 
     Attributes:
-        kind: what the learner writes: "kernel" (Triton), functions in "torch" or "numpy" operations, or "autograd" (the
-            ``forward`` and ``backward`` of an autograd Function).
+        kind: what the learner writes: "kernel" (Triton), functions in "torch" or "numpy" operations, "autograd" (the
+            ``forward`` and ``backward`` of an autograd Function), or "tests" (functions that get a kernel and raise AssertionError
+            if it is wrong).
         family: the module of ``course_lib.grading.families`` that has the cases of its entry points.
         entry_points: the kernels that the course launches, or the functions that it calls.
         difficulty: 1 to 5.
         prerequisites: exercises, lessons, or what a learner knows before the course.
-        hints: three, each more direct than the last.
+        hints: three or more, each more direct than the last.
         stretch: what to try after a pass.
         debrief: what the bug that the learner avoided did elsewhere; shown after a pass.
         forbidden: words that the code must do without, each with the reason, which the verdict gives.
@@ -99,7 +100,7 @@ def read_exercise(file: Path) -> Exercise:
     where = paths.shown(file)
     if (name := STEM.fullmatch(file.stem)) is None:
         raise CourseError(
-            f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as ex06a_layer_norm_forward.toml."
+            f"{where}: the name of a catalog file has the form exNNx_some_words.toml, such as ex07a_layer_norm_forward.toml."
         )
     where = f"{where}, exercise {name[1]}"
     try:
@@ -122,7 +123,7 @@ def read_exercise(file: Path) -> Exercise:
 
 
 def get(exercise_id: str) -> Exercise:
-    """The exercise called ``exercise_id``; "6a" and "06A" mean "06a", and so does the name of its file, with folders or without.
+    """The exercise called ``exercise_id``; "7a" and "07A" mean "07a", and so does the name of its file, with folders or without.
 
     Raises: CourseError, naming the exercises there are.
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from course_lib.base import paths
-from course_lib.catalog.cut import cut
+from course_lib.base.errors import CourseError
+from course_lib.catalog.cut import cut, drop_marks
 from course_lib.catalog.exercise import Exercise
 
 
@@ -14,11 +15,31 @@ def find_file(exercise: Exercise) -> Path:
     return paths.exercises() / f"{exercise.file}.py"
 
 
+def require_solution(exercise: Exercise) -> None:
+    """Raises: CourseError if this copy of the course was made without solutions."""
+    if paths.is_release():
+        raise CourseError(
+            f"the solution of {exercise.id} is not in this copy of the course: whoever made it for you left the solutions out. "
+            f"`course hint {exercise.id}` has {len(exercise.hints)} hints; for the solution ask the person who gave you this copy."
+        )
+
+
 def read_solution(exercise: Exercise) -> str:
-    """The course's own solution, marks and task sentences included."""
+    """The course's own solution, marks and task sentences included.
+
+    Raises: CourseError if this copy of the course was made without solutions.
+    """
+    require_solution(exercise)
     return (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
+
+
+def make_plain_solution(exercise: Exercise) -> str:
+    """The course's own solution as code to be read: without marks and task sentences."""
+    return drop_marks(read_solution(exercise))
 
 
 def make_unsolved_text(exercise: Exercise) -> str:
     """What the exercise looks like before anyone works on it."""
+    if paths.is_release():
+        return (paths.RELEASED / f"{exercise.file}.py").read_text(encoding="utf-8")
     return cut(read_solution(exercise), f"{exercise.file}.py")

@@ -16,8 +16,9 @@ from typing import Annotated
 
 import typer
 
+from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault, import_fault
-from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, GroupedCommands
+from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, TEACH, GroupedCommands
 from course_lib.cli.terminal import Output, open_nowhere, say
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
@@ -73,13 +74,29 @@ class Tier(enum.StrEnum):
     LANDLOCK = "landlock"
 
 
+class GradingTier(enum.StrEnum):
+    """The same, and that none is needed: grading a class asks for the best unless told otherwise."""
+
+    NAMESPACES = "namespaces"
+    LANDLOCK = "landlock"
+    LIMITS = "limits"
+
+
+class Weights(enum.StrEnum):
+    """What an exercise's points are taken from."""
+
+    DIFFICULTY = "difficulty"
+    MINUTES = "minutes"
+    EQUAL = "equal"
+
+
 ExerciseId = Annotated[
-    str, typer.Argument(help="The exercise, such as 06a.", metavar="ID", autocompletion=_complete_exercise)
+    str, typer.Argument(help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise)
 ]
 ExerciseIdOrNext = Annotated[
     str | None,
     typer.Argument(
-        help="The exercise, such as 06a; without it the next one.", metavar="ID", autocompletion=_complete_exercise
+        help="The exercise, such as 07a; without it the next one.", metavar="ID", autocompletion=_complete_exercise
     ),
 ]
 
@@ -117,7 +134,7 @@ def main(
 
     \b
     Examples: course check
-              course check 06a --file other.py --json""",
+              course check 07a --file other.py --json""",
 )
 def check(
     exercise_id: ExerciseIdOrNext = None,
@@ -154,7 +171,7 @@ def check(
     rich_help_panel=LEARN,
     epilog="""Without a terminal (in a pipe) it prints one verdict after another, of the exercise named or of any that is saved.
 
-    Example: course watch 06a""",
+    Example: course watch 07a""",
 )
 def watch(exercise_id: ExerciseIdOrNext = None) -> int:
     """Check an exercise each time you save it, with keys for hints and for the next one."""
@@ -163,7 +180,7 @@ def watch(exercise_id: ExerciseIdOrNext = None) -> int:
     return watching.watch(exercise_id)
 
 
-@app.command(rich_help_panel=LEARN, epilog="Example: course hint 06a")
+@app.command(rich_help_panel=LEARN, epilog="Example: course hint 07a")
 def hint(exercise_id: ExerciseIdOrNext = None) -> int:
     """Show the next of three hints, each more direct than the last."""
     from course_lib.cli import exercise
@@ -175,7 +192,7 @@ def hint(exercise_id: ExerciseIdOrNext = None) -> int:
     rich_help_panel=LEARN,
     epilog="""Into a file or a pipe it prints the source text alone.
 
-    Example: course solution 06a --yes > solution.py""",
+    Example: course solution 07a --yes > solution.py""",
 )
 def solution(
     exercise_id: ExerciseId,
@@ -187,12 +204,41 @@ def solution(
     return exercise.solution(exercise_id, yes)
 
 
-@app.command(rich_help_panel=LEARN, epilog="Example: course reset 06a")
+@app.command(rich_help_panel=LEARN, epilog="Example: course reset 07a")
 def reset(exercise_id: ExerciseId) -> int:
     """Start an exercise over; a copy of your file is kept in .course/kept/."""
     from course_lib.cli import exercise
 
     return exercise.reset(exercise_id)
+
+
+@app.command(
+    rich_help_panel=LEARN,
+    epilog="""Without a terminal it takes its commands from standard input, one a line. Exit codes: 0 won, 1 not won yet or given up, 2 no hunt waits.
+
+    \b
+    Examples: course hunt
+              course hunt --daily""",
+)
+def hunt(
+    exercise_id: Annotated[
+        str | None,
+        typer.Option(
+            "--exercise", help="Only hunts on this exercise.", metavar="ID", autocompletion=_complete_exercise
+        ),
+    ] = None,
+    seen: Annotated[bool, typer.Option("--seen", help="With the code in view from the beginning.")] = False,
+    daily: Annotated[bool, typer.Option("--daily", help="Today's hunt, the same for everybody.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the hunts that are open to you.")] = False,
+    give_up: Annotated[bool, typer.Option("--give-up", help="End the hunt, and see the answer.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Play today's hunt although its exercise is not passed yet.")
+    ] = False,
+) -> int:
+    """Find what is wrong in a kernel with as few questions as you can."""
+    from course_lib.cli import hunt as hunting
+
+    return hunting.hunt(exercise_id, seen=seen, daily=daily, give_up=give_up, listing=listing, confirmed=yes)
 
 
 @app.command(rich_help_panel=LEARN)
@@ -250,6 +296,68 @@ def bench(
     return 0
 
 
+@app.command(
+    rich_help_panel=TEACH,
+    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas, Moodle ("download all submissions") and GitHub Classroom
+    give; `--map` for any other. Exit codes: 0 all graded, 4 something could not be, which counts against nobody; otherwise as `course check`.
+
+    \b
+    Examples: course grade submissions -o results
+              course grade submissions -o results --only 07a,08a --late 2026-12-01T18:00""",
+)
+def grade(
+    folder: Annotated[Path, typer.Argument(help="The class's submissions.", metavar="FOLDER")],
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Where the results go. If it is there, grading goes on where it stopped."),
+    ],
+    only: Annotated[str | None, typer.Option(help="Only these exercises, such as 07a,08a.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many files are checked at a time; without it, as many as there are processors."),
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(help="The secret of the hidden cases; without it one is made, and kept with the results."),
+    ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option("--map", help="A CSV file with the columns learner,path and, if wanted, id and login."),
+    ] = None,
+    late: Annotated[
+        str | None, typer.Option(help="Mark what is newer than this date, by the system's own mark or the file's time.")
+    ] = None,
+    weights: Annotated[
+        Weights,
+        typer.Option(help="What the points of an exercise are: its difficulty (1 to 5), its minutes, or 1 each."),
+    ] = Weights.DIFFICULTY,
+    recheck: Annotated[
+        str | None, typer.Option(help="Check these exercises again, such as 07a, whatever is known.")
+    ] = None,
+    require_tier: Annotated[
+        GradingTier | None,
+        typer.Option(
+            help="Run nothing unless it is shut in so well; without it, the best that this machine has, and never limits alone."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool | None,
+        typer.Option("--resume/--no-resume", help="Insist that OUT is there, or that it is not.", show_default=False),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="The address of a dask scheduler, whose workers then check the files.", metavar="ADDRESS"),
+    ] = None,
+) -> int:
+    """Grade a class: every exercise of everybody, with hidden cases."""
+    from course_lib.cli import grade as grading
+
+    return grading.grade(
+        folder, out, only=only, recheck=recheck, count=workers, secret_file=secret_file, mapping=mapping, late=late, weights=weights,
+        tier=require_tier, resume=resume, scheduler=scheduler,
+    )  # fmt: skip
+
+
 @app.command(rich_help_panel=KEEP)
 def doctor() -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
@@ -279,6 +387,7 @@ app.add_typer(author, name="author", rich_help_panel=AUTHOR)
 @author.callback(epilog="CONTRIBUTING.md has a recipe for each.")
 def describe_author() -> None:
     """Make and check exercises, lessons, pictures and kernels."""
+    import course_lib.authoring  # noqa: F401 - not in a copy for learners, where this ends in a sentence
 
 
 @author.command(
@@ -311,7 +420,7 @@ def author_new(
     rich_help_panel=AUTHOR,
     epilog="""It needs the authors' tools: `make dev`. Exit code 1 if something is missing.
 
-    Example: course author check 06a""",
+    Example: course author check 07a""",
 )
 def author_check(
     exercise_ids: Annotated[
@@ -323,6 +432,21 @@ def author_check(
     from course_lib.cli import author as authoring
 
     return authoring.check(exercise_ids or [])
+
+
+@app.command(
+    rich_help_panel=TEACH,
+    epilog="""DIR must not be there, or be empty: nothing is ever overwritten. docs/instructors.md says what is left out, and what is not.
+
+    Example: course release ../course-for-the-class""",
+)
+def release(
+    folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DIR")],
+) -> int:
+    """Make a copy of the course for learners: no solutions, no tests, no tools of authors and instructors."""
+    from course_lib.cli import release as releasing
+
+    return releasing.release(folder)
 
 
 def run(arguments: list[str]) -> int:
@@ -378,6 +502,13 @@ def _dispatch(arguments: list[str]) -> int:
         raise  # run() tells files from output
     except (Exception, SystemExit) as error:  # a command loads what it needs when it runs, and that import can fail
         fault = import_fault(error)
+        absent = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+        if absent.startswith("course_lib.") and paths.is_release():
+            say(
+                "course: this command is for authors and instructors. It is not in this copy of the course, which was made for learners; "
+                "the whole repository has it."
+            )
+            return BAD_REQUEST
         if fault is None:
             raise
         say(f"course: {fault}")

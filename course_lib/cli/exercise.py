@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
+from rich.text import Text
 
 from course_lib import catalog
 from course_lib.base import paths
@@ -33,8 +35,15 @@ def check(
     # progress is the learner's: its last verdict is one that Check gives again, and its pass one that Check gave
     own = file is None and secret_file is None
     busy = console().status(f"checking {exercise.id} {escape(exercise.title)} ...")
+
+    def tell(words: str) -> None:
+        busy.update(f"checking {exercise.id}: the other cases still run ...")
+        busy.console.print(Text(words))
+
+    # a line that is news for a person who waits; where nobody does, the verdict says it all
+    waits = not as_json and busy.console.is_terminal
     with contextlib.nullcontext() if as_json else busy:
-        verdict = _grade(exercise, file, secret_file, require_tier)
+        verdict = _grade(exercise, file, secret_file, require_tier, tell if waits else None)
         complaint = note(verdict) if own else ""  # before a word is written: that may fail
     if complaint:
         say(f"course: {complaint}")
@@ -85,6 +94,7 @@ def hint(exercise_id: str | None) -> int:
 def solution(exercise_id: str, confirmed: bool) -> int:
     """Print the solution: numbered lines, wrapped, in a terminal; elsewhere the file as it is."""
     exercise = catalog.get(exercise_id)
+    texts.require_solution(exercise)
     if not (confirmed or progress.record(exercise.id).passed or _confirm(exercise)):
         return 1
     text = texts.read_solution(exercise)
@@ -124,7 +134,13 @@ def _confirm(exercise: Exercise) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _grade(exercise: Exercise, file: Path | None, secret_file: Path | None, require_tier: str | None) -> Verdict:
+def _grade(
+    exercise: Exercise,
+    file: Path | None,
+    secret_file: Path | None,
+    require_tier: str | None,
+    tell_first_failure: Callable[[str], None] | None,
+) -> Verdict:
     # loaded here: the grader brings NumPy, which the other commands do not need
     from course_lib.grading.cases.hidden import read_secret
     from course_lib.grading.check import check as grade
@@ -132,4 +148,5 @@ def _grade(exercise: Exercise, file: Path | None, secret_file: Path | None, requ
 
     # from a file: what stands on a command line, every process of the machine can read, a submission's too
     tier = {None: None, "namespaces": NAMESPACES, "landlock": LANDLOCK}[require_tier]
-    return grade(exercise, file, secret=read_secret(secret_file) if secret_file else None, required_tier=tier)
+    secret = read_secret(secret_file) if secret_file else None
+    return grade(exercise, file, secret=secret, required_tier=tier, tell_first_failure=tell_first_failure)

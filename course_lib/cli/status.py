@@ -14,7 +14,7 @@ from rich.table import Table
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, step_cells, texts
 from course_lib.cli.verdict_view import STYLES
 from course_lib.grading.report import SIGNS
 from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
@@ -112,9 +112,24 @@ def listing() -> Group:
     for exercise in catalog.exercises().values():
         table.add_row(*row(exercise, records, marked=exercise == upcoming))
     closing = "You have passed every exercise." if upcoming is None else next_line(upcoming)
-    return Group(
-        table, "", progress_bar(records), closing, f"Your files are in {escape(paths.shown(paths.exercises()))}/."
-    )
+    files = f"Your files are in {escape(paths.shown(paths.exercises()))}/."
+    return Group(table, "", progress_bar(records), *_tell_predictions(), *_tell_steps(), closing, files)
+
+
+def _tell_predictions() -> list[str]:
+    """How many predictions were made in the lessons, and how many were a surprise; nothing before the first."""
+    made = progress.read_predictions()
+    surprises = sum(prediction.surprised for prediction in made.values())
+    return [f"Predictions made in the lessons: {len(made)}, surprises among them: {surprises}."] if made else []
+
+
+def _tell_steps() -> list[str]:
+    """How many steps were passed, by lesson; nothing before the first."""
+    passed = progress.read_steps()
+    lessons = sorted({step_id[:2] for step_id in passed})
+    counts = [(lesson, ids, passed.keys() & ids) for lesson in lessons if (ids := set(step_cells.list_ids(lesson)))]
+    told = ", ".join(f"lesson {lesson} {len(here)} of {len(ids)}" for lesson, ids, here in counts if here)
+    return [f"Steps passed: {told}."] if told else []
 
 
 def row(exercise: Exercise, records: dict[str, Record], *, marked: bool) -> tuple[str, ...]:

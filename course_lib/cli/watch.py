@@ -93,15 +93,21 @@ class Checker:
         self.exercise: Exercise | None = None  # which is being checked
         self._started = 0.0
         self._outcome: list[Verdict | BaseException] = []
+        self._told: list[str] = []  # of the check at work: the first case that is wrong
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._started
 
     def start(self, exercise: Exercise) -> None:
-        self.exercise, self._started, self._outcome = exercise, time.monotonic(), []
+        self.exercise, self._started, self._outcome, self._told = exercise, time.monotonic(), [], []
         # a daemon: whoever quits does not wait for a verdict
-        threading.Thread(target=self._check, args=(exercise, self._outcome), daemon=True).start()
+        threading.Thread(target=self._check, args=(exercise, self._outcome, self._told), daemon=True).start()
+
+    @property
+    def first_failure(self) -> str:
+        """A line on the first case that is wrong, while others still run; empty before there is one."""
+        return "".join(self._told)
 
     def finished(self) -> tuple[Exercise, Verdict | CourseError] | None:
         """What a check brought that has ended since the last call: a verdict, or why there is none.
@@ -117,11 +123,11 @@ class Checker:
         raise outcome
 
     @staticmethod
-    def _check(exercise: Exercise, outcome: list[Verdict | BaseException]) -> None:
+    def _check(exercise: Exercise, outcome: list[Verdict | BaseException], told: list[str]) -> None:
         try:
             from course_lib.grading.check import check  # brings NumPy: loaded while the screen is up
 
-            outcome.append(check(exercise))
+            outcome.append(check(exercise, tell_first_failure=told.append))
         except BaseException as error:
             outcome.append(error)  # raised again by finished(), in the thread that has the terminal
 
@@ -208,13 +214,8 @@ class Session:
             self._hint()
         elif key == "l":
             self._typed, self._selected = "", list(catalog.exercises().values()).index(self.current)
-        elif key == "s" and passed:
-            self._show_solution()
         elif key == "s":
-            self._asks, self.message = (
-                True,
-                f"{self.current.id} is not passed yet. Show the solution all the same? y or n",
-            )
+            self._ask_for_solution(passed)
         elif key == "r":
             self.check_wanted = True
         elif key == screen.ESCAPE:
@@ -248,6 +249,18 @@ class Session:
             self._show(hints(self.current, taken))
         more = f"h once more shows hint {taken + 1} of {available}" if taken < available else "That was the last hint"
         self._hints_shown, self.message = True, f"{more}. Esc goes back to the verdict."
+
+    def _ask_for_solution(self, passed: bool) -> None:
+        try:
+            texts.require_solution(self.current)
+        except CourseError as absent:
+            self.message = str(absent)
+            return
+        if passed:
+            self._show_solution()
+        else:
+            question = f"{self.current.id} is not passed yet. Show the solution all the same? y or n"
+            self._asks, self.message = True, question
 
     def _show_solution(self) -> None:
         text = texts.read_solution(self.current)
@@ -357,7 +370,8 @@ def _sign(checker: Checker) -> str:
     if checker.exercise is None:
         return ""
     turn = _SPINNER[int(checker.seconds / TICK) % len(_SPINNER)]
-    return f"{turn} checking {checker.exercise.id}, {checker.seconds:.0f} s"
+    told = f". {escape(checker.first_failure)}" if checker.first_failure else ""
+    return f"{turn} checking {checker.exercise.id}, {checker.seconds:.0f} s{told}"
 
 
 def _watch_in_lines(exercises: list[Exercise]) -> None:

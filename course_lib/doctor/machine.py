@@ -22,7 +22,7 @@ def examine_system() -> list[Finding]:
                 "system",
                 PROBLEM,
                 f"this is {name}, and there is no Triton for it",
-                'README, "Other systems": WSL, dev container, hosted notebook.',
+                'docs/setup.md, "Other systems": WSL, dev container, hosted notebook.',
             )
         ]
     what = f"Linux, {platform.machine()}, {os.cpu_count()} cores"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ def check(
     secret: str | bytes | None = None,
     limits: ResourceLimits | None = None,
     required_tier: str | None = None,
+    tell_first_failure: Callable[[str], None] | None = None,
 ) -> Verdict:
     """Grade ``path`` (the learner's own file if None) as a solution of ``exercise``.
 
@@ -39,6 +41,9 @@ def check(
         limits: time and memory; None takes those of the mode.
         required_tier: of isolation, as ``course_lib.sandbox.isolation.TIERS`` names them; a machine that cannot shut the
             submission in at least so well does not run it. None takes the best that the machine has.
+        tell_first_failure: called at most once, in the caller's thread, as soon as the first case is judged wrong and others may
+            still run: with one line that says which case, which output and by how much. The cause comes with the verdict. Of
+            hidden cases nothing is told.
 
     Returns: the verdict. Nothing a learner's file holds makes this function raise; a bug of the grader is the verdict
     "grader fault", never the learner's.
@@ -49,7 +54,14 @@ def check(
     empty.
     """
     return check_with_cases(
-        exercise, path, mode=mode, seed=seed, secret=secret, limits=limits, required_tier=required_tier
+        exercise,
+        path,
+        mode=mode,
+        seed=seed,
+        secret=secret,
+        limits=limits,
+        required_tier=required_tier,
+        tell_first_failure=tell_first_failure,
     )[0]
 
 
@@ -62,6 +74,7 @@ def check_with_cases(
     secret: str | bytes | None = None,
     limits: ResourceLimits | None = None,
     required_tier: str | None = None,
+    tell_first_failure: Callable[[str], None] | None = None,
 ) -> tuple[Verdict, list[Judged]]:
     """As :func:`check`, with the judged cases and their outputs; no cases where nothing was run."""
     if secret is not None and not secret:
@@ -83,7 +96,9 @@ def check_with_cases(
             # what Python thinks of the file's style is no part of the verdict; the second is the first's name before Python 3.12
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.filterwarnings("ignore", "invalid escape sequence", DeprecationWarning)
-            verdict, judged = grade(exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits)
+            verdict, judged = grade(
+                exercise, path or texts.find_file(exercise), mode, seed, drawn_from, limits, tell_first_failure
+            )
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             file = fault.printed and faults.keep_fault(exercise.id, fault.printed)[0]
@@ -91,16 +106,16 @@ def check_with_cases(
             raise EnvironmentFault(f"{exercise.id} was not checked: {fault}{kept}") from error
         if isinstance(error, CourseError):
             raise
-        verdict = _report_grader_fault(exercise, mode or "unknown", error, hidden=secret is not None)
+        verdict = report_grader_fault(exercise.id, mode or "unknown", error, hidden=secret is not None)
     return replace(verdict, hidden=fingerprint).timed(time.monotonic() - started), judged
 
 
-def _report_grader_fault(exercise: Exercise, mode: str, bug: Exception, hidden: bool) -> Verdict:
+def report_grader_fault(exercise_id: str, mode: str, bug: Exception, hidden: bool) -> Verdict:
     """A bug of the course's. Its traceback is kept, and does not flood the terminal; of hidden cases it could hold values."""
     what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
-    file, last = faults.keep_fault(exercise.id, "".join(traceback.format_exception(bug)))
+    file, last = faults.keep_fault(exercise_id, "".join(traceback.format_exception(bug)))
     message = (
         f"the grader itself failed ({what}). This is not your kernel, and nothing is recorded. "
         f"Please report it with {file or 'the lines below'}; `course doctor` says whether something is wrong with this machine."
     )
-    return Verdict(exercise.id, GRADER_FAULT, "grader_fault", message, mode=mode, printed="" if hidden else last)
+    return Verdict(exercise_id, GRADER_FAULT, "grader_fault", message, mode=mode, printed="" if hidden else last)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import random
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +14,9 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
+from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.hidden import Secret
-from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import child, runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.families.plans import make_plans, make_second_plans
@@ -38,12 +41,20 @@ from course_lib.grading.verdict import (
 from course_lib.grading.withheld import round_error, withhold
 
 _LONGEST = 600  # characters of what an exception says
+_REST_SECONDS = 2.0  # a case, of those after one that was stopped
 
 
 def grade(
-    exercise: Exercise, path: Path, mode: str, seed: int, secret: Secret | None, limits: runner.ResourceLimits | None
+    exercise: Exercise,
+    path: Path,
+    mode: str,
+    seed: int,
+    secret: Secret | None,
+    limits: runner.ResourceLimits | None,
+    tell_first_failure: Callable[[str], None] | None = None,
 ) -> tuple[Verdict, list[Judged]]:
-    """The verdict on the file at ``path``, and the judged cases; none where nothing was run.
+    """The verdict on the file at ``path``, and the judged cases; none where nothing was run. ``tell_first_failure`` is not called
+    with a secret.
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
@@ -64,10 +75,18 @@ def grade(
             exercise.id, ERROR, unreadable.cause, str(unreadable), mode=mode, headline=headline, place=where
         ), []
     concrete = make_plans(exercise, seed, secret)
+    if mode == "gpu":  # where all programs cost nothing, all of them are judged
+        concrete = [replace(plan, sample=()) for plan in concrete]
     compilation = Compilation(kernels, concrete, name) if mode == "cpu" else None  # a GPU has just compiled it
     # beside the GPU, because a right kernel needs both and a wrong one seldom waits for it
     interpreting = background.start(lambda: runner.run(kernels, concrete, "cpu")) if mode == "gpu" else None
-    run = runner.run(kernels, concrete, mode, limits)
+    order = _shuffle(len(concrete), kernels) if exercise.kind == "tests" else list(range(len(concrete)))
+    ordered = [concrete[number] for number in order]
+    take = None if tell_first_failure is None or secret else _FirstFailure(ordered, tell_first_failure).take
+    run = runner.run(kernels, ordered, mode, limits, take)
+    if run.ended == "timed out":
+        _run_rest(run, kernels, ordered, mode, limits)
+    _restore_order(run, order)
     if secret is not None:
         run = withhold(run, concrete, len(places.split_lines(text)))
         if run.import_error and run.import_error["type"] == child.REFUSED:
@@ -75,8 +94,8 @@ def grade(
                 kernels, [], mode, limits
             )  # asked once more where no inputs are, its words hold none of them
     if run.ended == "not started" and run.import_error is None:
-        raise _describe_not_started(run)
-    judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
+        raise describe_not_started(run)
+    judged = [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(concrete)]
     # memory for rows 2^30 apart is the GPU's to give; without it the interpreter's answer has to do, never the child's word
     unplaced = [
         n
@@ -85,6 +104,7 @@ def grade(
     ]
     for n in unplaced:
         judged[n].raised = None
+    _judge_samples(judged, kernels, mode, limits, None if secret is None else len(places.split_lines(text)))
     unchecked = ""
     shared = any(plan.interleavings for plan in concrete)  # a race that a GPU ran has no name, and often no trace
     if interpreting and (shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged)):
@@ -113,23 +133,114 @@ def grade(
     return verdict, judged
 
 
+def _shuffle(count: int, kernels: Kernels) -> list[int]:
+    """Another order of the cases for each file, and the same for the same file: no test is to know which kernel it gets."""
+    numbers = list(range(count))
+    random.Random(kernels.source).shuffle(numbers)
+    return numbers
+
+
+def _restore_order(run: runner.Run, order: list[int]) -> None:
+    """Number what came back as the cases are numbered; case ``order[n]`` ran as number n."""
+    run.data = {order[n]: data for n, data in run.data.items()}
+    run.errors = {order[n]: error for n, error in run.errors.items()}
+    run.case = None if run.case is None else order[run.case]
+    run.left_out = frozenset(order[n] for n in run.left_out)
+
+
+def grade_tries(
+    exercise: Exercise, text: str, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits
+) -> Verdict:
+    """The verdict on code that was read, from a few tries whose results are known: of a step, which has no family. ``text`` is where
+    the code comes from, ``exercise.file`` how a person knows it.
+
+    On a GPU the interpreter runs the tries, too, one after the other.
+
+    Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
+    """
+    run = runner.run(kernels, plans, mode, limits)
+    if run.ended == "not started" and run.import_error is None:
+        raise describe_not_started(run)
+    judged = [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
+    if mode == "gpu" and all(j.passed or not (j.ran or j.raised) for j in judged):
+        _add_faults(judged, runner.run(kernels, plans, "cpu"))
+    _forget_unwritten(judged)
+    parts = {entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points}
+    return _VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts).write()
+
+
+def _plan_nothing(case: Case, *_: object) -> Plan:
+    raise TypeError(f"{case.name} has its plan already")
+
+
+def _run_rest(
+    run: runner.Run, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits | None
+) -> None:
+    """Run the cases after the one that was stopped, for a short time, and add what they left to ``run``.
+
+    A loop that goes too far is slow in the case with the most steps, and wrong in another, which names it.
+    """
+    if run.case is None or not all(judge(plans[number], data).right for number, data in run.data.items()):
+        return
+    first, limits = run.case + 1, limits or runner.ResourceLimits.for_mode(mode)
+    short = replace(limits, case=min(limits.case, _REST_SECONDS), total=min(limits.total, 4 * _REST_SECONDS))
+    rest = runner.run(kernels, plans[first:], mode, short)
+    run.data |= {first + number: data for number, data in rest.data.items()}
+    run.errors |= {first + number: error for number, error in rest.errors.items()}
+
+
+def _judge_samples(
+    judged: list[Judged], kernels: Kernels, mode: str, limits: runner.ResourceLimits | None, lines_if_hidden: int | None
+) -> None:
+    """Where only samples of programs are wrong, all programs run, and are judged: a right kernel may deal out its rows in its own way."""
+    wrong = [n for n, j in enumerate(judged) if j.ran and not j.right]
+    if not wrong or not all(judged[n].plan.sample for n in wrong):
+        return
+    whole = [replace(judged[n].plan, sample=()) for n in wrong]
+    run = runner.run(kernels, whole, mode, limits)
+    if lines_if_hidden is not None:
+        run = withhold(run, whole, lines_if_hidden)
+    for number, n in enumerate(wrong):
+        if number in run.data or number in run.errors:
+            judged[n] = judge_case(whole[number], run.data.get(number), run.errors.get(number))
+
+
+class _FirstFailure:
+    """Judges results as they come, until one is wrong, and tells that one. The verdict judges them all, from what is left at the end."""
+
+    def __init__(self, plans: list[Plan], tell: Callable[[str], None]):
+        self.plans, self.tell, self.told = plans, tell, False
+
+    def take(self, number: int, data: bytes) -> None:
+        if self.told or self.plans[number].sample:  # what a sample shows is not certain
+            return
+        judged = judge(self.plans[number], data)
+        if not judged.passed:
+            self.told = True
+            self.tell(wording.describe_first_failure(judged, number, len(self.plans)))
+
+
 def _run_again(
     exercise: Exercise, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits | None,
     secret: Secret | None, first: _VerdictWriter,
 ) -> Verdict | None:  # fmt: skip
     """A verdict if a second run shows what the first one did not; None if it agrees with the pass.
 
-    It is drawn from what is handed in, so that two checks of one file agree, and from the secret, if there is one. What runs
-    cannot know it: to write its numbers into the file would change them.
+    With a secret it is drawn from that alone, so that nothing in a file has a say in it. Without one the case is always the same, and
+    the numbers come from what is handed in: two checks of one file agree, and to write the numbers into the file would change them.
     """
-    drawn_from = kernels.source.encode() if secret is None else secret.generator(f"again: {kernels.source}").bytes(32)
-    again = make_second_plans(exercise, plans, exercise.id.encode() + drawn_from)
+    choice = numbers = f"again: {exercise.id}".encode()
+    if secret is None:
+        numbers += kernels.source.encode()
+    else:
+        choice, numbers = (secret.generator(f"again, {what}: {exercise.id}").bytes(32) for what in ("case", "numbers"))
+    again = make_second_plans(exercise, plans, choice, numbers)
     run = runner.run(kernels, again, "cpu" if mode == "gpu" else mode, None if mode == "gpu" else limits)
     if secret is not None:
         run = withhold(run, again, len(places.split_lines(first.text)))
     if run.ended == "not started" and run.import_error is None:
-        raise _describe_not_started(run)
-    judged = [_judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(again)]
+        raise describe_not_started(run)
+    judged = [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(again)]
     if all(j.right for j in judged if j.ran):
         _forget_unwritten(judged)
     verdict = _VerdictWriter(exercise, first.file, first.text, judged, run, mode, first.hidden, first).write()
@@ -137,13 +248,14 @@ def _run_again(
 
 
 def _forget_unwritten(judged: list[Judged]) -> None:
-    """Who reads an output before it is written may throw away what it finds. Only a wrong second run says otherwise."""
+    """Who reads an output before it is written may throw away what it finds. What came out of it, or a wrong second run, says otherwise."""
     for j in judged:
-        if j.fault and j.fault["kind"] == "unwritten":
+        if j.fault and j.fault["kind"] == "unwritten" and not j.shows_what_was_held:
             j.fault = None
 
 
-def _describe_not_started(run: runner.Run) -> EnvironmentFault:
+def describe_not_started(run: runner.Run) -> EnvironmentFault:
+    """The machine's fault, for a run in which no case began."""
     said = (run.printed.strip().splitlines() or ["it printed nothing"])[-1]
     return EnvironmentFault(
         f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.",
@@ -152,12 +264,15 @@ def _describe_not_started(run: runner.Run) -> EnvironmentFault:
 
 
 def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
-    """What only the interpreter sees: a compiled kernel that reads past the end of a tensor mostly gives the right values,
-    and one that ends the GPU's context cannot say which lane did it. Returns, in words, what it could not look at."""
+    """What only the interpreter sees: a compiled kernel that reads past the end of a tensor mostly gives the right values, and
+    so does one whose masked lanes happen to hold 0; one that ends the GPU's context cannot say which lane did it. Returns, in
+    words, what it could not look at."""
     for number, j in enumerate(judged):
         error = interpreted.errors.get(number)
         if error is not None and error["fault"] is not None:
             j.fault, j.ran = error["fault"] | {"words": error["text"]}, True
+        elif error is None and j.passed and number in interpreted.data:
+            judged[number] = judge(j.plan, interpreted.data[number])
     unseen = [
         error for error in interpreted.errors.values() if error["fault"] is None and error["type"] != "Unplaceable"
     ]
@@ -167,7 +282,8 @@ def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
     return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
 
 
-def _judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
+def judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
+    """One case, from the bytes that it left and what it raised; either may be missing."""
     if data is not None:
         judged = judge(plan, data)
         if error is not None:
@@ -180,16 +296,16 @@ def _judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
 
 class _VerdictWriter:
     """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds; ``first`` wrote the
-    pass that this run is a second look at.
+    pass that this run is a second look at. ``parts`` are those of an exercise that has no family: then no wrong formula is looked for.
 
     Of ``hidden`` cases one wrong element is told, the first; of the others only that they are wrong.
     """
 
     def __init__(
         self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool,
-        first: _VerdictWriter | None = None,
+        first: _VerdictWriter | None = None, parts: dict[str, Part] | None = None,
     ):  # fmt: skip
-        self.hidden = hidden
+        self.hidden, self.parts = hidden, parts
         self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
         self.first = first
 
@@ -211,7 +327,7 @@ class _VerdictWriter:
         if run.case is not None or not all(j.right for j in judged if j.ran):
             for j in judged:  # how it came to its outputs matters only where these are right
                 keep = self.first is not None and j.fault is not None and j.fault["kind"] == "unwritten"
-                j.fault = None if j.has_minor_fault and not keep else j.fault
+                j.fault = None if j.has_minor_fault and not (keep or j.shows_what_was_held) else j.fault
         failed = [j for j in judged if j.ran and not j.passed]
         if run.case is not None and not failed:
             return self._write_stopped(judged[run.case].plan)
@@ -227,6 +343,8 @@ class _VerdictWriter:
                 "otherwise check on another machine."
             )
         message = f"All {len(judged)} cases are right."
+        if self.exercise.kind == "tests":
+            message = f"{wording.count_caught(judged)}, and no right kernel is accused."
         return self._make(PASS, "none", message)
 
     def write_refusal(self, refusal: CompileError) -> Verdict:
@@ -246,10 +364,12 @@ class _VerdictWriter:
         return self._make(GRADER_FAULT, "grader_fault", message)
 
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
+        seen = [*(self.first.judged if self.first else ()), *self.judged]
+        if self.exercise.kind == "tests":
+            return self._write_wrong_tests(failed, seen)
         cause = self._find_cause(failed)
         shown = wording.choose_shown(failed, cause)
         first = wording.describe_finding(shown)
-        seen = [*(self.first.judged if self.first else ()), *self.judged]
         evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {first.case}: {first.words.rstrip('.')}."
         return self._fail(
             cause, first,
@@ -257,7 +377,21 @@ class _VerdictWriter:
             wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip
 
+    def _write_wrong_tests(self, failed: list[Judged], seen: list[Judged]) -> Verdict:
+        """What is wrong with the first of the tests that fail, of those that are written if there are any: they call their kernel."""
+        shown = next((j for j in failed if j.outputs["called"].any()), failed[0])
+        failed = [j for j in failed if j.plan.entry_point == shown.plan.entry_point]
+        parts = find_parts(self.exercise)
+        cause = diagnosis.find_cause(failed, parts) if self.first is None else "right_only_once"
+        first = wording.describe_finding(failed[0])
+        span = places.find_function(ast.parse(self.text), failed[0].plan.entry_point)
+        where = span and places.make_place(self.file, self.text, span)
+        count = wording.count_caught(seen)
+        return self._fail(cause, first, where, f"{count}.", f"{first.words} {count}.")
+
     def _find_cause(self, failed: list[Judged]) -> str:
+        if self.parts is not None:
+            return diagnosis.find_plain_cause(self.judged, self.parts)
         if self.first is None or any(j.changes_input for j in failed):
             return diagnosis.find_cause(self.judged, find_parts(self.exercise))
         return next((MINOR[j.fault["kind"]] for j in failed if j.fault and j.has_minor_fault), "right_only_once")
@@ -285,9 +419,9 @@ class _VerdictWriter:
 
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
         cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"
-        headline, question = CAUSES[cause].word_for(self.exercise.kind)
+        headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised["text"].split()), _LONGEST)
-        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text}.")
+        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text.rstrip('.')}.")
         where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
         question = question if raised["line"] else ""  # it asks about the line
         return self._make(
@@ -315,7 +449,9 @@ class _VerdictWriter:
             how, address = "by itself, before it was done", False
         words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
         far = address and case.is_far
-        return self._fail("offset_32_bit" if far else "crash", Finding(case.describe(), words), asks=address)
+        return self._fail(
+            diagnosis.name_far_cause([case]) if far else "crash", Finding(case.describe(), words), asks=address
+        )
 
     def _fail(
         self,
@@ -327,11 +463,11 @@ class _VerdictWriter:
         asks: bool = True,
     ) -> Verdict:
         """``asks``: whether the cause's question leads anywhere here."""
-        headline, question = CAUSES[cause].word_for(self.exercise.kind)
+        headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         evidence = evidence or _join_case(first)
         message = f"{make_sentence(headline)} {evidence}"
         if asks:
-            message = wording.write_message(cause, evidence, self.exercise.kind)
+            message = wording.write_message(cause, evidence, self.exercise.kind, self.exercise.entry_points)
         else:
             question = ""
         return self._make(

@@ -9,10 +9,14 @@ from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check, check_with_cases
 from course_lib.grading.execution.runner import Run, run
 from course_lib.grading.families import find_parts
+from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, quote_line
+from course_lib.grading.steps import Task, TryBuilder, check_step
+from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.extract_kernels import Kernels, Unreadable, read_text
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
+from course_lib.grading.trials import run_cases
 from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 from course_lib.sandbox.jobs import ResourceLimits
 
@@ -32,19 +36,26 @@ __all__ = [
     "Report",
     "ResourceLimits",
     "Run",
+    "Task",
     "Tensor",
+    "TryBuilder",
     "Unreadable",
     "Verdict",
     "check",
+    "check_step",
     "check_with_cases",
     "from_dict",
     "list_cases",
     "make_report",
+    "make_sentence",
+    "name_cause",
     "quote_line",
     "read_own_attempt",
     "read_text",
     "run",
+    "run_cases",
     "size_guard",
+    "warm_steps",
 ]
 
 
@@ -54,3 +65,8 @@ def list_cases(exercise_id: str) -> tuple[Case, ...]:
     Raises: CourseError, naming the exercises there are, if there is none of this name.
     """
     return tuple(case for part in find_parts(catalog.get(exercise_id)).values() for case in part.battery)
+
+
+def name_cause(cause: str, exercise: catalog.Exercise) -> tuple[str, str]:
+    """The headline of a cause, and the question that leads to the remedy, as a verdict on this exercise words them."""
+    return CAUSES[cause].word_for(exercise.kind, exercise.entry_points)

@@ -22,6 +22,7 @@ _WHERE = {
     "torch": "in PyTorch (CPU)",
     "numpy": "in NumPy",
     "autograd": "in PyTorch's autograd (CPU)",
+    "tests": "in PyTorch (CPU)",
 }
 
 
@@ -69,6 +70,8 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
     right = sum(case.status == "pass" for case in verdict.cases)
     kind = "hidden cases" if verdict.hidden else "cases"
     count = f", {right} of {len(verdict.cases)} {kind} right" if verdict.cases else ""
+    if exercise.kind == "tests" and verdict.cases:
+        count = f", {verdict.count_right_parts(exercise.entry_points)} of {len(exercise.entry_points)} bugs caught"
     where = _WHERE.get(verdict.mode, verdict.mode)
     ran = f"{where}, isolation: {verdict.tier}, " if verdict.cases else ""
     ran += f"hidden cases {verdict.hidden}, " if verdict.hidden else ""

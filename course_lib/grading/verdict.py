@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from course_lib.base.text import make_visible, make_visible_line, shorten
@@ -129,6 +130,12 @@ class Verdict(_Shown):
     @property
     def passed(self) -> bool:
         return self.status == PASS
+
+    def count_right_parts(self, parts: Sequence[str]) -> int:
+        """Of the parts of a submission that stand for themselves (kind "tests": its entry points), those of which every case is right.
+        A case's name begins with its part."""
+        wrong = {case.name.partition(":")[0] for case in self.cases if case.status != "pass"}
+        return sum(part not in wrong for part in parts) if self.cases else 0
 
     def timed(self, seconds: float) -> Verdict:
         return replace(self, seconds=round(seconds, 3))

@@ -29,6 +29,8 @@ _OTHER_FAULTS = {
     "unwritten": "{tensor} is read before it is written",
     "reads": "It reads {tensor} more often than the exercise allows",
     "race": "Two programs touch {tensor} with nothing to order them",
+    "both store": "Two programs store into {tensor} with nothing to order them",
+    "gave up": "A program gives up a wait, and touches {tensor} all the same",
     "no barrier": "A barrier is missing before {tensor} is touched",
     "deadlock": "The programs wait for one another",
     "livelock": "The programs wait for one another",

@@ -68,6 +68,15 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class GivenUp:
+    """A program that repeated the atomic ``step`` ``tries`` times, changed nothing by it, and stored elsewhere all the same."""
+
+    step: ScheduledStep
+    tries: int
+    message: str
+
+
+@dataclass(frozen=True)
 class Deadlock:
     """Every resident program waits; ``not_started`` are those that no slot was free for."""
 
@@ -81,7 +90,7 @@ class Schedule:
     """What happened in one interleaved run. Programs are numbered as ``programs`` lists them.
 
     ``started`` and ``finished`` are in the order in which programs did so. ``limit`` says in words that the step limit ended
-    the run; None otherwise. ``arguments`` are the pointer arguments: name, address, bytes an element.
+    the run; None otherwise. ``given_up`` is no finding: who goes on without a lock need not touch what it protects. ``arguments`` are the pointer arguments: name, address, bytes an element.
     """
 
     kernel: str
@@ -94,6 +103,7 @@ class Schedule:
     no_barrier: list[NoBarrier] = field(default_factory=list)
     deadlock: Deadlock | None = None
     limit: str | None = None
+    given_up: list[GivenUp] = field(default_factory=list)
     started: list[int] = field(default_factory=list)
     finished: list[int] = field(default_factory=list)
 

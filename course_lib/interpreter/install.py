@@ -29,12 +29,15 @@ def install() -> None:
         reductions,
         rewriting,
         schedule,
+        shared_types,
         timing,
         undefined,
     )  # fmt: skip
 
     _losses = []
     for what, patch in (
+        # first: the others take what it puts in place
+        ("a kernel takes twice as long", shared_types.share_types),
         (
             "loops, conditions, `and`, `or` and `not` mean what Python means, not what Triton means",
             rewriting.rewrite_kernels,

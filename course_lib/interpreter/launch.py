@@ -6,7 +6,8 @@ raw bytes only, so it hands the interpreter ready-made pointers instead, and sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,9 +34,31 @@ def integer(value: int):
     return tl.tensor(TensorHandle(np.array([value], dtype=np.int64 if wide else np.int32), element), element)
 
 
-def launch(kernel, grid: Sequence[int], arguments: Sequence, constexprs: dict) -> None:
+def launch(
+    kernel, grid: Sequence[int], arguments: Sequence, constexprs: dict, programs: Sequence[int] | None = None
+) -> None:
     """Run every program of ``grid`` in order. ``arguments`` come from :func:`pointer` and :func:`integer`, or are floats.
+
+    ``programs``: of a grid of one dimension, those to run; the kernel sees their numbers and the whole grid. Empty or None: all.
 
     Raises: triton.runtime.errors.InterpreterError with the kernel's own exception as its cause.
     """
-    kernel[tuple(grid)](*arguments, **constexprs)
+    if not programs:
+        kernel[tuple(grid)](*arguments, **constexprs)
+        return
+    with _numbering(grid, programs):
+        kernel[(len(programs),)](*arguments, **constexprs)
+
+
+@contextlib.contextmanager
+def _numbering(grid: Sequence[int], programs: Sequence[int]) -> Iterator[None]:
+    """Inside, program number i of a launch is ``programs[i]`` of ``grid``."""
+    from triton.runtime.interpreter import interpreter_builder as builder
+
+    set_dim, set_idx = builder.set_grid_dim, builder.set_grid_idx
+    builder.set_grid_dim = lambda nx, ny, nz: set_dim(grid[0], ny, nz)
+    builder.set_grid_idx = lambda x, y, z: set_idx(programs[x], y, z)
+    try:
+        yield
+    finally:
+        del builder.set_grid_dim, builder.set_grid_idx

@@ -69,7 +69,15 @@ class ScheduleExploration:
 
 
 def run(
-    kernel, grid, *arguments, seed: int = 0, resident: int = 8, max_steps: int = MAX_STEPS, **constexprs
+    kernel,
+    grid,
+    *arguments,
+    seed: int = 0,
+    resident: int = 8,
+    max_steps: int = MAX_STEPS,
+    patience: int = 0,
+    order: Sequence[int] = (),
+    **constexprs,
 ) -> Schedule:
     """Run every program of ``kernel[grid](*arguments, **constexprs)``, interleaved.
 
@@ -80,6 +88,10 @@ def run(
         seed: draws the order in which programs start, and which one makes each step.
         resident: how many unfinished programs there may be at once, as a GPU has room for so many.
         max_steps: where a run ends that is neither done nor provably stuck.
+        patience: how many steps, all together, go first to a program whose atomic has just failed to change anything. A wait
+            that gives up after fewer tries does so then, while the others stand still. One that does not is soon proved to
+            wait, and costs a few steps.
+        order: the programs that make the first steps, before the seed draws; one that is done or not resident is passed over.
 
     The tensors hold whatever the run left there, also after a deadlock. No thread is left.
 
@@ -98,7 +110,7 @@ def run(
                 f"interleaved runs read CPU memory, and a tensor is on {argument.device}: move it with .cpu()"
             )
     with LOCK, np.errstate(all="ignore"):
-        return Scheduler(kernel, grid, arguments, constexprs, seed, resident, max_steps).run()
+        return Scheduler(kernel, grid, arguments, constexprs, seed, resident, max_steps, patience, order).run()
 
 
 def explore(

@@ -18,7 +18,7 @@ import numpy as np
 
 from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks
-from course_lib.interpreter.findings import Deadlock, Schedule, ScheduledStep, Wait, verb
+from course_lib.interpreter.findings import Deadlock, GivenUp, Schedule, ScheduledStep, Wait, verb
 from course_lib.interpreter.happens_before import Clocks, RaceDetector
 from course_lib.interpreter.spinning import Spin
 
@@ -39,6 +39,8 @@ class Program:
         # the launching cell's context: where its prints go, and NumPy's error state
         self.thread = threading.Thread(target=contextvars.copy_context().run, args=(body, self), daemon=True)
         self.awake = False
+        self.failed: ScheduledStep | None = None  # the atomic that it repeats, and has not changed anything by
+        self.tries = 0
 
     def wake(self) -> None:
         """Let its thread go on; the caller's own pauses or ends next."""
@@ -61,6 +63,8 @@ class Scheduler:
         seed: int,
         resident: int,
         max_steps: int,
+        patience: int = 0,
+        order: Sequence[int] = (),
     ):
         from triton.runtime.interpreter import GridExecutor, _implicit_cvt, interpreter_builder
 
@@ -82,7 +86,7 @@ class Scheduler:
             programs=programs,
             arguments=tuple(_find_pointers(self.arguments)),
         )
-        self.max_steps = max_steps
+        self.max_steps, self.patience, self.order = max_steps, patience, order
         self.random = random.Random(seed)
         self.waiting_room = list(range(len(programs)))
         self.random.shuffle(self.waiting_room)
@@ -182,6 +186,10 @@ class Scheduler:
             self.schedule.started.append(number)
         if not self.residents:
             return None
+        number = self.order[len(self.schedule.steps)] if len(self.schedule.steps) < len(self.order) else None
+        for program in self.residents:
+            if program.number == number:
+                return program
         able = [program for program in self.residents if not program.spin.stuck]
         if not able:
             self.schedule.deadlock = self.describe_deadlock()
@@ -189,6 +197,9 @@ class Scheduler:
         if len(self.schedule.steps) >= self.max_steps:
             self.schedule.limit = self.describe_limit()
             return None
+        if self.patience and self.running in able and self.running.failed is not None:
+            self.patience -= 1
+            return self.running
         return able[int(self.random.random() * len(able))]
 
     def record(self, program: Program, access: hooks.MemoryAccess, file: str, line: int) -> None:
@@ -204,6 +215,7 @@ class Scheduler:
         changed, wrote = _predict_effect(access) if lanes else (False, False)
         step = ScheduledStep(program.number, access.kind, line, file, address, size, lanes, changed)
         self.schedule.steps.append(step)
+        self.note_tries(program, step, access.is_atomic)
         if lanes:
             self.races.add_step(len(self.schedule.steps), step, access, wrote, live, program.clocks)
         elif access.kind == "barrier":
@@ -215,6 +227,22 @@ class Scheduler:
                     other.spin.note_write(address, size)
         else:
             program.spin.note_step(step)
+
+    def note_tries(self, program: Program, step: ScheduledStep, is_atomic: bool) -> None:
+        """Follow an atomic that a program repeats because it changes nothing: until it does, or the program stores without it."""
+        failed = program.failed
+        if is_atomic and not step.changed:
+            same = failed is not None and (failed.file, failed.line) == (step.file, step.line)
+            program.failed, program.tries = step, program.tries + 1 if same else 1
+        elif failed is not None and step.changed:
+            program.failed = None
+            if not is_atomic:
+                who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
+                times = "once" if program.tries == 1 else f"{program.tries} times"
+                words = (
+                    f"{who} tried {times} at line {failed.line} ({verb(failed)} on {where}), never got it, and went on"
+                )
+                self.schedule.given_up.append(GivenUp(failed, program.tries, words))
 
     def describe_deadlock(self) -> Deadlock:
         schedule = self.schedule

@@ -42,7 +42,7 @@ class Spin:
             self._turn.append(step)
             return
         place = step.file, step.line
-        state = self._read_variables() if again or place in self._known else None
+        state = read_variables(self._outermost) if again or place in self._known else None
         if again and state == self._state:
             self.stuck = True
             self._known.add(place)
@@ -59,16 +59,20 @@ class Spin:
         reads = [step for step in self._turn if step.lanes]
         return next((step for step in reads if step.kind != "load"), reads[0] if reads else self._turn[0])
 
-    def _read_variables(self) -> list:
-        """Place and local variables of every frame of the kernel, comparable by ==."""
-        frames, frame = [], sys._getframe(1)
-        while frame is not None and frame.f_code is not self._outermost:
-            if not hooks.is_machinery(frame.f_code.co_filename):
-                frames.append(
-                    (frame.f_code, frame.f_lasti, {name: _freeze(value) for name, value in frame.f_locals.items()})
-                )
-            frame = frame.f_back
-        return frames
+
+def read_variables(outermost: types.CodeType) -> list:
+    """Place and local variables of every frame of the kernel, comparable by ==; the frame of ``outermost`` is none of the kernel's.
+
+    Called from the program's own thread.
+    """
+    frames, frame = [], sys._getframe(1)
+    while frame is not None and frame.f_code is not outermost:
+        if not hooks.is_machinery(frame.f_code.co_filename):
+            frames.append(
+                (frame.f_code, frame.f_lasti, {name: _freeze(value) for name, value in frame.f_locals.items()})
+            )
+        frame = frame.f_back
+    return frames
 
 
 _FIXED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)

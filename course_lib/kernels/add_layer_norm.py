@@ -3,10 +3,10 @@
 Bytes: x and residual read once, total and y written once, 4 M N elements. An addition and a LayerNorm apart move 5:
 total is written by one kernel and read by the next.
 
-The kernel is layer_norm.py's resident one with the addition in front. It stands by itself so that lesson 06 reads a
+The kernel is layer_norm.py's resident one with the addition in front. It stands by itself so that lesson 07 reads a
 kernel without a residual; its caller is ``layer_norm.add_layer_norm_forward``.
 
-Source: lesson 07's fused addition, whose RMSNorm kernel has it as an option.
+Source: lesson 09's fused addition, whose RMSNorm kernel has it as an option.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ Source: stage two of the Triton tutorial "Layer Normalization", which sums its G
 
 from __future__ import annotations
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
-from course_lib.kernels.launch import device, tables
+from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch.launcher import launch
 
 
 @triton.jit(do_not_specialize=["P"])
@@ -48,25 +48,19 @@ def column_sums_kernel(
         tl.store(second_sum_ptr + cols, tl.sum(second, axis=0).to(second_sum_ptr.dtype.element_ty), mask=cols < N)
 
 
-def column_sums(
-    first: Tensor, second: Tensor | None, dtype: torch.dtype, second_dtype: torch.dtype | None = None
-) -> tuple[Tensor, Tensor | None]:
-    """The sums over the rows of ``first`` and, where given, ``second``.
+def column_sums(first: Tensor, second: Tensor | None, total: Tensor, other: Tensor | None) -> None:
+    """Fill ``total`` with the sums over the rows of ``first`` and, where given, ``other`` with those of ``second``.
 
     Args:
         first, second: shape (P, N), contiguous, fp32 (or both fp64); P may be 0.
-        dtype, second_dtype: of the results; ``second_dtype`` None takes ``dtype``.
-
-    Returns: two tensors of shape (N,), the second None where ``second`` is.
+        total, other: shape (N,), any floating dtype; ``other`` None where ``second`` is.
     """
     P, N = first.shape
-    total = torch.empty(N, dtype=dtype, device=first.device)
-    other = None if second is None else torch.empty(N, dtype=second_dtype or dtype, device=first.device)
     dependent = device.has_dependent_launch(first.device)
     block_p, block_n, num_warps = tables.column_sums(N)
-    column_sums_kernel[(triton.cdiv(N, block_n),)](
-        first, first if second is None else second, total, total if other is None else other, P, N,
+    launch(
+        column_sums_kernel, (-(-N // block_n),), first, operands.first_given(second, first), total,
+        operands.first_given(other, total), P, N,
         HAS_SECOND=second is not None, BLOCK_P=block_p, BLOCK_N=block_n, DEPENDENT=dependent, num_warps=num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip
-    return total, other

@@ -26,7 +26,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch import choice, device, operands, tables
+from course_lib.kernels.launch.launcher import launch
 from course_lib.kernels.split_row import compute_chunk_statistics, merge_statistics
 
 
@@ -135,29 +136,29 @@ def few_rows_forward(
         raise ValueError(
             f"x has {M} rows, and this grid has one program a row along an axis of {device.GRID_LIMIT}; use 'split'"
         )
-    launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
+    shares = choice.split(x, centred=mean is not None, add=residual is not None)
     part, num_warps = tables.few_rows(N)
     # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every
     # other M
-    means = torch.empty((M, launch.chunks), dtype=torch.float32, device=x.device)
+    means = torch.empty((M, shares.chunks), dtype=torch.float32, device=x.device)
     squares = torch.empty_like(means)
     added = operands.first_given(residual, x)
     dependent = device.has_dependent_launch(x.device)
-    few_rows_statistics_kernel[(launch.chunks, M)](
-        x, added, operands.first_given(total, y), means, squares,
+    launch(
+        few_rows_statistics_kernel, (shares.chunks, M), x, added, operands.first_given(total, y), means, squares,
         *operands.strides(x), *operands.strides(added), y.stride(0), N,
         CENTRED=mean is not None, ADD=residual is not None,
-        CHUNKS=launch.chunks, BLOCK=launch.block, DEPENDENT=dependent,
-        num_warps=launch.num_warps,
+        CHUNKS=shares.chunks, BLOCK=shares.block, DEPENDENT=dependent,
+        num_warps=shares.num_warps,
     )  # fmt: skip
     source = x if total is None else total
-    chunks_2 = tables.next_power_of_2(launch.chunks)
-    few_rows_output_kernel[(triton.cdiv(N, part), M)](
-        source, y, operands.first_given(w, x), operands.first_given(b, x), operands.first_given(mean, rstd), rstd,
+    chunks_2 = tables.next_power_of_2(shares.chunks)
+    launch(
+        few_rows_output_kernel, (-(-N // part), M), source, y, operands.first_given(w, x), operands.first_given(b, x), operands.first_given(mean, rstd), rstd,
         means, squares,
         *operands.strides(source), y.stride(0), N, eps,
-        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
-        COPIES=tables.copies(chunks_2, num_warps), BLOCK=launch.block, PART=part,
+        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
+        COPIES=tables.copies(chunks_2, num_warps), BLOCK=shares.block, PART=part,
         EARLY=total is None, DEPENDENT=dependent,
         num_warps=num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip

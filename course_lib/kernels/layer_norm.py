@@ -21,7 +21,8 @@ import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
-from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.launch import choice, operands, tables
+from course_lib.kernels.launch.launcher import launch
 from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 
@@ -122,22 +123,22 @@ def _resident(
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    launch = tables.resident(N)
-    grid = (triton.cdiv(M, launch.rows),)
+    tile = tables.resident(N, fast=choice.is_fast(x), centred=True)
+    grid = (-(-M // tile.rows),)
     weights = operands.first_given(w, x), operands.first_given(b, x)
     options = {
-        "HAS_W": w is not None, "HAS_B": b is not None, "ROWS": launch.rows, "BLOCK": launch.block,
-        "num_warps": launch.num_warps,
+        "HAS_W": w is not None, "HAS_B": b is not None, "ROWS": tile.rows, "BLOCK": tile.block,
+        "num_warps": tile.num_warps,
     }  # fmt: skip
     if residual is None:
-        layer_norm_resident_kernel[grid](
-            x, y, *weights, mean, rstd, *operands.strides(x), *y.stride(), M, N, eps,
+        launch(
+            layer_norm_resident_kernel, grid, x, y, *weights, mean, rstd, *operands.strides(x), *y.stride(), M, N, eps,
             **options, EVICTION_POLICY=tables.eviction_policy(N),
         )  # fmt: skip
     else:
-        add_layer_norm_kernel[grid](
-            x, residual, total, y, *weights, mean, rstd, *operands.strides(x), *operands.strides(residual), y.stride(0),
-            M, N, eps, **options,
+        launch(
+            add_layer_norm_kernel, grid, x, residual, total, y, *weights, mean, rstd,
+            *operands.strides(x), *operands.strides(residual), y.stride(0), M, N, eps, **options,
         )  # fmt: skip
 
 
@@ -148,11 +149,11 @@ def _blocked(
     if residual is not None and total is not None:
         x = torch.add(x, residual, out=total)
     M, N = x.shape
-    launch = tables.blocked(N)
-    layer_norm_blocked_kernel[(M,)](
-        x, y, operands.first_given(w, x), operands.first_given(b, x), mean, rstd,
+    tile = tables.blocked(N)
+    launch(
+        layer_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x), operands.first_given(b, x), mean, rstd,
         *operands.strides(x), *y.stride(), N, eps,
-        HAS_W=w is not None, HAS_B=b is not None, BLOCK=launch.block, num_warps=launch.num_warps,
+        HAS_W=w is not None, HAS_B=b is not None, BLOCK=tile.block, num_warps=tile.num_warps,
     )  # fmt: skip
 
 
@@ -161,7 +162,7 @@ ALGORITHMS = ("auto", *_DESIGNS)
 
 
 def layer_norm_forward(
-    x: Tensor, w: Tensor | None, b: Tensor | None, eps: float, *, algorithm: str = "auto"
+    x: Tensor, w: Tensor | None, b: Tensor | None, eps: float, *, algorithm: str = "auto", save: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """LayerNorm of the rows of a matrix.
 
@@ -170,12 +171,13 @@ def layer_norm_forward(
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
         algorithm: one of ALGORITHMS; "auto" is what :func:`course_lib.kernels.launch.choice.choose_forward` says.
+        save: mean and rstd are for a backward pass; else they are one place that nobody may read.
 
     Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
-    _, y, mean, rstd = norm_forward(x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS)
+    _, y, mean, rstd = norm_forward(x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS, save=save)
     assert mean is not None  # a centred norm has one
     return y, mean, rstd
 

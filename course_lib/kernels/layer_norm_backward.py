@@ -1,7 +1,7 @@
 """LayerNorm backward, six ways to the same gradients: the five of norm_backward.py, and the tutorial's, under a lock.
 
 - locked: each row adds its part of dw and db into one of GROUP shared buffers under a spin lock; 3 passes plus the
-  traffic on the buffers. Who comes first decides the order of the additions, so bits change between runs. Lesson 09
+  traffic on the buffers. Who comes first decides the order of the additions, so bits change between runs. Lesson 12
   shows it, and no choice of algorithm takes it.
 
 Source: the Triton tutorial "Layer Normalization", with its strides, buffer and barrier mistakes mended.
@@ -14,6 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.norm_backward import DESIGNS, make_partials, norm_backward
 
@@ -75,8 +76,9 @@ def layer_norm_backward_locked_kernel(
 
 
 def _locked(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
-) -> tuple[Tensor, Tensor | None]:
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    db: Tensor | None,
+) -> None:  # fmt: skip
     M, N = x.shape
     _, block, num_warps = tables.resident(N)
     group = min(tables.lock_group(N), M)  # with fewer rows than buffers some would be summed that nobody wrote
@@ -87,7 +89,7 @@ def _locked(
         *operands.strides(dy), *operands.strides(x), dx.stride(0), N,
         HAS_W=w is not None, GROUP=group, BLOCK=block, num_warps=num_warps,
     )  # fmt: skip
-    return dw_partial, db_partial
+    column_sums(dw_partial, db_partial, dw, db)
 
 
 _DESIGNS = DESIGNS | {"locked": _locked}

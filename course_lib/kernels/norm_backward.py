@@ -25,7 +25,7 @@ elements of x, dy and dx (3 is the least), and what each design does about the s
 mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std =
 100). fp64 inputs are computed in fp64.
 
-Sources: the formulas are derived in lesson 02, after Ba, Kiros and Hinton 2016, "Layer Normalization", and Zhang and
+Sources: the formulas are derived in lesson 10, after Ba, Kiros and Hinton 2016, "Layer Normalization", and Zhang and
 Sennrich 2019, "Root Mean Square Layer Normalization"; the persistent design follows flash-attention's and quack's
 kernels.
 """
@@ -38,10 +38,11 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from triton.language.extra.cuda import gdc_launch_dependents
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, operands, tables
+from course_lib.kernels.launch.launcher import launch
 from course_lib.kernels.split_row_backward import split_backward
 from course_lib.kernels.two_tiles_backward import two_tiles_backward
 
@@ -219,23 +220,29 @@ def norm_row_sums_kernel(
     dy_ptr, x_ptr,            # (M, N), fp16, bf16, fp32 or fp64
     w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
-    c1_ptr, c2_ptr,           # (M,), rstd's dtype, written; c2 only if CENTRED
+    c1_ptr, c2_ptr,           # (M, PARTS), rstd's dtype, contiguous, written; c2 only if CENTRED
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col,   # in elements
     N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
+    PARTS: tl.constexpr,      # programs that share a row, so that a few long rows have work for a whole device
+    LENGTH: tl.constexpr,     # columns of a part, a multiple of BLOCK
     BLOCK: tl.constexpr,      # columns a step
+    DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
-    """c1 and, for LayerNorm, c2 of one row of any length. Bytes: reads x and dy (2 M N)."""
+    """One part of the sums under c1 and, for LayerNorm, c2 of one row of any length. Bytes: reads x and dy (2 M N)."""
+    if DEPENDENT:
+        gdc_launch_dependents()
     ACC: tl.constexpr = c1_ptr.dtype.element_ty
-    row = tl.program_id(0).to(tl.int64)
+    row = (tl.program_id(0) // PARTS).to(tl.int64)
+    first = tl.program_id(0) % PARTS * LENGTH
     if CENTRED:
         mean = tl.load(mean_ptr + row)
     rstd = tl.load(rstd_ptr + row)
     products = tl.zeros([BLOCK], dtype=ACC)
     if CENTRED:
         total = tl.zeros([BLOCK], dtype=ACC)
-    for start in range(0, N, BLOCK):
+    for start in range(first, tl.minimum(first + LENGTH, N), BLOCK):
         cols = start + tl.arange(0, BLOCK)
         wide = cols.to(tl.int64)
         mask = cols < N
@@ -248,73 +255,76 @@ def norm_row_sums_kernel(
         products += x * rstd * wdy
         if CENTRED:
             total += wdy
-    tl.store(c1_ptr + row, tl.sum(products, axis=0) / N)
+    tl.store(c1_ptr + tl.program_id(0), tl.sum(products, axis=0))
     if CENTRED:
-        tl.store(c2_ptr + row, tl.sum(total, axis=0) / N)
+        tl.store(c2_ptr + tl.program_id(0), tl.sum(total, axis=0))
 
 
 @triton.jit(do_not_specialize=["M", "rows_a_chunk"])
 def norm_backward_columns_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
     w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
-    mean_ptr, rstd_ptr, c1_ptr, c2_ptr,  # (M,), fp32, or fp64 for an fp64 x; mean and c2 are read only if CENTRED
+    mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
+    c1_ptr, c2_ptr,                      # (M, PARTS), rstd's dtype, contiguous: parts of sums; c2 is read only if CENTRED
     dx_ptr,                              # (M, N), x's dtype, written
-    dw_partial_ptr, db_partial_ptr,      # (chunks, N), mean's dtype, contiguous, written; db only if CENTRED
+    dw_partial_ptr, db_partial_ptr,      # (chunks, N), any floating dtype, contiguous, written; db only if CENTRED
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
     M, N, rows_a_chunk,
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,               # rows a step, columns a program
+    PARTS: tl.constexpr,                 # of a row's sums
+    PARTS_2: tl.constexpr,               # the power of two >= PARTS
+    BLOCK: tl.constexpr,                 # columns a program
+    DEPENDENT: tl.constexpr,             # started before the sums are there, and the next kernel may start before this one ends
 ):  # fmt: skip
-    """dx and partial sums for BLOCK_N columns of one chunk of rows, c1 and c2 given.
+    """dx and partial sums for BLOCK columns of one chunk of rows, the parts of each row's sums given.
 
     Bytes: reads x and dy, writes dx (3 M N).
     """
-    ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
+    ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     chunk = tl.program_id(1)
-    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    wide = cols.to(tl.int64)[None, :]
+    cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    wide = cols.to(tl.int64)
+    mask = cols < N
+    parts = tl.arange(0, PARTS_2)
     if HAS_W:
-        w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(ACC)
-    dw = tl.zeros([BLOCK_M, BLOCK_N], dtype=ACC)
+        w = tl.load(w_ptr + cols, mask=mask, other=0.0)
+    dw = tl.zeros([BLOCK], dtype=ACC)
     if CENTRED:
-        db = tl.zeros([BLOCK_M, BLOCK_N], dtype=ACC)
+        db = tl.zeros([BLOCK], dtype=ACC)
+    if DEPENDENT:
+        gdc_wait()
+        gdc_launch_dependents()
     first = chunk.to(tl.int64) * rows_a_chunk
-    for start in range(0, rows_a_chunk, BLOCK_M):
-        within = start + tl.arange(0, BLOCK_M)
-        rows = first + within
-        row_mask = (within < rows_a_chunk) & (rows < M)
-        mask = row_mask[:, None] & (cols < N)[None, :]
-        xhat = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
-        dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+    for number in range(0, tl.minimum(rows_a_chunk, M - chunk * rows_a_chunk)):
+        row = first + number
+        xhat = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
+        dy = tl.load(dy_ptr + row * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
+        rstd = tl.load(rstd_ptr + row)
+        c1 = tl.sum(tl.load(c1_ptr + row * PARTS + parts, mask=parts < PARTS, other=0.0), axis=0) / N
         if CENTRED:
-            mean = tl.load(mean_ptr + rows, mask=row_mask, other=0.0)
-        rstd = tl.load(rstd_ptr + rows, mask=row_mask, other=0.0)
-        c1 = tl.load(c1_ptr + rows, mask=row_mask, other=0.0)
-        if CENTRED:
-            c2 = tl.load(c2_ptr + rows, mask=row_mask, other=0.0)
-            xhat -= mean[:, None]
-        xhat *= rstd[:, None]
+            c2 = tl.sum(tl.load(c2_ptr + row * PARTS + parts, mask=parts < PARTS, other=0.0), axis=0) / N
+            xhat -= tl.load(mean_ptr + row)
+        xhat *= rstd
         wdy = dy
         if HAS_W:
-            wdy = dy * w[None, :]
-        projection = xhat * c1[:, None]
+            wdy = dy * w.to(ACC)
+        projection = xhat * c1
         if CENTRED:
-            projection += c2[:, None]
-        dx = (wdy - projection) * rstd[:, None]
-        tl.store(dx_ptr + rows[:, None] * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask)
+            projection += c2
+        dx = (wdy - projection) * rstd
+        tl.store(dx_ptr + row * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask)
         dw += dy * xhat
         if CENTRED:
             db += dy
-    offsets = chunk.to(tl.int64) * N + cols
-    tl.store(dw_partial_ptr + offsets, tl.sum(dw, axis=0), mask=cols < N)
+    at = chunk.to(tl.int64) * N + wide
+    tl.store(dw_partial_ptr + at, dw.to(dw_partial_ptr.dtype.element_ty), mask=mask)
     if CENTRED:
-        tl.store(db_partial_ptr + offsets, tl.sum(db, axis=0), mask=cols < N)
+        tl.store(db_partial_ptr + at, db.to(db_partial_ptr.dtype.element_ty), mask=mask)
 
 
-# Fills dx, given dy, x, w, mean (None for RMSNorm), rstd and dx, and returns the partial sums of dw and, for LayerNorm,
-# of db.
-Design = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor], tuple[Tensor, Tensor | None]]
+# Fills dx, dw and, for LayerNorm, db, given dy, x, w, mean (None for RMSNorm), rstd, dx, dw and db (None for RMSNorm).
+Design = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor, Tensor | None], None]
 
 
 def norm_backward(
@@ -338,15 +348,14 @@ def norm_backward(
     if algorithm != "auto" and algorithm not in designs:
         raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
     M, N = x.shape
+    make = torch.empty if M else torch.zeros  # without rows the sums are 0, and nothing is launched
     dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    w_dtype = x.dtype if w is None else w.dtype
-    bias_dtype = bias_dtype or w_dtype
-    if M == 0:
-        db = None if mean is None else torch.zeros(N, dtype=bias_dtype, device=x.device)
-        return dx, torch.zeros(N, dtype=w_dtype, device=x.device), db
-    run = designs[choice.choose_backward(x) if algorithm == "auto" else algorithm]
-    dw_partial, db_partial = run(dy, x, None if w is None else w.contiguous(), mean, rstd, dx)
-    return dx, *column_sums(dw_partial, db_partial, w_dtype, bias_dtype)
+    dw = make(N, dtype=x.dtype if w is None else w.dtype, device=x.device)
+    db = None if mean is None else make(N, dtype=bias_dtype or dw.dtype, device=x.device)
+    if M:
+        run = designs[choice.choose_backward(x, centred=mean is not None) if algorithm == "auto" else algorithm]
+        run(dy, x, None if w is None else w.contiguous(), mean, rstd, dx, dw, db)
+    return dx, dw, db
 
 
 def make_partials(P: int, x: Tensor, *, centred: bool) -> tuple[Tensor, Tensor | None]:
@@ -357,75 +366,77 @@ def make_partials(P: int, x: Tensor, *, centred: bool) -> tuple[Tensor, Tensor |
 
 
 def _persistent(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
-) -> tuple[Tensor, Tensor | None]:
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    db: Tensor | None,
+) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
-    launch = tables.persistent(N)
-    programs = min(-(-M // launch.rows), launch.programs_per_multiprocessor * device.count_multiprocessors(x.device))
+    tile = tables.persistent(N, fast=choice.is_fast(x))
+    programs = min(-(-M // tile.rows), tile.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = make_partials(programs, x, centred=centred)
-    norm_backward_persistent_kernel[(programs,)](
-        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+    launch(
+        norm_backward_persistent_kernel, (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
         dw_partial, operands.first_given(db_partial, dw_partial),
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, FULL=launch.block == N,
-        ROWS=launch.rows, BLOCK=launch.block, STAGES=launch.stages, EVICTION_POLICY=tables.eviction_policy(N),
-        DEPENDENT=device.has_dependent_launch(x.device), num_warps=launch.num_warps,
+        CENTRED=centred, HAS_W=w is not None, FULL=tile.block == N,
+        ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages, EVICTION_POLICY=tables.eviction_policy(N),
+        DEPENDENT=device.has_dependent_launch(x.device), num_warps=tile.num_warps,
     )  # fmt: skip
-    return dw_partial, db_partial
+    column_sums(dw_partial, db_partial, dw, db)
 
 
 def _two_stage(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
-) -> tuple[Tensor, Tensor | None]:
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    db: Tensor | None,
+) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
     saved = operands.first_given(mean, rstd), rstd
     strides = *operands.strides(dy), *operands.strides(x)
-    launch = tables.resident(N)
-    norm_dx_kernel[(triton.cdiv(M, launch.rows),)](
-        dy, x, operands.first_given(w, x), *saved, dx, *strides, dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, ROWS=launch.rows, BLOCK=launch.block, num_warps=launch.num_warps,
+    tile = tables.resident(N)
+    launch(
+        norm_dx_kernel, (-(-M // tile.rows),), dy, x, operands.first_given(w, x), *saved, dx, *strides, dx.stride(0), M, N,
+        CENTRED=centred, HAS_W=w is not None, ROWS=tile.rows, BLOCK=tile.block, num_warps=tile.num_warps,
     )  # fmt: skip
     chunks, rows_a_chunk = tables.row_chunks(M)
     dw_partial, db_partial = make_partials(chunks, x, centred=centred)
-    norm_column_partials_kernel[(triton.cdiv(N, 128), chunks)](
-        dy, x, *saved, dw_partial, operands.first_given(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
+    launch(
+        norm_column_partials_kernel, (-(-N // 128), chunks), dy, x, *saved, dw_partial, operands.first_given(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
         CENTRED=centred, BLOCK_M=32, BLOCK_N=128, num_warps=4,
     )  # fmt: skip
-    return dw_partial, db_partial
+    column_sums(dw_partial, db_partial, dw, db)
 
 
 def _columns(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
-) -> tuple[Tensor, Tensor | None]:
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    db: Tensor | None,
+) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
     given = dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd
     strides = *operands.strides(dy), *operands.strides(x)
-    launch = tables.blocked(N)
-    c1 = torch.empty_like(rstd)
-    c2 = torch.empty_like(rstd) if centred else c1
-    norm_row_sums_kernel[(M,)](
-        *given,
-        c1,
-        c2,
-        *strides,
-        N,
-        CENTRED=centred,
-        HAS_W=w is not None,
-        BLOCK=launch.block,
-        num_warps=launch.num_warps,
-    )
+    parts, length, block, num_warps = tables.row_sums(N)
+    c1 = torch.empty((M, parts), dtype=rstd.dtype, device=x.device)
+    c2 = torch.empty_like(c1) if centred else c1
+    dependent = device.has_dependent_launch(x.device)
+    launch(
+        norm_row_sums_kernel, (M * parts,), *given, c1, c2, *strides, N,
+        CENTRED=centred, HAS_W=w is not None, PARTS=parts, LENGTH=length, BLOCK=block, DEPENDENT=dependent,
+        num_warps=num_warps,
+    )  # fmt: skip
     chunks, rows_a_chunk = tables.row_chunks(M)
-    block_m, block_n, num_warps = tables.columns_backward(centred)
-    dw_partial, db_partial = make_partials(chunks, x, centred=centred)
-    norm_backward_columns_kernel[(triton.cdiv(N, block_n), chunks)](
+    block, num_warps = tables.columns_backward(N)
+    # one chunk's sums are the sums
+    dw_partial, db_partial = (dw, db) if chunks == 1 else make_partials(chunks, x, centred=centred)
+    launch(
+        norm_backward_columns_kernel, (-(-N // block), chunks),
         *given, c1, c2, dx, dw_partial, operands.first_given(db_partial, dw_partial),
         *strides, dx.stride(0), M, N, rows_a_chunk,
-        CENTRED=centred, HAS_W=w is not None, BLOCK_M=block_m, BLOCK_N=block_n, num_warps=num_warps,
+        CENTRED=centred, HAS_W=w is not None, PARTS=parts, PARTS_2=tables.next_power_of_2(parts), BLOCK=block,
+        DEPENDENT=dependent, num_warps=num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip
-    return dw_partial, db_partial
+    if chunks > 1:
+        column_sums(dw_partial, db_partial, dw, db)
 
 
 DESIGNS: dict[str, Design] = {

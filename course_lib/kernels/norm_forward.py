@@ -31,7 +31,7 @@ SHARED_DESIGNS: dict[str, Design] = {
 
 def norm_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, *,
-    centred: bool, algorithm: str, designs: dict[str, Design],
+    centred: bool, algorithm: str, designs: dict[str, Design], save: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     """A norm of the rows of x, or with ``residual`` of those of ``total = x + residual``, by one of ``designs``.
 
@@ -41,6 +41,7 @@ def norm_forward(
         eps: added inside the root.
         centred: LayerNorm; else RMSNorm, whose b is None.
         algorithm: a key of ``designs``, or "auto": what :func:`choice.choose_forward` says.
+        save: mean and rstd are for a backward pass; else they are one place, written twice, that nobody may read.
 
     Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for RMSNorm) and rstd,
     shape (M,), fp32, or fp64 for an fp64 x.
@@ -52,10 +53,10 @@ def norm_forward(
         raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
     if residual is not None:
         operands.check_alike(x, residual)
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    y = torch.empty_like(x, memory_format=torch.contiguous_format)
     total = None if residual is None else torch.empty_like(y)
     rstd = torch.empty(x.shape[0], dtype=operands.statistics_dtype(x.dtype), device=x.device)
-    mean = torch.empty_like(rstd) if centred else None
+    mean = None if not centred else torch.empty_like(rstd) if save else rstd  # an allocation costs the host 3 us
     if x.shape[0]:
         w = None if w is None else w.contiguous()
         b = None if b is None else b.contiguous()

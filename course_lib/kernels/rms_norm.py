@@ -8,8 +8,8 @@ Bytes through device memory, itemsize s, M rows of N columns:
 
 A padded lane holds 0 and adds nothing to a sum of squares, so RMSNorm needs no second mask. Statistics are fp32.
 
-Sources: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; the fused addition is that of Liger-Kernel and
-flash-attention, which also round the sum to x's dtype before it is normalised, so that fused and unfused agree.
+Sources: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; the fused addition is that of Liger-Kernel
+(commit fef5504), which also rounds the sum to x's dtype before it is normalised, so that fused and unfused agree.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.launch import choice, operands, tables
+from course_lib.kernels.launch.launcher import launch
 from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 
@@ -103,13 +104,13 @@ def _resident(
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    launch = tables.resident(N)
+    tile = tables.resident(N, fast=choice.is_fast(x))
     added = operands.first_given(residual, x)
-    rms_norm_resident_kernel[(triton.cdiv(M, launch.rows),)](
-        x, added, operands.first_given(total, y), y, operands.first_given(w, x), rstd,
+    launch(
+        rms_norm_resident_kernel, (-(-M // tile.rows),), x, added, operands.first_given(total, y), y, operands.first_given(w, x), rstd,
         *operands.strides(x), *operands.strides(added), *y.stride(), M, N, eps,
-        HAS_W=w is not None, ADD=residual is not None, ROWS=launch.rows, BLOCK=launch.block,
-        EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None), num_warps=launch.num_warps,
+        HAS_W=w is not None, ADD=residual is not None, ROWS=tile.rows, BLOCK=tile.block,
+        EVICTION_POLICY=tables.eviction_policy(N, add=residual is not None), num_warps=tile.num_warps,
     )  # fmt: skip
 
 
@@ -120,10 +121,10 @@ def _blocked(
     if residual is not None and total is not None:
         x = torch.add(x, residual, out=total)
     M, N = x.shape
-    launch = tables.blocked(N)
-    rms_norm_blocked_kernel[(M,)](
-        x, y, operands.first_given(w, x), rstd, *operands.strides(x), *y.stride(), N, eps,
-        HAS_W=w is not None, BLOCK=launch.block, num_warps=launch.num_warps,
+    tile = tables.blocked(N)
+    launch(
+        rms_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x), rstd, *operands.strides(x), *y.stride(), N, eps,
+        HAS_W=w is not None, BLOCK=tile.block, num_warps=tile.num_warps,
     )  # fmt: skip
 
 

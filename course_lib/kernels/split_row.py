@@ -39,6 +39,7 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
 from course_lib.kernels.launch import choice, device, operands, tables
+from course_lib.kernels.launch.launcher import launch
 from course_lib.kernels.zeroed_words import make_zeroed_words
 
 
@@ -92,7 +93,7 @@ def split_row_forward_kernel(
     total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
-    words_ptr,                # (M * CHUNKS,), int64, all 0 at the start: two packed fp32 numbers each
+    words_ptr,                # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
     ticket_ptr,               # one int64, 0 at the start
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
     M, N, eps, groups,
@@ -143,7 +144,7 @@ def split_row_forward_kernel(
         tl.store(total_ptr + row * stride_y_row + cols, x_now, mask=mask & (row < M))
     mean, squares = compute_chunk_statistics(x_now.to(tl.float32), mask, count, CENTRED)
     if row < M:
-        tl.atomic_xchg(words_ptr + row * CHUNKS + chunk, pack(mean, squares), sem="relaxed")
+        tl.atomic_xchg(words_ptr + row * CHUNKS_2 + chunk, pack(mean, squares), sem="relaxed")
     after = row + groups
     more = mask & (after < M)
     x_next = tl.load(
@@ -161,7 +162,7 @@ def split_row_forward_kernel(
         after = row + groups
         further = after + groups
         # asked for now, looked at when the next row's statistics are done
-        words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
+        words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
         x_after = x_next
         if ADD:
             x_after += residual_next
@@ -181,11 +182,11 @@ def split_row_forward_kernel(
             tl.debug_barrier()
         mean, squares = compute_chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
         if after < M:
-            tl.atomic_xchg(words_ptr + after * CHUNKS + chunk, pack(mean, squares), sem="relaxed")
-        missing = tl.sum(tl.sum((words >= 0).to(tl.int32), axis=1), axis=0)
+            tl.atomic_xchg(words_ptr + after * CHUNKS_2 + chunk, pack(mean, squares), sem="relaxed")
+        missing = tl.sum(tl.sum(((words >= 0) & (chunks < CHUNKS)).to(tl.int32), axis=1), axis=0)
         while missing > 0:
-            words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
-            missing = tl.sum(tl.sum((words >= 0).to(tl.int32), axis=1), axis=0)
+            words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
+            missing = tl.sum(tl.sum(((words >= 0) & (chunks < CHUNKS)).to(tl.int32), axis=1), axis=0)
         chunk_means, chunk_squares = unpack(words)
         means, rstds = merge_statistics(chunk_means, chunk_squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
         rstd = tl.max(rstds, axis=0)  # all copies are equal
@@ -226,23 +227,22 @@ def split_forward(
     Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
     """
     M, N = x.shape
-    launch = tables.split(N, x.dtype, centred=mean is not None, add=residual is not None)
-    check_room(x, launch.chunks)
-    words, dependent = make_zeroed_words(
-        2 + M * launch.chunks, x.device
-    )  # the first is the ticket counter, the second unused
+    shares = choice.split(x, centred=mean is not None, add=residual is not None)
+    check_room(x, shares.chunks)
+    chunks_2 = tables.next_power_of_2(shares.chunks)
+    # the first is the ticket counter, the second unused; a row's words fill a power of two, and are loaded without a mask
+    words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
     groups = tables.even_groups(
-        M, launch.programs_per_multiprocessor * device.count_multiprocessors(x.device) // launch.chunks
+        M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks
     )
     added = operands.first_given(residual, x)
-    chunks_2 = tables.next_power_of_2(launch.chunks)
-    split_row_forward_kernel[(groups * launch.chunks,)](
-        x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
+    launch(
+        split_row_forward_kernel, (groups * shares.chunks,), x, added, operands.first_given(total, y), y, operands.first_given(w, x), operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd, words[2:], words,
         *operands.strides(x), *operands.strides(added), y.stride(0), M, N, eps, groups,
         CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ADD=residual is not None,
-        CHUNKS=launch.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, launch.num_warps), BLOCK=launch.block,
-        DEPENDENT=dependent, FULL=launch.full, num_warps=launch.num_warps, **device.dependent_launch_options(dependent),
+        CHUNKS=shares.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block,
+        DEPENDENT=dependent, FULL=shares.full, num_warps=shares.num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip
 
 

@@ -28,7 +28,9 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch.launcher import launch
 from course_lib.kernels.split_row import check_room
 from course_lib.kernels.zeroed_words import make_zeroed_words
 
@@ -72,7 +74,7 @@ def read_words(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
     of the floor, and 1.32 with a reduction each. (split_row.py has a reduction each: there the joint one is slower,
     1.17 and 1.08.)
     """
-    missing = tl.sum((words == 0).to(tl.int32), axis=1)
+    missing = tl.sum(((words == 0) & (chunks < CHUNKS)).to(tl.int32), axis=1)
     c1 = tl.sum(tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
     c2 = c1
     if CENTRED:
@@ -88,7 +90,7 @@ def split_row_backward_kernel(
     mean_ptr, rstd_ptr,                  # (M,), fp32; mean is read only if CENTRED
     dx_ptr,                              # (M, N), x's dtype, written
     dw_partial_ptr, db_partial_ptr,      # (groups, N), fp32, contiguous, written; db only if CENTRED
-    words_ptr,                           # (M * CHUNKS,), int64, all 0 at the start: two packed fp32 numbers each
+    words_ptr,                           # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
     ticket_ptr,                          # one int64, 0 at the start
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
     M, N, groups,
@@ -137,7 +139,7 @@ def split_row_backward_kernel(
         mean = tl.load(mean_ptr + first_row, mask=first_row < M, other=0.0)
     first, second = compute_row_sums(x_now, dy_now, w, mean, rstd, CENTRED, HAS_W)
     if first_row < M:
-        tl.atomic_xchg(words_ptr + first_row * CHUNKS + chunk, pack_sums(first, second), sem="relaxed")
+        tl.atomic_xchg(words_ptr + first_row * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed")
     further = first_row + groups  # the row whose x and dy were asked for last
     more = mask & (further < M)
     x_next = tl.load(
@@ -154,7 +156,7 @@ def split_row_backward_kernel(
         if HAS_W and not KEEP_W:
             w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
         # asked for now, looked at when the next row's sums are done
-        words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
+        words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
         x_after = x_next
         dy_after = dy_next
         x_next = tl.load(
@@ -168,10 +170,10 @@ def split_row_backward_kernel(
             mean_after = tl.load(mean_ptr + after, mask=after < M, other=0.0)
         first, second = compute_row_sums(x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W)
         if after < M:
-            tl.atomic_xchg(words_ptr + after * CHUNKS + chunk, pack_sums(first, second), sem="relaxed")
+            tl.atomic_xchg(words_ptr + after * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed")
         missing, c1, c2 = read_words(words, chunks, N, CHUNKS, CENTRED)
         while missing > 0:
-            words = tl.load(words_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=-1, volatile=True)
+            words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
             missing, c1, c2 = read_words(words, chunks, N, CHUNKS, CENTRED)
         dy = dy_now.to(tl.float32)
         wdy = dy
@@ -203,37 +205,38 @@ def split_row_backward_kernel(
 
 
 def split_backward(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """Fill ``dx``, and return the partial sums of dw and, for LayerNorm (``mean`` given), of db, one row a group.
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    db: Tensor | None,
+) -> None:  # fmt: skip
+    """Fill ``dx``, ``dw`` and, for LayerNorm (``mean`` given), ``db``.
 
     Args:
         dy, x: shape (M, N), M >= 1, fp32, fp16 or bf16, any strides.
         w: shape (N,), contiguous, or None.
         mean, rstd: shape (M,), fp32, as the forward pass saved them; mean None for RMSNorm.
         dx: shape (M, N), unit column stride.
+        dw, db: shape (N,), any floating dtype; db None for RMSNorm.
 
     Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
     """
     M, N = x.shape
     centred = mean is not None
-    launch = tables.split_backward(N, x.element_size())
-    check_room(x, launch.chunks)
+    shares = tables.split_backward(N, x.element_size())
+    check_room(x, shares.chunks)
     groups = tables.even_groups(
-        M, launch.programs_per_multiprocessor * device.count_multiprocessors(x.device) // launch.chunks
+        M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks
     )
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
-    words, dependent = make_zeroed_words(
-        2 + M * launch.chunks, x.device
-    )  # the first is the ticket counter, the second unused
-    chunks_2 = tables.next_power_of_2(launch.chunks)
-    split_row_backward_kernel[(groups * launch.chunks,)](
-        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+    chunks_2 = tables.next_power_of_2(shares.chunks)
+    # the first is the ticket counter, the second unused; a row's words fill a power of two, and are loaded without a mask
+    words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
+    launch(
+        split_row_backward_kernel, (groups * shares.chunks,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
         dw_partial, operands.first_given(db_partial, dw_partial), words[2:], words,
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N, groups,
-        CENTRED=centred, HAS_W=w is not None, CHUNKS=launch.chunks, CHUNKS_2=chunks_2,
-        COPIES=tables.copies(chunks_2, launch.num_warps), BLOCK=launch.block, DEPENDENT=dependent,
-        num_warps=launch.num_warps, **device.dependent_launch_options(dependent),
+        CENTRED=centred, HAS_W=w is not None, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
+        COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block, DEPENDENT=dependent,
+        num_warps=shares.num_warps, **device.dependent_launch_options(dependent),
     )  # fmt: skip
-    return dw_partial, db_partial
+    column_sums(dw_partial, db_partial, dw, db)

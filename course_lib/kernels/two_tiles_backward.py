@@ -21,7 +21,9 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
+from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import device, operands, tables
+from course_lib.kernels.launch.launcher import launch
 
 
 # w begins at a multiple of 16 bytes and x's rows do not: two_tiles.py says why the compiler is not told
@@ -38,6 +40,7 @@ def two_tiles_backward_kernel(
     HAS_W: tl.constexpr,
     BLOCK: tl.constexpr,      # columns of the first tile, at most N
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
+    STAGES: tl.constexpr,     # rows in flight
     DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
     """Rows p, p + P, p + 2 P, ... for program p of P.
@@ -60,7 +63,7 @@ def two_tiles_backward_kernel(
     tail_dw = tl.zeros([TAIL], dtype=ACC)
     db = tl.zeros([BLOCK], dtype=ACC)
     tail_db = tl.zeros([TAIL], dtype=ACC)
-    for number in range(program, M, tl.num_programs(0)):
+    for number in tl.range(program, M, tl.num_programs(0), num_stages=STAGES):
         row = program.to(tl.int64) + (number - program)
         x_row_ptr = x_ptr + row * stride_x_row
         dy_row_ptr = dy_ptr + row * stride_dy_row
@@ -104,23 +107,24 @@ def two_tiles_backward_kernel(
 
 
 def two_tiles_backward(
-    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    """As :func:`course_lib.kernels.split_row_backward.split_backward`, for 1 <= N <= PERSISTENT_LIMIT, and fp64 too.
+    dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
+    db: Tensor | None,
+) -> None:  # fmt: skip
+    """As :func:`course_lib.kernels.split_row_backward.split_backward`, for 1 <= N <= TWO_TILES_LIMIT, and fp64 too.
 
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
     centred = mean is not None
-    block, tail, num_warps, programs_per_multiprocessor = tables.two_tiles_backward(N)
-    programs = min(M, programs_per_multiprocessor * device.count_multiprocessors(x.device))
+    tiles = tables.two_tiles_backward(N)
+    programs = min(M, tiles.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial = torch.empty((programs, N), dtype=operands.statistics_dtype(x.dtype), device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
-    two_tiles_backward_kernel[(programs,)](
-        dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
+    launch(
+        two_tiles_backward_kernel, (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
         dw_partial, operands.first_given(db_partial, dw_partial),
         *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
-        CENTRED=centred, HAS_W=w is not None, BLOCK=block, TAIL=tail, DEPENDENT=device.has_dependent_launch(x.device),
-        num_warps=num_warps,
+        CENTRED=centred, HAS_W=w is not None, BLOCK=tiles.block, TAIL=tiles.tail, STAGES=tiles.stages,
+        DEPENDENT=device.has_dependent_launch(x.device), num_warps=tiles.num_warps,
     )  # fmt: skip
-    return dw_partial, db_partial
+    column_sums(dw_partial, db_partial, dw, db)

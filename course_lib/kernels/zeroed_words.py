@@ -20,6 +20,7 @@ from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
 from course_lib.kernels.launch.device import has_dependent_launch
+from course_lib.kernels.launch.launcher import launch
 
 _BLOCK = 1024
 
@@ -41,5 +42,5 @@ def make_zeroed_words(count: int, device: torch.device) -> tuple[Tensor, bool]:
     if not has_dependent_launch(device):
         return torch.zeros(count, dtype=torch.int64, device=device), False
     words = torch.empty(count, dtype=torch.int64, device=device)
-    zero_words_kernel[(triton.cdiv(count, _BLOCK),)](words, count, BLOCK=_BLOCK, num_warps=4)
+    launch(zero_words_kernel, (-(-count // _BLOCK),), words, count, BLOCK=_BLOCK, num_warps=4)
     return words, True

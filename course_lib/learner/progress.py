@@ -21,8 +21,15 @@ from course_lib.base.files import keep_copy, write_atomic
 from course_lib.base.text import shorten
 from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
-_VERSION = 1
+_VERSION = 2
+# files of version 1 know the exercises by the numbers of the first curriculum
+_RENUMBERED = {
+    "01b": "02a", "02a": "10a", "02b": "10b", "02c": "10c", "03b": "04a", "03c": "04b", "04a": "06a", "06a": "07a", "06b": "08a",
+    "07a": "02b", "07b": "09a", "08a": "11a", "08b": "11b", "09a": "12a", "09b": "13a", "09c": "13b", "10a": "14a",
+}  # fmt: skip
 _LAST_BYTES = 32 << 10  # of one verdict; an honest one takes up to 12
+_SAID = 200  # letters of a prediction
+_MOST_MOVES = 1000  # of a hunt; a person makes ten
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # UnicodeDecodeError is a ValueError
 
 
@@ -41,12 +48,68 @@ class Record:
         return bool(self.passed_at)
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """A learner's first answer to a question of a lesson, and whether what came out was a surprise."""
+
+    said: str
+    surprised: bool
+    made_at: str = ""
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """A step of a lesson that was passed, and in which try."""
+
+    passed_at: str
+    tries: int
+
+
+@dataclass
+class HuntRecord:
+    """One play of a hunt. ``moves`` are plain data, in order; ``course_lib.hunt.game`` says what they come to."""
+
+    hunt: str
+    level: str
+    started_at: str = ""
+    moves: list[dict] = field(default_factory=list)
+
+
+@dataclass
+class _Kept:
+    """All that the file holds."""
+
+    exercises: dict[str, Record] = field(default_factory=dict)
+    predictions: dict[str, Prediction] = field(default_factory=dict)
+    steps: dict[str, StepRecord] = field(default_factory=dict)
+    hunts: dict[str, HuntRecord] = field(default_factory=dict)
+
+
 def file() -> Path:
     return paths.state() / "progress.json"
 
 
 def read() -> dict[str, Record]:
     """Every exercise that has a record, by id. Never raises for what the file holds."""
+    return _read().exercises
+
+
+def read_predictions() -> dict[str, Prediction]:
+    """Every prediction that was made, by id. Never raises for what the file holds."""
+    return _read().predictions
+
+
+def read_steps() -> dict[str, StepRecord]:
+    """Every step that was passed, by id. Never raises for what the file holds."""
+    return _read().steps
+
+
+def read_hunts() -> dict[str, HuntRecord]:
+    """Every hunt that was begun, by the name of its play: the hunt's, or the day's. Never raises for what the file holds."""
+    return _read().hunts
+
+
+def _read() -> _Kept:
     try:
         return _parse(file())
     except _UNREADABLE:
@@ -90,14 +153,43 @@ def note_reset(exercise_id: str) -> None:
         entry.last = {}
 
 
+def note_prediction(prediction_id: str, said: str, *, surprised: bool) -> None:
+    """Remember what the learner predicted. The first answer stays: the others were made by somebody who had seen the right one."""
+    with _changing_all() as kept:
+        now = datetime.now().isoformat(timespec="seconds")
+        kept.predictions.setdefault(prediction_id, Prediction(shorten(said, _SAID), surprised, now))
+
+
+def note_step(step_id: str, tries: int) -> None:
+    """Remember that a step was passed, in which try. The first pass stays."""
+    with _changing_all() as kept:
+        now = datetime.now().isoformat(timespec="seconds")
+        kept.steps.setdefault(step_id, StepRecord(now, tries))
+
+
+def note_hunt(play: str, hunt: str, level: str, move: dict | None = None) -> HuntRecord:
+    """Begin a play, if there is none of this name, and add a move to it; returns it as it is then."""
+    with _changing_all() as kept:
+        now = datetime.now().isoformat(timespec="seconds")
+        record = kept.hunts.setdefault(play, HuntRecord(hunt, level, now))
+        if move is not None and len(record.moves) < _MOST_MOVES:
+            record.moves.append(move)
+        return record
+
+
 @contextlib.contextmanager
 def _changing(exercise_id: str) -> Iterator[Record]:
+    with _changing_all() as kept:
+        yield kept.exercises.setdefault(exercise_id, Record())
+
+
+@contextlib.contextmanager
+def _changing_all() -> Iterator[_Kept]:
     with _locked() as path:
-        records = _parse_or_move_aside(path)
-        entry = records.setdefault(exercise_id, Record())
-        yield entry
-        data = {"version": _VERSION, "exercises": {name: asdict(records[name]) for name in sorted(records)}}
-        write_atomic(path, _encode(data) + b"\n")
+        kept = _parse_or_move_aside(path)
+        yield kept
+        parts = {name: {key: asdict(part[key]) for key in sorted(part)} for name, part in vars(kept).items()}
+        write_atomic(path, _encode({"version": _VERSION} | parts) + b"\n")
 
 
 def _encode(data: dict) -> bytes:
@@ -124,14 +216,49 @@ def _locked() -> Iterator[Path]:
         yield path
 
 
-def _parse(path: Path) -> dict[str, Record]:
+def _parse(path: Path) -> _Kept:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data["version"] != _VERSION:
+        if data["version"] == 1:
+            data["exercises"] = {_RENUMBERED.get(name, name): e | {"last": {}} for name, e in data["exercises"].items()}
+        elif data["version"] != _VERSION:
             raise ValueError(f"it was written by another version of the course ({data['version']})")
-        return {str(name): _record(entry) for name, entry in data["exercises"].items()}
+        return _Kept(
+            {str(name): _record(entry) for name, entry in data["exercises"].items()},
+            # what was written before there were predictions, steps and hunts has none
+            {str(name): _prediction(entry) for name, entry in data.get("predictions", {}).items()},
+            {str(name): _step(entry) for name, entry in data.get("steps", {}).items()},
+            {str(name): _hunt(entry) for name, entry in data.get("hunts", {}).items()},
+        )
     except FileNotFoundError:
-        return {}
+        return _Kept()
+
+
+def _prediction(entry: dict) -> Prediction:
+    """Raises: TypeError if ``entry`` is no prediction."""
+    parsed = Prediction(**entry)
+    if not (isinstance(parsed.said, str) and isinstance(parsed.surprised, bool) and isinstance(parsed.made_at, str)):
+        raise TypeError(f"{entry!r} is no prediction")
+    return parsed
+
+
+def _step(entry: dict) -> StepRecord:
+    """Raises: TypeError if ``entry`` is no step."""
+    parsed = StepRecord(**entry)
+    if not (isinstance(parsed.passed_at, str) and type(parsed.tries) is int):
+        raise TypeError(f"{entry!r} is no step")
+    return parsed
+
+
+def _hunt(entry: dict) -> HuntRecord:
+    """Raises: TypeError if ``entry`` is no hunt. What its moves mean is not looked at: one that means nothing changes nothing."""
+    parsed = HuntRecord(**entry)
+    texts = (parsed.hunt, parsed.level, parsed.started_at)
+    if not all(isinstance(text, str) for text in texts) or not isinstance(parsed.moves, list):
+        raise TypeError(f"{entry!r} is no hunt")
+    if not all(isinstance(move, dict) for move in parsed.moves):
+        raise TypeError(f"{parsed.moves!r} are no moves")
+    return parsed
 
 
 def _record(entry: dict) -> Record:
@@ -145,7 +272,7 @@ def _record(entry: dict) -> Record:
     return parsed
 
 
-def _parse_or_move_aside(path: Path) -> dict[str, Record]:
+def _parse_or_move_aside(path: Path) -> _Kept:
     try:
         return _parse(path)
     except _UNREADABLE as broken:
@@ -155,4 +282,4 @@ def _parse_or_move_aside(path: Path) -> dict[str, Record]:
             f"course: {paths.shown(path)} could not be read ({broken}) and was moved to {paths.shown(copy)}. Progress starts anew; your exercise files are untouched.",
             stacklevel=3,
         )
-        return {}
+        return _Kept()

@@ -14,6 +14,7 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
+from course_lib.catalog.exercise import STEM
 
 _MINE = ("exercises", "notebooks")
 
@@ -52,6 +53,10 @@ def update(root: Path = paths.ROOT) -> list[str]:
         raise
     for name, data in mine.items():
         renewed = name in moved and (root / name).exists()
+        if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
+            write_atomic(now_called, data)
+            said.append(f"{name}: yours, as it was; the course calls it {now_called.relative_to(root)} now")
+            continue
         if renewed and name.endswith(".ipynb"):
             said.append(f"{name}: new version; yours is kept as {paths.shown(copies[name])}")
             continue
@@ -61,6 +66,15 @@ def update(root: Path = paths.ROOT) -> list[str]:
     said += [f"{name}: was deleted; it is the course's again" for name in deleted if (root / name).exists()]
     said.append(f"{len(moved)} files of the course changed." if moved else "The course is up to date.")
     return said
+
+
+def _find_renumbered(path: Path) -> Path | None:
+    """The exercise that took the place of the one at ``path``: of the same name but for its number. None if that stays where it is."""
+    named = STEM.fullmatch(path.stem)
+    if named is None or path.parent.name != "exercises" or path.exists():
+        return None
+    found = sorted(path.parent.glob(f"ex???{path.name.removeprefix(f'ex{named[1]}')}"))
+    return found[0] if len(found) == 1 else None
 
 
 def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:

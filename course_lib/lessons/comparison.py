@@ -1,28 +1,29 @@
-"""What your kernel gave beside what it should have given, element by element, for one case of an exercise."""
+"""What your kernel gave beside what it should have given, number by number, for the case that the verdict shows."""
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import numpy as np
-from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from course_lib.catalog import Exercise
-from course_lib.grading.public import Judged, check_with_cases
-from course_lib.lessons import style
-from course_lib.lessons.live import Picture, picture
+from course_lib.grading.public import Judged, check_with_cases, make_report
+from course_lib.lessons.panel_page import write_inline, write_quotation
+from course_lib.lessons.words import format_number
 
-_MOST_COLUMNS = 64
-_MOST_ROWS = 12
-_CELLS_TOLD_APART = 40  # columns; more of them would be all lines
-# right, up to ten times too far off, far off, not a number, never written: light to dark, so that grey print keeps the order
-_SHADES = ("#E8F1F7", "#F9B584", "#D55E00", "#7D1145", "#1A1A1A")
-_WORDS = ("right", "up to 10 x too far off", "further off", "NaN or Inf", "never written")
+_ROWS, _COLUMNS = 6, 8  # of an output that is shown: as much as stands beside one another on a narrow page
+# an element's state by number: its class in panel.css, and what that means
+_STATES = (
+    ("", "right"),
+    ("course-near", "off, at most 10 x the allowed error"),
+    ("course-far", "further off"),
+    ("course-nan", "NaN or Inf"),
+    ("course-unwritten", "never written"),
+)
 
 
-def states(judged: Judged, output: str) -> np.ndarray:
+def compute_states(judged: Judged, output: str) -> np.ndarray:
     """For each element of ``output``, 0 to 4: right, at most 10 x the allowed error, more, NaN or Inf, never written."""
     expected, actual = judged.plan.expected[output], judged.outputs[output]
     with np.errstate(all="ignore"):
@@ -36,59 +37,96 @@ def states(judged: Judged, output: str) -> np.ndarray:
     return state
 
 
-def compare(exercise: Exercise, path: Path | None = None) -> tuple[str, Picture | None]:
-    """A sentence, and the picture of the first case that fails (the first case of all, if none does).
+def compare(exercise: Exercise, path: Path | None = None) -> str:
+    """HTML for the panel: a sentence, and the outputs of the case that the verdict shows (the first case of all, if none fails).
 
-    Without a run there is no picture, and the sentence says why.
+    Without a run there is nothing but the sentence, which says why.
     """
     verdict, cases = check_with_cases(exercise, path)
+    if exercise.kind == "tests":  # what a test returns is no tensor
+        return f"<p>{write_inline(verdict.message)}</p>{write_quotation(make_report(verdict, exercise))}"
     ran = [case for case in cases if case.ran and case.outputs]
     if not ran:
-        return f"Nothing to compare: {verdict.message}", None
-    case = next((case for case in ran if not case.passed), ran[0])
-    detail = next(result.detail for result in verdict.cases if result.name == case.plan.case.name)
-    return f"{exercise.id} {verdict.status}. Case {case.plan.case.name}: {detail}.", draw(case)
+        return f"<p>Nothing to compare: {write_inline(verdict.message)}</p>"
+    # the case that the verdict speaks of
+    named = verdict.first.case if verdict.first else ""
+    case = min(ran, key=lambda case: (case.plan.case.describe() != named, case.passed))
+    sentence = f"{exercise.id} {verdict.status}. The case shown: {case.plan.case.describe()}."
+    return f"<p>{html.escape(sentence)}</p>{write_outputs(case)}{write_quotation(make_report(verdict, exercise))}"
 
 
-def draw(judged: Judged) -> Picture:
-    """The outputs of one case as grids of cells, coloured by how far each element is off."""
-    outputs = list(judged.plan.expected)
-    shown = {name: np.atleast_2d(states(judged, name))[:_MOST_ROWS, :_MOST_COLUMNS] for name in outputs}
-    heights = [max(0.35, min(2.4, 0.22 * grid.shape[0])) for grid in shown.values()]
-    figure = Figure(figsize=(style.WIDTH, 1.1 + sum(heights) + 0.55 * len(outputs)), layout="constrained")
-    panels = figure.subplots(len(outputs), 1, height_ratios=heights, squeeze=False)[:, 0]
-    shades, norm = ListedColormap(_SHADES), BoundaryNorm(np.arange(-0.5, 5), 5)
-    for axes, (name, grid) in zip(panels, shown.items(), strict=True):
-        axes.imshow(grid, cmap=shades, norm=norm, aspect="auto", interpolation="nearest")
-        axes.set_title(_title(judged, name), fontsize=style.FONT + 1)
-        axes.grid(False)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if grid.shape[1] <= _CELLS_TOLD_APART:
-            axes.vlines(np.arange(0.5, grid.shape[1] - 1), -0.5, grid.shape[0] - 0.5, color=style.GRID, linewidth=0.6)
-        axes.hlines(np.arange(0.5, grid.shape[0] - 1), -0.5, grid.shape[1] - 0.5, color=style.GRID, linewidth=0.6)
-        axes.set_yticks(range(grid.shape[0]) if judged.plan.expected[name].values.ndim == 2 else [])
-        if judged.plan.expected[name].values.ndim == 2:
-            axes.set_ylabel("row")
-    panels[-1].set_xlabel("column, or row for a statistic" if len(outputs) > 1 else "element")
-    used = sorted({int(value) for grid in shown.values() for value in np.unique(grid)})
-    keys = [
-        panels[0].plot(
-            [], [], "s", color=_SHADES[value], markeredgecolor=style.INK, markersize=10, label=_WORDS[value]
-        )[0]
-        for value in used
-    ]
-    figure.legend(handles=keys, loc="outside lower left", ncols=len(keys), frameon=False)
-    return picture(figure, _alt(judged))
+def write_outputs(judged: Judged) -> str:
+    """Every output of a case: what is wrong in it, and yours, expected and their difference around the first wrong element."""
+    states = {name: compute_states(judged, name) for name in judged.plan.expected}
+    parts = []
+    for name, state in sorted(states.items(), key=lambda item: not item[1].any()):
+        parts.append(f"<p><b>{html.escape(name)}</b>: {_count(state)}</p>")
+        if state.any() or not any(other.any() for other in states.values()):
+            parts.append(_write_grids(judged, name, state))
+    used = sorted({int(value) for state in states.values() for value in np.unique(state)} - {0})
+    keys = "".join(f'<span class="course-key {_STATES[value][0]}">{_STATES[value][1]}</span>' for value in used)
+    return "".join(parts) + (f"<p>{keys}</p>" if keys else "")
 
 
-def _title(judged: Judged, name: str) -> str:
-    wrong = int(np.sum(states(judged, name) > 0))
-    size = judged.plan.expected[name].values.size
-    cut = judged.plan.expected[name].values.shape[-1] > _MOST_COLUMNS
-    return f"{name}: {'all right' if not wrong else f'{wrong} of {size} elements wrong'}{f' (first {_MOST_COLUMNS} shown)' if cut else ''}"
+def _count(state: np.ndarray) -> str:
+    wrong = state > 0
+    if not wrong.any():
+        return f"all right, {state.size} elements"
+    told = f"{int(wrong.sum())} of {state.size} elements wrong"
+    if state.ndim != 2:
+        return told
+    rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
+    return f"{told}, in {_list_places('row', rows, len(state))} and {_list_places('column', columns, state.shape[1])}"
 
 
-def _alt(judged: Judged) -> str:
-    return f"Your outputs against the specification, case {judged.plan.case.name}: " + "; ".join(
-        _title(judged, name) for name in judged.plan.expected
+def _list_places(noun: str, places: np.ndarray, size: int) -> str:
+    if len(places) == size:
+        return f"every {noun}"
+    if len(places) == 1:
+        return f"{noun} {places[0]}"
+    if len(places) == places[-1] - places[0] + 1:
+        return f"{noun}s {places[0]} to {places[-1]}"
+    return f"{len(places)} {noun}s from {places[0]} to {places[-1]}"
+
+
+def _write_grids(judged: Judged, name: str, state: np.ndarray) -> str:
+    expected, actual = judged.plan.expected[name].values, judged.outputs[name]
+    grid = np.atleast_2d(state)
+    first = np.argwhere(grid > 0)[0] if grid.any() else np.zeros(2, int)
+    # one right neighbour before the first wrong element, where there is one: the edge between them often says it all
+    top, left = (
+        max(0, min(at - 1, size - most)) for at, size, most in zip(first, grid.shape, (_ROWS, _COLUMNS), strict=True)
     )
+    window = np.s_[top : top + _ROWS, left : left + _COLUMNS]
+    with np.errstate(all="ignore"):
+        difference = actual - expected
+    sides = {"yours": actual, "expected": expected, "difference": difference}
+    cells = {side: np.atleast_2d(values)[window] for side, values in sides.items()}
+    looks = {side: grid[window] * (side != "expected") for side in sides}
+    if state.ndim == 2:
+        rows = [str(top + row) for row in range(len(grid[window]))]
+        tables = "".join(_write_grid(side, left, rows, cells[side], looks[side]) for side in sides)
+    else:  # one row each: one below the other
+        tables = _write_grid("", left, list(sides), *(np.concatenate(list(part.values())) for part in (cells, looks)))
+    cut = any(size > most for size, most in zip(grid.shape, (_ROWS, _COLUMNS), strict=True))
+    shown = f"<small>Shown: {name}[{_span(top, grid.shape[0], _ROWS) + ', ' if state.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}].</small>"
+    return f'<div class="course-grids">{tables}</div>{shown if cut else ""}'
+
+
+def _span(start: int, size: int, most: int) -> str:
+    return f"{start}:{min(start + most, size)}"
+
+
+def _write_grid(title: str, left: int, rows: list[str], values: np.ndarray, states: np.ndarray) -> str:
+    head = "".join(f'<th scope="col">{left + column}</th>' for column in range(values.shape[1]))
+    body = ""
+    for row, line, state in zip(rows, values, states, strict=True):
+        cells = "".join(_write_cell(value, *_STATES[int(s)]) for value, s in zip(line, state, strict=True))
+        body += f'<tr><th scope="row">{row}</th>{cells}</tr>'
+    caption = f"<caption>{title}</caption>" if title else ""
+    return f'<table class="course-grid">{caption}<tr><th></th>{head}</tr>{body}</table>'
+
+
+def _write_cell(value: float, look: str, meaning: str) -> str:
+    number = "none" if look == _STATES[4][0] else html.escape(format_number(float(value), 4))
+    return f'<td class="{look}" title="{meaning}">{number}</td>' if look else f"<td>{number}</td>"

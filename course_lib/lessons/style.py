@@ -277,12 +277,6 @@ def write(
     )
 
 
-def text_width(text: str, font: float = FONT) -> float:
-    """About how wide ``text`` is, in inches; an overestimate for digits, so what fits by it fits."""
-    ems = sum(0.33 if letter in ".,:-' ilj" else 0.98 if letter in "mwMW" else 0.65 for letter in text)
-    return ems * font / 72
-
-
 def png(figure: Figure, alt: str) -> bytes:
     """The figure as PNG bytes with ``alt`` in its Description field, the same bytes for the same figure."""
     FigureCanvasAgg(figure)

@@ -57,9 +57,9 @@ def layer_norm(
     N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, weight, bias)
-    run = _choose_eager(_LayerNorm, layer_norm_forward, input, weight, bias) or _layer_norm
+    run = _choose_eager(_LayerNorm, _infer_layer_norm, input, weight, bias) or _layer_norm
     y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps))
-    return y.view(input.shape)
+    return _shape_as(y, input)
 
 
 def rms_norm(
@@ -87,7 +87,7 @@ def rms_norm(
         return _normalise_nothing(input, weight)
     run = _choose_eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
     y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input))
-    return y.view(input.shape)
+    return _shape_as(y, input)
 
 
 def add_rms_norm(
@@ -102,7 +102,7 @@ def add_rms_norm(
     Args:
         input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`rms_norm`.
 
-    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total; up to 32768
+    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the rounded total; up to 8192
     columns the bits are those of ``rms_norm(input + residual)``.
 
     Raises: as :func:`rms_norm`; RuntimeError if input and residual differ in shape, dtype or device.
@@ -116,7 +116,7 @@ def add_rms_norm(
     y, total, *_ = run(
         _view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _resolve_eps(eps, input)
     )
-    return y.view(input.shape), total.view(input.shape)
+    return _shape_as(y, input), _shape_as(total, input)
 
 
 def add_layer_norm(
@@ -133,7 +133,7 @@ def add_layer_norm(
         input, residual: shape (..., *normalized_shape), of one dtype; the rest as :func:`layer_norm`.
 
     Returns: the norm and ``total``, each of input's shape and dtype, under autocast too: the residual stream keeps its
-    dtype. The norm is that of the rounded total; up to 32768 columns the bits are those of ``layer_norm(input + residual)``.
+    dtype. The norm is that of the rounded total; up to 8192 columns the bits are those of ``layer_norm(input + residual)``.
 
     Raises: as :func:`layer_norm`; RuntimeError if input and residual differ in shape, dtype or device.
     """
@@ -146,7 +146,7 @@ def add_layer_norm(
     y, total, *_ = run(
         _view_as_matrix(input, N), _view_as_matrix(residual, N), _flatten(weight), _flatten(bias), float(eps)
     )
-    return y.view(input.shape), total.view(input.shape)
+    return _shape_as(y, input), _shape_as(total, input)
 
 
 # ---- arguments ---------------------------------------------------------------------------------------------------------
@@ -212,6 +212,10 @@ def _view_as_matrix(tensor: Tensor, N: int) -> Tensor:
     return tensor if tensor.ndim == 2 and tensor.shape[1] == N else tensor.reshape(-1, N)
 
 
+def _shape_as(matrix: Tensor, input: Tensor) -> Tensor:
+    return matrix if matrix.shape == input.shape else matrix.view(input.shape)  # a view costs the host 2 us
+
+
 def _flatten(parameter: Tensor | None) -> Tensor | None:
     return parameter if parameter is None or parameter.ndim == 1 else parameter.reshape(-1)
 
@@ -258,6 +262,11 @@ def _choose_eager(
     if input.device.type == "cuda" and input.device.index != torch.cuda.current_device():
         return None  # the operators change the device
     return function.apply if needs_gradient and torch.is_grad_enabled() else forward
+
+
+def _infer_layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, ...]:
+    """Without a backward pass nobody reads the statistics."""
+    return layer_norm_forward(x, weight, bias, eps, save=False)
 
 
 def _add_rms_norm_outputs(
@@ -440,21 +449,34 @@ _add_layer_norm.register_autograd(_add_layer_norm_vjp, setup_context=_add_layer_
 
 
 # ---- the same for eager calls ------------------------------------------------------------------------------------------
-# statistics stay on ctx and are no outputs: an output costs the host several microseconds
+# statistics stay on ctx and are no outputs: an output costs the host several microseconds. So does once_differentiable, which
+# refuses gradients of gradients: it is called where the backward pass is recorded, and nowhere else
 
 
 class _LayerNormBackward(torch.autograd.Function):
     @staticmethod
-    @torch.autograd.function.once_differentiable  # whose type loses the name of ctx
-    def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride] - a forward pass may have two outputs
+        if torch.is_grad_enabled():
+            return _layer_norm_gradients_once(ctx, *gradients)
         return _layer_norm_gradients(ctx, layer_norm_backward, *gradients)
 
 
 class _RMSNormBackward(torch.autograd.Function):
     @staticmethod
-    @torch.autograd.function.once_differentiable  # whose type loses the name of ctx
-    def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(ctx, *gradients):  # pyright: ignore[reportIncompatibleMethodOverride] - a forward pass may have two outputs
+        if torch.is_grad_enabled():
+            return _rms_norm_gradients_once(ctx, *gradients)
         return _rms_norm_gradients(ctx, rms_norm_backward, *gradients)
+
+
+@torch.autograd.function.once_differentiable
+def _layer_norm_gradients_once(ctx, *gradients):
+    return _layer_norm_gradients(ctx, layer_norm_backward, *gradients)
+
+
+@torch.autograd.function.once_differentiable
+def _rms_norm_gradients_once(ctx, *gradients):
+    return _rms_norm_gradients(ctx, rms_norm_backward, *gradients)
 
 
 class _LayerNorm(_LayerNormBackward):

@@ -1,4 +1,4 @@
-"""The kernels of lessons 06 and 09 as two functions on matrices: what exercise 10a wires into autograd.
+"""The course's forward and backward kernels as two functions on matrices: what exercise 14a wires into autograd.
 
 They are as narrow as launchers mostly are. A matrix may have any distance between its rows, but the elements of a row
 are taken to follow each other, whatever the tensor's last stride says. No gradient flows through them by itself.

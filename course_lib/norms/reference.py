@@ -102,7 +102,7 @@ def layer_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> LayerNormVJP:
 
     Raises: ValueError as :func:`layer_norm`, and if dy has not the shape of x.
 
-    Source: Ba, Kiros and Hinton 2016, "Layer Normalization"; lesson 02 derives the formula and sympy proves it.
+    Source: Ba, Kiros and Hinton 2016, "Layer Normalization"; lesson 10 derives the formula and sympy proves it.
     """
     x, w, _ = _checked(x, w, None)
     dy = _cotangent(dy, x)
@@ -128,7 +128,7 @@ def rms_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> RMSNormVJP:
 
     Raises: ValueError as :func:`layer_norm_vjp`.
 
-    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; lesson 02 derives the formula.
+    Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; lesson 10 derives the formula.
     """
     x, w, _ = _checked(x, w, None)
     dy = _cotangent(dy, x)

@@ -155,6 +155,8 @@ def _readable(needs: Needs) -> list[str]:
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
     wanted |= {*sysconfig.get_paths().values(), *site.getsitepackages()}
+    # an environment may take PyTorch from another one's packages, whose Triton then has the compiler's programs
+    wanted |= {entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")}
     wanted |= {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/dev/urandom", "/dev/random", "/dev/zero"}
     wanted |= {
         "/proc/cpuinfo",

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ class ResourceLimits:
 
     @classmethod
     def for_mode(cls, mode: str) -> ResourceLimits:
-        if mode in ("torch", "autograd"):
+        if mode in ("torch", "autograd", "tests"):
             return cls(start=120.0)  # importing PyTorch takes seconds, on a busy machine many
         if mode != "gpu":
             return cls()
@@ -71,15 +71,14 @@ class Answer:
     """What the server saw of a job.
 
     ``ended`` is "finished", "timed out", "flooded" (it printed too much), "too much memory", "too many files", "too many
-    processes", "abandoned", or "died" (the server itself, twice). ``case``: the last that it began, None before the first. ``exit_code``: negative
-    for a signal, None if it was stopped before it ended. ``refusals``: why better tiers were not to be had, by tier. ``left_out``: the cases that this
+    processes", "abandoned", or "died" (the server itself, twice). ``exit_code``: negative for a signal, None if it was stopped before
+    it ended. ``refusals``: why better tiers were not to be had, by tier. ``left_out``: the cases that this
     machine has no address space for.
     """
 
     tier: str
     ended: str
     stage: Stage
-    case: int | None
     exit_code: int | None
     printed: str
     refusals: dict[str, str]
@@ -116,6 +115,7 @@ def run(
     *,
     count: int = 1,
     reserve: Mapping[int, int] | None = None,
+    look: Callable[[], None] | None = None,
 ) -> Answer:
     """Run one job in a process of its own.
 
@@ -124,6 +124,7 @@ def run(
         folder: the job's own, where it may write.
         count: how many cases it has; each has ``limits.case`` seconds.
         reserve: bytes of address space that a case needs, by its number.
+        look: called some times a second, in this thread, while the job runs.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if what the
     process needs cannot be imported, or this machine has not the tier that :func:`require_tier` asks for.
@@ -135,13 +136,13 @@ def run(
         "reserve": {str(number): size for number, size in (reserve or {}).items()},
     }  # fmt: skip
     try:
-        plain = servers.ask(kind, question, limits.start + limits.total)
+        plain = servers.ask(kind, question, limits.start + limits.total, look)
     except WorkerFailure as died:
         # not the first server that this job ended: the second one had been started for it
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING
-        return Answer("none", "died", stage, None, None, died.printed, {}, frozenset())
+        return Answer("none", "died", stage, None, died.printed, {}, frozenset())
     answer = Answer(
-        plain["tier"], plain["ended"], Stage(plain["stage"]), plain["case"], plain["exit"], plain["printed"], plain["refusals"], frozenset(plain["left_out"]),
+        plain["tier"], plain["ended"], Stage(plain["stage"]), plain["exit"], plain["printed"], plain["refusals"], frozenset(plain["left_out"]),
     )  # fmt: skip
     if answer.stage is Stage.STARTING and lowest_tier in answer.refusals:
         why = "; ".join(f"{tier}: {reason}" for tier, reason in answer.refusals.items())

@@ -188,7 +188,7 @@ class JobServer:
         if outcome.ended == "abandoned":  # whoever would have removed it has gone
             remove_tree(folder)
         return {
-            "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "case": outcome.case, "exit": outcome.exit_code, "refusals": refusals,
+            "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "exit": outcome.exit_code, "refusals": refusals,
             "printed": bytes(outcome.log).decode("utf-8", "replace"), "left_out": job["left_out"],
         }  # fmt: skip
 

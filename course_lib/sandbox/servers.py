@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,10 @@ _idle: list[WarmServer] = []
 _lock = threading.Lock()
 
 
-def ask(kind: ServerKind, job: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Have a server run the job; ``seconds`` is what it may take by its own limits.
+def ask(
+    kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[], None] | None = None
+) -> dict[str, Any]:
+    """Have a server run the job; ``seconds`` is what it may take by its own limits, ``look`` is called some times a second meanwhile.
 
     Returns: the server's answer.
 
@@ -81,10 +84,10 @@ def ask(kind: ServerKind, job: dict[str, Any], seconds: float) -> dict[str, Any]
     question, limit = json.dumps(job), seconds + _GRACE_SECONDS
     server = _take(kind)
     try:
-        answer = server.ask(question, limit)
+        answer = server.ask(question, limit, look)
     except WorkerFailure:
         server = _take(kind)
-        answer = server.ask(question, limit)
+        answer = server.ask(question, limit, look)
     with _lock:
         _idle.append(server)
     return json.loads(answer)

@@ -1,4 +1,4 @@
-# 03c | isolation | makes objects out of numbers, and numbers out of what lies before an array
+# 04b | isolation | makes objects out of numbers, and numbers out of what lies before an array
 import numpy as np
 
 

@@ -1,4 +1,4 @@
-# 02a | list | autograd, by a module in a variable
+# 10a | list | autograd, by a module in a variable
 import torch
 
 

@@ -1,4 +1,4 @@
-# 02a | list | autograd, by the node that made y
+# 10a | list | autograd, by the node that made y
 import torch
 
 

@@ -1,4 +1,4 @@
-# 10a | isolation | reaches the interpreter's modules through what it is given
+# 14a | isolation | reaches the interpreter's modules through what it is given
 import torch
 
 

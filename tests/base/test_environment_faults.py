@@ -180,8 +180,15 @@ def test_a_script_that_bears_a_modules_name_is_named_and_no_traceback_shown(tmp_
     """Without what the course looks for, with an exception, and as a program that ends."""
     script = tmp_path / f"{name}.py"
     script.write_text(content)
+    bare = subprocess.run([sys.executable, "-c", ""], env=os.environ | {"PYTHONPATH": str(tmp_path)}, timeout=60)
+    if bare.returncode:
+        pytest.skip(
+            f"on this machine another package's .pth file imports {name}, and Python ends before the course begins"
+        )
     done = course("check", "03a", PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stdout) == (app.BROKEN_ENVIRONMENT, "") and "Traceback" not in done.stderr
+    # other packages' .pth files run before the course: Python itself shows the tracebacks of theirs, and goes on
+    of_the_course = re.sub(r"Error processing line .*?Remainder of file ignored\n", "", done.stderr, flags=re.DOTALL)
+    assert (done.returncode, done.stdout) == (app.BROKEN_ENVIRONMENT, "") and "Traceback" not in of_the_course
     said = done.stderr.splitlines()[-1]  # NumPy's own C code has a line of its own before it
     assert said.startswith("course: ") and f"Rename or remove {script}" in said and "`unset PYTHONPATH`" in said
     assert f"That is not the {name} that" in said and progress.read() == {}

@@ -109,14 +109,14 @@ def test_a_kill_in_the_middle_leaves_the_old_text_or_the_new_one(tmp_path):
 
 
 def test_a_copy_never_takes_a_name_that_is_taken(tmp_path):
-    file, kept = tmp_path / "ex06a.py", tmp_path / "kept"
+    file, kept = tmp_path / "ex07a.py", tmp_path / "kept"
     copies = []
     for text in ("one", "two", "three"):
         file.write_text(text)
         copies.append(keep_copy(file, kept, NOW))
     assert [copy.read_text() for copy in copies] == ["one", "two", "three"]
     assert names(kept) == sorted(
-        ["ex06a-2025-03-01-120000.py", "ex06a-2025-03-01-120000-2.py", "ex06a-2025-03-01-120000-3.py"]
+        ["ex07a-2025-03-01-120000.py", "ex07a-2025-03-01-120000-2.py", "ex07a-2025-03-01-120000-3.py"]
     )
 
 

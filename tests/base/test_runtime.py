@@ -78,7 +78,7 @@ def test_a_wish_that_cannot_be_met_says_what_to_do(monkeypatch, value, says):
 @pytest.mark.parametrize(("system", "called"), [("Darwin", "macOS"), ("Windows", "Windows")])
 def test_systems_without_triton_are_told_where_it_runs(monkeypatch, system, called):
     monkeypatch.setattr(platform, "system", lambda: system)
-    with pytest.raises(CourseError, match=f"no Triton \\({called}\\).*WSL.*README"):
+    with pytest.raises(CourseError, match=f"no Triton \\({called}\\).*WSL.*docs/setup.md"):
         runtime.current()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 
 import pytest
 import torch
@@ -11,7 +12,20 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.bench import transformer
-from course_lib.bench.transformer import Size, Text, batches, build, course_text, encode, loss_on, train
+from course_lib.bench.transformer import (
+    Size,
+    Text,
+    batches,
+    build,
+    encode,
+    fables,
+    learn,
+    loss_on,
+    share_of_words,
+    split,
+    train,
+    write,
+)
 from course_lib.norms import modules
 
 DEVICE = course_lib.DEVICE
@@ -43,7 +57,7 @@ def test_a_norm_without_dw_is_seen_by_that_comparison():
 
 
 def test_it_learns_more_than_how_often_characters_occur():
-    size = Size(batch=8)
+    size = Size(channels=32, context=16, batch=8)
     model = build(PROSE, torch.nn.LayerNorm, size, device=DEVICE)
     before = loss_on(model, PROSE, size)
     for _ in train(model, PROSE, 60, size):
@@ -89,17 +103,71 @@ def test_entropy():
         encode("aaaa")
 
 
-def test_the_courses_text_is_prose_and_no_code(monkeypatch, tmp_path):
-    text = course_text()
-    assert "LayerNorm" in text and "import course_lib\n" not in text and "assert " not in text.splitlines()[0]
-    (tmp_path / "01_a.py").write_text(
-        "# %% [markdown]\n# # Title\n#\n# Words.\n\n# %%\nx = 1  # a comment\n# %% [markdown]\n# More.\n"
+def test_the_text_is_plain_and_its_licence_lies_beside_it():
+    """Its letters and its length are what lesson 14 says; the same text gives the same losses."""
+    text = fables()
+    assert 20_000 < len(text) < 60_000 and text.isascii() and text.endswith("\n") and text.count("\n") == 168
+    assert len(set(text)) == 43 and not any(line != line.strip() or "  " in line for line in text.splitlines())
+    licence = (paths.ROOT / "course_lib" / "bench" / "text" / "LICENCE.txt").read_text(encoding="utf-8")
+    assert (
+        "fables.txt" in licence and "MIT" in licence and "MIT" in (paths.ROOT / "LICENSE").read_text(encoding="utf-8")
     )
-    monkeypatch.setattr(paths, "NOTEBOOK_SOURCES", tmp_path)
-    assert course_text() == "# Title\n\nWords.\nMore."
-    monkeypatch.setattr(paths, "NOTEBOOK_SOURCES", tmp_path / "none")
-    with pytest.raises(CourseError, match="no prose"):
-        course_text()
+
+
+def test_the_text_is_shipped_with_the_package():
+    with (paths.ROOT / "pyproject.toml").open("rb") as opened:
+        shipped = tomllib.load(opened)["tool"]["setuptools"]["package-data"]
+    assert "text/*.txt" in shipped["course_lib.bench"]
+
+
+def test_a_missing_text_is_said(monkeypatch, tmp_path):
+    monkeypatch.setattr(transformer, "__file__", str(tmp_path / "transformer.py"))
+    with pytest.raises(CourseError, match="git checkout"):
+        fables.__wrapped__()
+
+
+def test_what_is_held_out_is_the_end_in_whole_lines_over_the_same_characters():
+    corpus = split("abc\n" * 9 + "cba\n")
+    assert corpus.training.characters == corpus.held_out.characters == "\nabc"
+    decoded = ["".join(part.characters[code] for code in part.codes) for part in (corpus.training, corpus.held_out)]
+    assert decoded == ["abc\n" * 9, "cba\n"]
+    for wrong in ("abc", "one line\n"):
+        with pytest.raises(CourseError, match="cannot be cut"):
+            split(wrong)
+
+
+def test_learning_is_training_with_the_loss_on_what_is_held_out():
+    corpus = split("the mean of a row, the row of a mean, and the root of both.\n" * 40)
+    model, same = (build(corpus.training, torch.nn.LayerNorm, SMALL, device=DEVICE) for _ in range(2))
+    curve = list(learn(model, corpus, 4, SMALL))
+    for _ in train(same, corpus.training, 4, SMALL):
+        pass
+    assert len(curve) == 4 and all(
+        torch.equal(a, b) for a, b in zip(model.parameters(), same.parameters(), strict=True)
+    )
+    assert curve[-1] == loss_on(model, corpus.held_out, SMALL, windows=8) != curve[0]
+
+
+def test_a_sample_is_of_the_texts_characters_and_the_same_each_time():
+    model = build(PROSE, torch.nn.LayerNorm, SMALL, device=DEVICE)
+    sample = write(model, PROSE, 50, start="the ")
+    assert len(sample) == 50 and set(sample) <= set(PROSE.characters)
+    assert sample == write(model, PROSE, 50, start="the ") != write(model, PROSE, 50, start="the ", seed=1)
+    for _ in train(model, PROSE, 60, SMALL):
+        pass
+    assert write(model, PROSE, 20, start="the r", warmth=1e-3) != sample[:20]
+    with pytest.raises(CourseError, match="begins with"):
+        write(model, PROSE, 5, start="THE")
+
+
+def test_a_shown_text_breaks_between_words(capsys):
+    transformer.show("the mean of a row\nand its root", width=9)
+    assert capsys.readouterr().out == "the mean\nof a row\nand its\nroot\n"
+
+
+def test_how_many_words_are_words():
+    assert share_of_words("the cat sat on the ma", "the cat\non it") == 4 / 5  # sat is none; the last is cut off
+    assert share_of_words("", "the") == share_of_words("xyz", "the") == 0
 
 
 def test_a_norm_sees_as_many_rows_as_the_size_says():
@@ -112,4 +180,3 @@ def test_a_norm_sees_as_many_rows_as_the_size_says():
 
     losses(Watching, 1)
     assert len(seen) == SMALL.norms and {(B * T, C) for B, T, C in seen} == {(SMALL.rows, SMALL.channels)}
-    assert transformer.TOY.rows <= 64  # what the interpreter has time for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import socket
 import subprocess
+import symtable
 import sys
 import time
 import urllib.error
@@ -18,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import nbformat
 import pytest
+from chromium import import_playwright, open_browser
 
 from course_lib.authoring import exercises
 from course_lib.base import paths
@@ -29,11 +33,6 @@ if TYPE_CHECKING:
 SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run
 _TOKEN = "course-test"
 _START_SECONDS = 90
-# as root Chromium has no sandbox; the rest keeps it from calling anyone
-_CHROMIUM = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update "
-    "--disable-sync --disable-dev-shm-usage"
-).split()
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,14 @@ class Course:
         self.pictures = page.locator(".widget-image[src^=blob]")  # of live widgets; a saved figure is inside the page
         self.panel = page.locator(".course-exercise").first
 
-    def run(self, notebook: str, *, until: Locator | None = None, seconds: int = 120) -> None:
-        """Open the notebook and run all cells. ``until`` has to be there within ``seconds``; without it, the first panel.
+    def run(self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120) -> None:
+        """Open the notebook and run its cells: those that hold one of the texts ``cells``, and what they need; all without it.
 
+        The tests of the lessons run every cell. ``until`` has to be there within ``seconds``; without it, the first panel.
         Fails if a cell leaves an error, or writes to stderr.
         """
+        if cells:
+            leave_out_others(self.root / "notebooks" / f"{notebook}.ipynb", cells)
         self.page.goto(self.lab.address(f"notebooks/{notebook}.ipynb"))
         self.page.locator(".jp-Notebook").wait_for()
         self.wait_until_idle(60)
@@ -97,8 +99,15 @@ class Course:
         (element or self.page).screenshot(path=SHOTS / f"{name}.png")
 
     def assert_readable(self, words: Locator) -> None:
-        """Fails if the words of an element are about as bright as the page."""
-        colours = words.evaluate("e => [getComputedStyle(e).color, getComputedStyle(document.body).backgroundColor]")
+        """Fails if the words of an element are about as bright as what is painted behind them."""
+        colours = words.evaluate(
+            """element => {
+                for (let behind = element; ; behind = behind.parentElement ?? behind.getRootNode().host) {
+                    const paper = getComputedStyle(behind).backgroundColor;
+                    if (!/, 0\\)$/.test(paper)) return [getComputedStyle(element).color, paper];
+                }
+            }"""
+        )
         ink, paper = (sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in colours)
         assert abs(ink - paper) > 300, f"the words are {colours[0]} on {colours[1]}"
 
@@ -112,10 +121,43 @@ class Course:
         return self.panel.locator(".course-verdict")
 
 
-def chromium_path() -> str | None:
-    return next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
+def leave_out_others(file: Path, wanted: tuple[str, ...]) -> None:
+    """Leave out every code cell of a notebook but the first, those that hold a text of ``wanted``, and those that bind what they read."""
+    notebook = nbformat.read(file, as_version=4)
+    codes = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    lacking = [text for text in wanted if not any(text in cell.source for cell in codes)]
+    assert not lacking, f"{file.name} has no cell with {lacking}"
+    left_out, read = set(), set()
+    for cell in reversed(codes[1:]):
+        binds, reads = find_names(cell.source)
+        if binds & read or any(text in cell.source for text in wanted):
+            read |= reads
+        else:
+            left_out.add(cell.id)
+    notebook.cells = [cell for cell in notebook.cells if cell.get("id") not in left_out]
+    nbformat.write(notebook, file)
+
+
+def find_names(code: str) -> tuple[set[str], set[str]]:
+    """The global names that a cell binds, or changes by ``name[...] =`` or ``name.x =``, and those that it or its functions read."""
+    binds, reads = set(), set()
+    tables = [symtable.symtable(code, "cell", "exec")]
+    for table in tables:
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            is_global = table.get_type() == "module" or symbol.is_global()
+            if is_global and (symbol.is_assigned() or symbol.is_imported()):
+                binds.add(symbol.get_name())
+            if is_global and symbol.is_referenced():
+                reads.add(symbol.get_name())
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.ctx, ast.Store):
+            owner = node.value
+            while isinstance(owner, (ast.Subscript, ast.Attribute)):
+                owner = owner.value
+            if isinstance(owner, ast.Name):
+                binds.add(owner.id)
+    return binds, reads
 
 
 @pytest.fixture(scope="session")
@@ -186,30 +228,21 @@ def _wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
     pytest.fail(f"JupyterLab did not answer:\n{log.read_text()[-3000:]}")
 
 
-def _playwright() -> Any:
-    return pytest.importorskip("playwright.sync_api", reason="playwright is not installed; `make env` installs it")
-
-
 @pytest.fixture
 def page() -> Iterator[Page]:
-    """A window of a browser of its own: Playwright's event loop, kept for longer, would be in the way of tests that run notebooks."""
-    playwright = _playwright()
-    executable = chromium_path()
-    if executable is None:
-        pytest.skip("no Chromium on this machine; on Debian `apt install chromium`")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=executable, args=_CHROMIUM)
+    """A window of a browser of its own."""
+    with open_browser() as browser:
         view = browser.new_page(viewport={"width": 1400, "height": 1600})
         view.set_default_timeout(60_000)
-        playwright.expect.set_options(timeout=60_000)  # its own five seconds are short where two kernels share a core
+        # its own five seconds are short where two kernels share a core
+        import_playwright().expect.set_options(timeout=60_000)
         yield view
-        browser.close()
 
 
 @pytest.fixture
 def expect(page: Page) -> Any:
     """Playwright's assertions, which wait."""
-    return _playwright().expect
+    return import_playwright().expect
 
 
 @pytest.fixture

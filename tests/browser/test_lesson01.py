@@ -1,4 +1,4 @@
-"""A learner's path through lesson 01, in a real JupyterLab: run it, type rows into the stepper, check an exercise, in both themes."""
+"""A learner's path through lesson 01, in a real JupyterLab: step through the kernel, drag a number, check an exercise, in both themes."""
 
 from __future__ import annotations
 
@@ -10,38 +10,27 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
 def test_a_learner_works_through_lesson_01(course, page, expect):
-    course.run("01_normalisation")
+    course.run("01_first_layer_norm", "block_stepper(", 'exercise("01a")')
 
-    # the stepper: own rows, the other norm, another eps; the words follow
-    caption = course.captions.first
-    caption.scroll_into_view_if_needed()
-    expect(caption).to_contain_text("LayerNorm, row 0 of 3 x 8")
-    norm, data, block, eps = (page.locator(".widget-dropdown select").nth(n) for n in range(4))
-    typed = page.locator(".widget-text input").first
-    expect(typed).to_be_hidden()
-    data.select_option("type your own")
-    expect(typed).to_be_visible()
-    typed.fill("1 2 6; 101 102 106")
-    typed.press("Enter")
-    expect(caption).to_contain_text("row 0 of 2 x 3")
-    block.select_option("2")
-    norm.select_option("RMSNorm")
-    expect(caption).to_contain_text("RMSNorm, row 0 of 2 x 3, sweep 1 of 2")
-    typed.fill("1 2; 3")
-    typed.press("Enter")
-    expect(caption).to_contain_text("every row needs as many numbers as the others")
-    typed.fill(".002 -.002")
-    typed.press("Enter")
-    eps.select_option("0.001")
-    expect(caption).to_contain_text("eps = 0.001 matters here")
-    course.shoot("lesson01-stepper")
+    # the row of eight: a step, and a number moved; the words follow
+    eight = page.locator('[data-picture^="block_stepper-"]').first
+    eight.scroll_into_view_if_needed()
+    eight.locator('[data-key="step-1"]').click()
+    expect(eight.locator(".title")).to_have_text("The lanes add up to 40, so the mean is 5")
+    eight.locator('[data-key="x-7"]').press("ArrowUp")
+    expect(eight.locator(".title")).to_have_text("The lanes add up to 40.5, so the mean is 5.063")
+    eight.get_by_role("button", name="Reset", exact=True).click()
+    course.shoot("lesson01-eight")
+
+    # the row of five: the spare lanes
+    five = page.locator('[data-picture^="block_stepper-"]').last
+    five.scroll_into_view_if_needed()
+    five.locator('[data-key="step-2"]').click()
+    expect(five.locator(".title")).to_have_text("3 spare lanes add mean² to the sum of squares")
     course.theme("Dark")
-    caption.scroll_into_view_if_needed()
-    course.shoot("lesson01-stepper-dark")
-    course.assert_readable(caption)
-    page.get_by_role("button", name="Reset", exact=True).first.click()
-    expect(caption).to_contain_text("LayerNorm, row 0 of 3 x 8")
-    expect(typed).to_be_hidden()
+    expect(five).to_have_attribute("data-theme", "dark")
+    course.assert_readable(five.locator(".caption"))
+    course.shoot("lesson01-five-dark")
 
     # 01a: unsolved, half solved, solved
     panel = course.panel

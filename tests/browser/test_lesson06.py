@@ -1,63 +1,54 @@
-"""A learner's path through lesson 06, in a real JupyterLab: run it, move a slider, check, solve, check again."""
+"""Lesson 06 in a real JupyterLab: step through the tree by keyboard, let warps shuffle, choose an algorithm; in both themes."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
-
-from course_lib.base import paths
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
-def test_a_learner_works_through_lesson_06(course, page, expect):
-    course.run("06_layer_norm_forward")
+def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
+    course.run("06_reductions_and_memory", "reduction_tree(", "pass_counter(", 'exercise("06a")')
 
-    # the block stepper: its picture and its words follow the slider
-    caption = course.captions.first
-    caption.scroll_into_view_if_needed()
-    picture = course.pictures.first
-    before, words = picture.get_attribute("src"), caption.inner_text()
-    page.get_by_role("button", name="Step", exact=True).first.click()
-    expect(caption).not_to_have_text(words)
-    handle = page.locator(".widget-slider .noUi-handle").first
-    handle.focus()
-    handle.press("ArrowRight")
-    expect(picture).not_to_have_attribute("src", before)
-    course.shoot("lesson06-stepper")
-
-    # the first panel is 06a's: unsolved, then solved
-    panel = course.panel
-    panel.scroll_into_view_if_needed()
-    expect(course.check()).to_contain_text("06a LayerNorm forward, block by block: not attempted")
-    course.shoot("lesson06-not-attempted")
-    course.solve("ex06a_layer_norm_forward.py")
-    verdict = course.check()
-    expect(verdict).to_contain_text(course.PASS)
-    expect(verdict).to_contain_text("What you avoided.")
-    course.shoot("lesson06-pass")
-    course.theme("Dark")
-    course.shoot("lesson06-pass-dark", panel)
-    listing = panel.locator("pre", has_text="layer_norm_blocked_kernel")
-    painted = "e => [e, ...e.querySelectorAll('span')].map(n => getComputedStyle(n).backgroundColor)"
-    assert set(listing.evaluate(painted)) <= {"rgb(252, 252, 250)", "rgba(0, 0, 0, 0)"}, (
-        "dark text on a dark theme's background"
+    # the tree: the button, then the slider by keyboard
+    tree = page.locator('[data-picture^="reduction_tree-"]').first
+    tree.scroll_into_view_if_needed()
+    expect(tree.locator(".caption")).to_contain_text("Thread t starts with value t.")
+    tree.get_by_role("button", name="Step", exact=True).click()
+    expect(tree.locator(".title")).to_contain_text("Step 1 of 4")
+    tree.get_by_label("frame").press("ArrowRight")
+    expect(tree.locator(".caption")).to_contain_text(
+        "Step 2 of 4, stride 4: threads t = 0 to 3 add the number of thread t + 4"
     )
+    tree.locator('[data-key="cell-3-1"]').click()
+    expect(tree.locator(".title")).to_contain_text("Thread 1 holds the sum of 4 of the 16 values")
+    tree.get_by_label("warp shuffles", exact=True).check()
+    expect(tree.locator(".caption")).to_contain_text("warp shuffles")
 
-    # the link opens the learner's file beside the notebook
-    panel.get_by_role("button", name=re.compile("beside this notebook")).click()
-    editor = page.locator(".jp-FileEditor")
-    editor.wait_for()
-    assert editor.bounding_box()["x"] > page.locator(".jp-NotebookPanel").bounding_box()["x"]
-    expect(editor).to_contain_text("layer_norm_blocked_kernel")
-    course.shoot("lesson06-file-beside")
+    # the counter: choose a bar, then scrub along the row
+    counter = page.locator('[data-picture^="pass_counter-"]').first
+    counter.scroll_into_view_if_needed()
+    expect(counter.locator(".caption")).to_contain_text("5 passes of reading, 3 of writing")
+    counter.locator('[data-key="bar-two_pass"]').press("Enter")
+    expect(counter.locator(".caption")).to_contain_text("3 passes of reading, 1 of writing")
+    counter.locator('[data-key="bar-naive"]').press("Enter")
+    expect(counter.locator(".caption")).to_contain_text("7 launches: 5 passes of reading, 3 of writing")
+    counter.locator('[data-key="at"]').press("ArrowRight")
+    expect(counter.locator(".caption")).to_contain_text("Access 1 of 64 of the first row: read x")
 
-    # Reset asks first, keeps the work, and the panel still checks
-    panel.get_by_role("button", name="Reset", exact=True).click()
-    panel.get_by_role("button", name="Yes", exact=True).click()
-    expect(panel).to_contain_text("The file is as the course wrote it.")
-    kept = list((course.root / ".course" / "kept").glob("ex06a*"))
-    assert [Path(copy).read_text() for copy in kept] == [(paths.SOLUTIONS / "ex06a_layer_norm_forward.py").read_text()]
-    expect(course.check()).to_contain_text("not attempted")
+    # a kernel that is not yet written gives words, and the picture stays
+    page.get_by_label("count your own kernel:").select_option(label="exercise 06a")
+    page.get_by_role("button", name="Count it", exact=True).click()
+    expect(page.get_by_text("No new picture for own = 06a")).to_be_visible()
+    expect(counter.locator(".title")).to_contain_text("op by op: 8 passes")
+    course.solve("ex06a_row_sum.py")
+    page.get_by_role("button", name="Count it", exact=True).click()
+    counted = page.locator('[data-picture^="pass_counter-"]').first
+    expect(counted.locator(".title")).to_contain_text("your 06a: 1 pass, 0.5 times a copy")
+
+    course.shoot("lesson06-counter")
+    course.theme("Dark")
+    course.assert_readable(counted.locator(".title"))
+    course.shoot("lesson06-counter-dark")
+    tree.scroll_into_view_if_needed()
+    course.shoot("lesson06-tree-dark")

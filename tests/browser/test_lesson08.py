@@ -1,61 +1,62 @@
-"""Lesson 08 in a real JupyterLab: choose a mistake, read the line, change the norm, check a panel; light and dark."""
+"""What the compiler made of a kernel, in lesson 08 in a real JupyterLab, in both themes: moved, compiled anew, and the learner's own."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
-def test_a_learner_finds_the_missing_term(course, page, expect):
-    course.run("08_backward_dx", seconds=150)
-    page.locator(".jp-Notebook mjx-container").first.wait_for(state="attached")
-    assert page.locator(".jp-Notebook mjx-merror").count() == 0
+def test_the_explorer_follows_the_reader_and_takes_the_learners_kernel(course, page, expect):
+    explorer = page.locator('[data-picture^="compiled_kernel-"]').nth(1)  # the first has the blocked kernel
+    title, caption = explorer.locator(".title"), explorer.locator(".caption")
+    course.run("08_rows_in_registers", 'kernel_explorer("resident"', until=caption)
 
-    # a mistake is chosen: picture and words follow
-    caption = course.captions.first
-    caption.scroll_into_view_if_needed()
-    expect(caption).to_contain_text("No error.")
-    picture = course.pictures.first
-    before = picture.get_attribute("src")
-    wrong = page.locator(".widget-dropdown", has_text="wrong").locator("select").first
-    wrong.select_option("c1 left out")
-    expect(caption).to_contain_text("All along xhat, by c1 * rstd: c1 is missing.")
-    expect(picture).not_to_have_attribute("src", before)
-    course.shoot("lesson08-missing-c1")
+    # fewer warps, more registers; on one warp the row does not fit
+    explorer.scroll_into_view_if_needed()
+    expect(caption).to_contain_text("resident, rows of 8192 columns in fp16")
+    registers = int(re.search(r"(\d+) registers a thread", caption.inner_text())[1])
+    expect(title).to_contain_text("BLOCK 8192 spills on")
+    explorer.locator('[data-control="warps"] input').press("ArrowLeft")
+    expect(caption).to_contain_text("2 warps, sm_90")
+    assert int(re.search(r"(\d+) registers a thread", caption.inner_text())[1]) > registers
 
-    # by keyboard: mean/std from 3 to 100 with bf16 statistics
-    wrong.select_option("statistics saved in bf16")
-    expect(caption).to_contain_text("digits are lost somewhere")
-    slider = page.locator(".widget-hslider", has_text="mean/std").locator(".noUi-handle").first
-    slider.focus()
-    slider.press("ArrowRight")
-    slider.press("ArrowRight")
-    expect(caption).to_contain_text("mean/std = 100")
-    expect(caption).to_contain_text("xhat is off")
+    # a line is pressed, and the keys move on from there
+    line = explorer.locator('[data-key^="line-"]', has_text="tl.sum(x, axis=1)")
+    line.click()
+    expect(explorer.locator("svg.drawing")).to_contain_text("SHFL")
+    number = int(line.get_attribute("data-key").split("-")[1])
+    explorer.locator('[data-control="line"] input').press("ArrowRight")
+    expect(caption).not_to_contain_text(f"Line {number} became")
 
-    # RMSNorm: the words of the mistakes change with the norm
-    page.locator(".widget-dropdown", has_text="norm").locator("select").first.select_option("RMSNorm")
-    expect(caption).to_contain_text("RMSNorm, N = 16")
-    wrong.select_option("a c2 put in")
-    expect(caption).to_contain_text("RMSNorm has no c2")
+    # another BLOCK and dtype are compiled by Python, and stand beside the first
+    page.locator(".widget-dropdown", has_text="BLOCK").last.locator("select").select_option("1024")
+    page.locator(".widget-dropdown", has_text="dtype").last.locator("select").select_option("fp32")
+    ask = page.get_by_role("button", name="Compile it").last
+    ask.click()
+    expect(caption).to_contain_text(
+        re.compile(r"in fp32, 1 row a program, 4 warps, sm_90: \d+ registers"), timeout=120_000
+    )
+    explorer.get_by_label(re.compile("in fp16")).check(force=True)
+    expect(caption).to_contain_text("in fp16")
+    for theme in ("Dark", "Light"):
+        course.theme(theme)
+        page.wait_for_timeout(300)
+        course.shoot(f"lesson08-explorer-{theme.lower()}", explorer)
 
-    # the test that sees nothing
-    page.locator(".widget-dropdown", has_text="norm").locator("select").first.select_option("LayerNorm")
-    wrong.select_option("c1 left out")
-    page.locator(".widget-dropdown", has_text="dy").locator("select").first.select_option("all 1, as y.sum() sends")
-    page.locator(".widget-dropdown", has_text="0.5 to 2").locator("select").first.select_option("all 1")
-    expect(caption).to_contain_text("This test does not see the mistake")
+    # the learner's kernel, once it is written
+    course.solve("ex08a_layer_norm_resident.py")
+    page.locator(".widget-dropdown", has_text="kernel").last.locator("select").select_option("yours, 08a")
+    ask.click()
+    expect(caption).to_contain_text("yours, 08a, rows of 1024 columns in fp32", timeout=120_000)
 
-    # the dark theme: the figure keeps its light panel, the words stay readable
-    course.theme("Dark")
-    wrong.select_option("c1 and c2 left out")
-    expect(caption).to_contain_text("All along 1, by c2 * rstd")  # with dy and w of ones c1 is 0
-    caption.scroll_into_view_if_needed()
-    course.shoot("lesson08-missing-dark")
-    course.assert_readable(caption)
 
-    course.panel.scroll_into_view_if_needed()
-    expect(course.check()).to_contain_text("08a dx of LayerNorm: not attempted")
-    course.solve("ex08a_layer_norm_dx.py")
-    expect(course.check()).to_contain_text(course.PASS, timeout=30_000)
+def test_a_learner_finishes_exercise_08a(course, expect):
+    course.run("08_rows_in_registers", 'exercise("08a")')
+    panel = course.panel
+    panel.scroll_into_view_if_needed()
+    expect(course.check()).to_contain_text("08a LayerNorm forward, rows that stay in registers: not attempted")
+    course.solve("ex08a_layer_norm_resident.py")
+    expect(course.check()).to_contain_text(course.PASS)

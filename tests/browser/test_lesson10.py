@@ -1,55 +1,47 @@
-"""Lesson 10 in a real JupyterLab: losses drawn as they come, runs chosen and compared by keyboard, a panel; light and dark."""
+"""Lesson 10 in a real JupyterLab: turn the projection, make it no projector, see formulas, check a panel; light and dark."""
 
 from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
-def test_a_learner_compares_trainings_and_wires_a_norm(course, page, expect):
-    course.run("10_autograd", until=page.locator(".widget-dropdown", has_text="apart").nth(1), seconds=240)
+def test_a_learner_turns_the_projection(course, page, expect):
+    course.run("10_vjps", "projection()", 'exercise("10a")')
 
-    # the first widget was fed while the course's norm trained: it ends with all 100 steps
-    expect(course.captions.first).to_contain_text("the course's LayerNorm against PyTorch's LayerNorm, 100 steps")
-    expect(course.captions.first).to_contain_text("Further apart than 0.001: never")
+    # the formulas are typeset, and none is left with an error in it
+    page.locator(".jp-Notebook mjx-container").first.wait_for(state="attached")
+    assert page.locator(".jp-Notebook mjx-merror").count() == 0
 
-    # the second starts with the norm that never returns dw; another run is chosen: picture and words follow
-    widget = page.locator(".jp-OutputArea-output .widget-vbox").filter(has=page.locator(".widget-image")).last
-    caption, picture = widget.locator("p[role=status]"), widget.locator(".widget-image")
-    run, apart = (widget.locator(".widget-dropdown", has_text=name).locator("select") for name in ("dw never", "1e-6"))
-    caption.scroll_into_view_if_needed()
-    expect(caption).to_contain_text("dw never returned against")
-    before = picture.get_attribute("src")
-    course.shoot("lesson10-dw-missing")
-    run.select_option("PyTorch's, embedding one ulp off")
-    expect(caption).to_contain_text("one ulp off against")
-    expect(picture).not_to_have_attribute("src", before)
+    picture = page.locator('[data-picture^="projection-"]')
+    picture.scroll_into_view_if_needed()
+    caption = picture.locator(".caption")
+    course.shoot("lesson10-projection")
 
-    # by keyboard: fewer steps
-    slider = widget.locator(".widget-slider .noUi-handle").first
-    slider.focus()
-    slider.press("ArrowLeft")
-    expect(caption).to_contain_text("99 steps")
-    run.select_option("dw never returned")
-    apart.select_option("0.01")
-    expect(caption).to_contain_text("Further apart than 0.01: from step")
-    run.select_option("PyTorch's, embedding one ulp off")
+    # wdy turns by keyboard: the words follow, and the mean of what is left stays 0
+    words = caption.inner_text()
+    picture.locator('[data-key="wdy"]').press("ArrowRight")
+    expect(caption).not_to_have_text(words)
+    expect(caption).to_contain_text("Its mean is 0.00, so a step along it cannot change the mean of the row.")
+    expect(caption).to_contain_text("the matrix is a projector")
 
-    # the exercise: unsolved, then solved
-    course.panel.scroll_into_view_if_needed()
-    expect(course.check()).to_contain_text("10a Wire it up: not attempted")
-    course.solve("ex10a_wire_it_up.py")
-    verdict = course.check()
-    expect(verdict).to_contain_text("10a Wire it up: pass", timeout=60_000)
-    expect(verdict).to_contain_text("in PyTorch's autograd (CPU)")
-    course.shoot("lesson10-pass")
+    # eps: six steps to 3, and part of the push along xhat comes through
+    slider = picture.locator('[data-control="eps"] input')
+    for _ in range(6):
+        slider.press("ArrowRight")
+    expect(caption).to_contain_text("the matrix is no projector")
+    course.shoot("lesson10-projection-eps")
 
-    # the dark theme: the figure keeps its light panel, the words stay readable
+    # RMSNorm: the mean may change
+    picture.get_by_role("radio", name="RMSNorm", exact=True).check()
+    expect(caption).to_contain_text("changes the mean of the row")
+
+    # the dark theme
     course.theme("Dark")
-    run.select_option("dw never returned")
-    expect(caption).to_contain_text("dw never returned against")
-    caption.scroll_into_view_if_needed()
-    expect(caption).to_be_in_viewport()
-    course.shoot("lesson10-dark")
+    expect(picture).to_have_attribute("data-theme", "dark")
+    course.shoot("lesson10-projection-dark")
     course.assert_readable(caption)
+
+    course.panel.scroll_into_view_if_needed()
+    expect(course.check()).to_contain_text("10a The VJP of LayerNorm: not attempted")

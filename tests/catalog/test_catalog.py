@@ -67,9 +67,9 @@ def test_names_follow_one_stem(exercise):
 
 
 @every_exercise
-def test_there_are_three_different_hints_and_the_last_gives_most_away(exercise):
-    assert len(set(exercise.hints)) == 3, (
-        f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones"
+def test_there_are_three_different_hints_or_more_and_the_last_gives_most_away(exercise):
+    assert len(set(exercise.hints)) == len(exercise.hints) >= 3, (
+        f"course_lib/catalog/{exercise.file}.toml: `hints` has to hold three different ones, or more"
     )
     lines = {
         line.strip()
@@ -110,12 +110,12 @@ def test_ids_are_unique_and_in_the_order_of_the_course():
     assert len({exercise.file for exercise in EXERCISES}) == len(EXERCISES) == len(FILES)
 
 
-@pytest.mark.parametrize("spelled", ["06a", "6a", "06A", " 6A ", "ex06a"])
+@pytest.mark.parametrize("spelled", ["07a", "7a", "07A", " 7A ", "ex07a"])
 def test_an_exercise_is_found_however_it_is_spelled(spelled):
-    assert catalog.get(spelled).id == "06a"
+    assert catalog.get(spelled).id == "07a"
 
 
-@pytest.mark.parametrize("unknown", ["", "99z", "06", "06a_layer_norm", "../06a"])
+@pytest.mark.parametrize("unknown", ["", "99z", "06", "07a_layer_norm", "../07a"])
 def test_an_unknown_one_is_answered_with_those_there_are(unknown):
     with pytest.raises(CourseError) as refused:
         catalog.get(unknown)

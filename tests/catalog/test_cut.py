@@ -16,6 +16,7 @@ from course_lib.authoring import exercises as authoring
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog.cut import BEGIN, END, cut
+from course_lib.catalog.step_cells import cut_cell
 
 SOLUTIONS = sorted(paths.SOLUTIONS.glob("ex*.py"))
 
@@ -88,11 +89,12 @@ def test_one_line_of_code_is_not_about_one_line():
     assert "# YOUR CODE, 1 line: Do it.\n" in cut_of("# BEGIN SOLUTION\n#: Do\n#: it.\nb = 1\n# END SOLUTION\n")
 
 
-def test_a_long_task_is_wrapped_and_stays_a_comment_at_its_indentation():
+@pytest.mark.parametrize(("cut_text", "width"), [(cut_of, 118), (lambda text: cut_cell(text, "a cell"), 84)])
+def test_a_long_task_is_wrapped_and_stays_a_comment_at_its_indentation(cut_text, width):
     words = "word " * 60
-    result = cut_of(f"for a in b:\n    # BEGIN SOLUTION\n    #: {words}\n    c = 1\n    # END SOLUTION\n    d = 1\n")
+    result = cut_text(f"for a in b:\n    # BEGIN SOLUTION\n    #: {words}\n    c = 1\n    # END SOLUTION\n    d = 1\n")
     tasks = result.splitlines()[1:-1]
-    assert len(tasks) > 1 and all(line.startswith("    # ") and len(line) <= 118 for line in tasks)
+    assert len(tasks) > 1 and all(line.startswith("    # ") and len(line) <= width for line in tasks)
     assert " ".join(tasks).count("word") == 60
 
 

@@ -33,17 +33,17 @@ from course_lib.grading.verdict import (
     from_dict,
 )
 
-EX = catalog.get("06a")
+EX = catalog.get("07a")
 FIRST = Finding(
     "M = 1, N = 3, BLOCK = 4, fp32: mean 3", "y is off by up to 41 x the allowed error in 3 of 3 elements; y[0, 0] is -0.9",
     "y[0, 0]", -0.9, -1.2, 41.0, 3, 3, 69_512.0,
 )  # fmt: skip
 PLACE = Place(
-    "exercises/ex06a_layer_norm_forward.py", 31, "    squares += deviation * deviation", 15, 36, "y is stored here"
+    "exercises/ex07a_layer_norm_forward.py", 31, "    squares += deviation * deviation", 15, 36, "y is stored here"
 )
 CASES = (CaseResult("one", "pass", 0.1, ""), CaseResult("two", "fail", 41.0, ""))
 WRONG = Verdict(
-    "06a", FAIL, "padding_in_variance", "All of it in one paragraph.", CASES, "cpu", "namespaces and Landlock", 1.5,
+    "07a", FAIL, "padding_in_variance", "All of it in one paragraph.", CASES, "cpu", "namespaces and Landlock", 1.5,
     headline="Padding in the variance.", first=FIRST, place=PLACE, question="What does `x - mean` hold where `mask` is false?",
     common="7 of 23 cases are wrong, all with padded lanes.",
 )  # fmt: skip
@@ -57,7 +57,7 @@ def drawn(verdict: Verdict, width: int = 80, exercise=EX, **how) -> str:
 
 def test_a_fail_has_each_piece_apart_and_in_order():
     assert drawn(WRONG) == (
-        "✗ 06a LayerNorm forward, block by block: fail, 1 of 2 cases right\n"
+        "✗ 07a LayerNorm forward, block by block: fail, 1 of 2 cases right\n"
         "\n"
         "Padding in the variance.\n"
         "\n"
@@ -67,7 +67,7 @@ def test_a_fail_has_each_piece_apart_and_in_order():
         "  difference        0.3, 41.0 times the allowed error\n"
         "  3 of 3 elements of y are wrong, by up to 69,500 times the allowed error.\n"
         "\n"
-        "exercises/ex06a_layer_norm_forward.py:31\n"
+        "exercises/ex07a_layer_norm_forward.py:31\n"
         "31 |     squares += deviation * deviation\n"
         "   |                ^^^^^^^^^^^^^^^^^^^^^ y is stored here\n"
         "\n"
@@ -75,7 +75,7 @@ def test_a_fail_has_each_piece_apart_and_in_order():
         "\n"
         "7 of 23 cases are wrong, all with padded lanes.\n"
         "\n"
-        "Stuck? `course hint 06a`\n"
+        "Stuck? `course hint 07a`\n"
         "\n"
         "in the interpreter (CPU), isolation: namespaces and Landlock, 1.5 s\n"
     )
@@ -97,7 +97,7 @@ def test_nothing_is_lost_at_any_width(width):
         told.question,
         told.common,
         told.footer,
-        "exercises/ex06a_layer_norm_forward.py:31",
+        "exercises/ex07a_layer_norm_forward.py:31",
     ):
         assert words(piece) in words(text), piece
     assert "^^^" in text and all(words(name + value) in words(text) for name, value in told.numbers)
@@ -189,8 +189,8 @@ def test_a_pipe_gets_text_and_nothing_else():
 def test_a_terminal_gets_colour_and_a_link_to_the_file(monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "my exercises"))
     text = drawn(WRONG, force_terminal=True, color_system="standard", legacy_windows=False)
-    url = (tmp_path / "my exercises" / "ex06a_layer_norm_forward.py").as_uri()
-    file = "exercises/ex06a_layer_norm_forward.py:31"
+    url = (tmp_path / "my exercises" / "ex07a_layer_norm_forward.py").as_uri()
+    file = "exercises/ex07a_layer_norm_forward.py:31"
     assert re.search(
         rf"\x1b]8;id=\d+;{re.escape(url)}\x1b\\(\x1b\[[0-9;]*m)?{re.escape(file)}(\x1b\[0m)?\x1b]8;;\x1b\\", text
     )
@@ -198,7 +198,7 @@ def test_a_terminal_gets_colour_and_a_link_to_the_file(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "path", ["exercises/ex06a.py", ".course/kept/a.py", "solutions/ex06a.py", "/tmp/elsewhere/mine.py"]
+    "path", ["exercises/ex07a.py", ".course/kept/a.py", "solutions/ex07a.py", "/tmp/elsewhere/mine.py"]
 )
 def test_a_path_that_is_shown_is_found_again(path, monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "e"))
@@ -209,15 +209,15 @@ def test_a_path_that_is_shown_is_found_again(path, monkeypatch, tmp_path):
 # ---- all five ----------------------------------------------------------------------------------------------------------
 
 PLAIN = Verdict(
-    "06a", PASS, "none", "All 2 cases are right.", (CASES[0], CASES[0]), "cpu", "namespaces and Landlock", 1.5
+    "07a", PASS, "none", "All 2 cases are right.", (CASES[0], CASES[0]), "cpu", "namespaces and Landlock", 1.5
 )
 FIVE = {
-    PASS: (PLAIN, "✓ 06a", ["pass, 2 of 2 cases right", "All 2 cases are right.", "What you avoided. ", "Further. "]),
-    FAIL: (WRONG, "✗ 06a", ["Stuck? `course hint 06a`"]),
-    ERROR: (replace(WRONG, status=ERROR, headline="This is not valid Python.", first=None, cases=(), common="", question=""), "! 06a",
+    PASS: (PLAIN, "✓ 07a", ["pass, 2 of 2 cases right", "All 2 cases are right.", "What you avoided. ", "Further. "]),
+    FAIL: (WRONG, "✗ 07a", ["Stuck? `course hint 07a`"]),
+    ERROR: (replace(WRONG, status=ERROR, headline="This is not valid Python.", first=None, cases=(), common="", question=""), "! 07a",
             ["This is not valid Python.", "31 | ", "Stuck?"]),
-    NOT_ATTEMPTED: (replace(PLAIN, status=NOT_ATTEMPTED, message="It is as the course wrote it.", cases=()), "○ 06a", ["It is as the course"]),
-    GRADER_FAULT: (replace(PLAIN, status=GRADER_FAULT, message="The grader failed.", cases=(), printed="last line"), "? 06a",
+    NOT_ATTEMPTED: (replace(PLAIN, status=NOT_ATTEMPTED, message="It is as the course wrote it.", cases=()), "○ 07a", ["It is as the course"]),
+    GRADER_FAULT: (replace(PLAIN, status=GRADER_FAULT, message="The grader failed.", cases=(), printed="last line"), "? 07a",
                    ["The grader failed.", "The grader printed:\nlast line"]),
 }  # fmt: skip
 
@@ -237,7 +237,7 @@ def test_a_verdict_from_before_it_had_pieces_shows_its_message():
 
 
 @pytest.mark.parametrize(
-    ("kind", "says"), [("06a", "The kernel printed:\nmine"), ("01a", "The function printed:\nmine")]
+    ("kind", "says"), [("07a", "The kernel printed:\nmine"), ("01a", "The function printed:\nmine")]
 )
 def test_who_printed_is_said(kind, says):
     assert says in drawn(replace(WRONG, printed="mine"), exercise=catalog.get(kind))
@@ -268,8 +268,8 @@ def test_line_ends_and_tabs_of_what_was_printed_stay():
 
 def test_a_line_end_stays_only_where_lines_are_allowed():
     """What is said of a case stands on one line: a forged one could go on with a verdict of its own."""
-    forged = replace(WRONG, first=replace(FIRST, element="", words="off\n\n✓ 06a: pass", case="one\ntwo"))
-    assert "\n✓" not in drawn(forged) and r"off\n\n✓ 06a: pass" in " ".join(drawn(forged).split())
+    forged = replace(WRONG, first=replace(FIRST, element="", words="off\n\n✓ 07a: pass", case="one\ntwo"))
+    assert "\n✓" not in drawn(forged) and r"off\n\n✓ 07a: pass" in " ".join(drawn(forged).split())
 
 
 def test_the_carets_stay_below_what_they_point_to():
@@ -296,7 +296,7 @@ def test_no_verdict_is_longer_than_some_pages():
     cases = tuple(CaseResult(f"case {n}", "fail", 2.0, long) for n in range(40))
     place = Place(long, 3, long, 4_000, 4_004, long)
     verdict = Verdict(
-        "06a", "fail", "a_cause", long, cases, "cpu", "limits only", 1.0, long, "", long, Finding(long, long), place, long, long
+        "07a", "fail", "a_cause", long, cases, "cpu", "limits only", 1.0, long, "", long, Finding(long, long), place, long, long
     )  # fmt: skip
     assert len(verdict.as_json()) < 64_000 and len(drawn(verdict)) < 32_000
     assert verdict.place is not None and len(verdict.place.source) <= 500

@@ -38,9 +38,12 @@ from course_lib.catalog import texts
 from course_lib.base.errors import CourseError
 from course_lib.grading.verdict import FAIL, PASS, Verdict
 
-def check(exercise):
+def check(exercise, tell_first_failure=None):
     with open(paths.state() / "checked", "a") as log:
         log.write(exercise.id + " ")
+    text = texts.find_file(exercise).read_text()
+    if "early" in text:
+        tell_first_failure("Case 2 of 9 is wrong (M = 1): y[0, 0] is 1.")
     while (paths.state() / "hold").exists():
         time.sleep(0.02)
     text = texts.find_file(exercise).read_text()
@@ -302,6 +305,16 @@ def test_saves_during_a_check_bring_exactly_one_more(terminal):
     screen.until("The file says: 'right at last'", "Passed")
     time.sleep(4 * watch.TICK)
     assert checked() == [FIRST.id, FIRST.id]
+
+
+def test_the_first_wrong_case_is_shown_while_others_still_run(terminal):
+    hold = paths.state() / "hold"
+    hold.touch()
+    save(FIRST, "early")
+    screen = terminal()
+    screen.until(f"checking {FIRST.id}", "Case 2 of 9 is wrong (M = 1): y[0, 0] is 1.", without="The file says")
+    hold.unlink()
+    screen.until("The file says: 'early'", without="Case 2 of 9")
 
 
 def test_what_the_grader_cannot_do_is_shown_and_watching_goes_on(terminal):

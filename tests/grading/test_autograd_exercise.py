@@ -1,6 +1,6 @@
-"""Exercise 10a's own machinery: what its functions may use, what its launchers read, and what reaches a learner in words.
+"""Exercise 14a's own machinery: what its functions may use, what its launchers read, and what reaches a learner in words.
 
-The errata of lesson 10 are held here, too: each shipped bug, as a wrong solution, fails with its cause.
+The errata of lesson 14 are held here, too: each shipped bug, as a wrong solution, fails with its cause.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from course_lib.grading.submission.extract_kernels import Unreadable
 from course_lib.norms.launchers import launch_backward, launch_forward
 
 DEVICE = course_lib.DEVICE
-EXERCISE = catalog.get("10a")
+EXERCISE = catalog.get("14a")
 
 
 def taken(forward: str, backward: str = "return dy, None, None, None"):
@@ -126,7 +126,7 @@ SHIPPED = {
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_bug_that_shipped_fails_with_its_cause_whatever_the_seed(name, tmp_path):
-    (entry,) = [entry for exercise, entry in mutants.list_mutants() if exercise.id == "10a" and entry["id"] == name]
+    (entry,) = [entry for exercise, entry in mutants.list_mutants() if exercise.id == "14a" and entry["id"] == name]
     file = tmp_path / "mutant.py"
     file.write_text(mutants.make_text(EXERCISE, entry))
     assert check(EXERCISE, file, seed=7).cause == SHIPPED[name]
@@ -135,7 +135,7 @@ def test_a_bug_that_shipped_fails_with_its_cause_whatever_the_seed(name, tmp_pat
 def test_a_learners_function_is_usable_as_it_stands():
     """The class at the end of the file: what the lesson tells people to call."""
     namespace: dict = {}
-    exec(compile((paths.SOLUTIONS / "ex10a_wire_it_up.py").read_text(), "ex10a", "exec"), namespace)
+    exec(compile((paths.SOLUTIONS / "ex14a_wire_it_up.py").read_text(), "ex14a", "exec"), namespace)
     x, w, b = (
         torch.randn(shape, dtype=torch.float64, device=DEVICE, requires_grad=True) for shape in ((2, 2, 3), (3,), (3,))
     )

@@ -80,11 +80,11 @@ def fill(folder: Path, case: dict, number: int, draw: random.Random) -> None:
 def test_nonsense_is_a_verdict(name, monkeypatch):
     exercise, draw = catalog.get(name), random.Random(name)
 
-    def leave_nonsense(kind, job, folder, limits, *, count, reserve):
+    def leave_nonsense(kind, job, folder, limits, *, count, reserve, look):
         for number, case in enumerate(job["cases"]):
             fill(folder, case, number, draw)
-        case, code = draw.choice([None, 0, 3]), draw.choice([0, -11, 1, 70])  # one killed from outside is the machine's
-        return Answer(isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, case, code, "", {}, frozenset())
+        code = draw.choice([0, -11, 1, 70])  # one killed from outside is the machine's
+        return Answer(isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, code, "", {}, frozenset())
 
     solution = paths.SOLUTIONS / f"{exercise.file}.py"
     kernels = reader.read(exercise, solution.read_text(), solution.name)

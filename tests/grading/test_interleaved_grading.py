@@ -145,9 +145,9 @@ def test_a_kernel_that_needs_no_barrier_is_not_asked_for_one(body):
     assert not outcome.errors and outcome.ended == "finished"
 
 
-def ptx_of_09a(mutant: str) -> list[str]:
-    """What 09a's first kernel does to memory, and where its threads meet, as compiled for sm_90 with 4 warps."""
-    exercise = catalog.get("09a")
+def ptx_of_12a(mutant: str) -> list[str]:
+    """What 12a's first kernel does to memory, and where its threads meet, as compiled for sm_90 with 4 warps."""
+    exercise = catalog.get("12a")
     entries = {entry["id"]: entry for entry in mutants.read_mutants(exercise)}
     text = mutants.make_text(exercise, entries[mutant]) if mutant else texts.read_solution(exercise)
     arguments: list = [Pointer(dtype) for dtype in ["fp32"] * 6 + ["int32"]]
@@ -166,7 +166,7 @@ def ptx_of_09a(mutant: str) -> list[str]:
 )  # fmt: skip
 def test_the_compiled_code_says_the_same_of_the_barrier(mutant, meet):
     """The threads of a program meet between its last store and the release only where the source has the barrier."""
-    lines = ptx_of_09a(mutant)
+    lines = ptx_of_12a(mutant)
     release = max(n for n, line in enumerate(lines) if "exch" in line)
     last_store = max(n for n, line in enumerate(lines[:release]) if "st.global" in line)
     assert any("bar.sync" in line for line in lines[last_store:release]) == meet
@@ -174,7 +174,7 @@ def test_the_compiled_code_says_the_same_of_the_barrier(mutant, meet):
 
 def test_the_compiled_code_does_single_numbers_in_one_thread_and_hands_an_atomics_result_to_all():
     """What the interleaved run takes for granted of the compiler."""
-    lines = ptx_of_09a("")
+    lines = ptx_of_12a("")
     taken = next(n for n, line in enumerate(lines) if ".cas." in line)
     assert "bar.sync" in lines[taken + 1]
     predicates = [

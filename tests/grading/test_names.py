@@ -177,6 +177,35 @@ def test_what_reaches_outside_is_refused_with_its_line_and_the_reason(kind, line
 
 
 @pytest.mark.parametrize(
+    ("kind", "module", "line", "why"),
+    [
+        ("torch", "torch", "load('file')", "it reads or writes files"),
+        ("torch", "torch", "native_layer_norm(x, (3,), w, w, 1e-5)", "a shortcut that this exercise forbids"),
+        ("torch", "torch", "nothing_of_the_kind(x)", "nothing in the file defines it"),
+        ("numpy", "numpy", "fromfile('file')", "it reads or writes files"),
+        ("numpy", "torch", "sqrt(x)", "written with numpy"),
+        ("torch", "numpy", "einsum('ij->i', x)", "written with torch"),
+    ],
+)
+def test_what_is_imported_all_at_once_is_looked_up_name_by_name(kind, module, line, why):
+    text = f"from {module} import *\n\n\ndef f(x, w):\n    y = {line}\n    return x\n"
+    with pytest.raises(Unreadable) as refused:
+        look(text, kind, forbidden={"layer_norm": "it is the exercise"})
+    assert why in str(refused.value), str(refused.value)
+
+
+def test_of_what_is_imported_all_at_once_only_what_is_used_comes_in():
+    tree = ast.parse(
+        "from torch import *\nfrom torch import *\n\n\ndef f(x):\n    mean = x\n    return sqrt(mean) + load_it(x)\n\n\ndef load_it(x):\n    return x\n"
+    )
+    names.check(tree, names.Names("torch", {}), "ex.py")
+    assert ast.unparse(tree).startswith("from torch import sqrt\nfrom torch import sqrt\n\n")
+    unused = ast.parse("from torch import *\n\n\ndef f(x):\n    return x\n")
+    names.check(unused, names.Names("torch", {}), "ex.py")
+    assert ast.unparse(unused).startswith("from torch import float32\n")
+
+
+@pytest.mark.parametrize(
     ("lines", "why"),
     [
         ("y = tl.core.builtins", "outside of the exercise"),

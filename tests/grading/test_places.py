@@ -192,7 +192,7 @@ def test_a_functions_verdict_shows_its_line(tmp_path, body, mark, label):
 
 
 def test_a_race_shows_a_line_of_the_race(tmp_path):
-    lock, file = catalog.get("09a"), tmp_path / "mine.py"
+    lock, file = catalog.get("12a"), tmp_path / "mine.py"
     file.write_text(
         mutants.make_text(lock, next(entry for entry in mutants.read_mutants(lock) if entry["id"] == "no_lock"))
     )

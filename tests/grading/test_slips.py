@@ -28,12 +28,14 @@ EVERY = 4
 KNOWN: dict[str, str] = {
     "05b:denominator_moved_by_an_eps": "var is off by 7e-6 of itself, which the allowed error covers",
     "03a:one_pass_by_two_pass": "how often one_pass sweeps over x is not looked at, and its numbers are better than asked",
-    "10a:dw_in_fp32": "autograd converts a gradient to the dtype of its tensor, so nothing shows",
+    "14a:dw_in_fp32": "autograd converts a gradient to the dtype of its tensor, so nothing shows",
 }
 
 
 def _read(exercise: Exercise) -> list[dict]:
-    return tomllib.loads((FOLDER / f"ex{exercise.id}.toml").read_text(encoding="utf-8"))["slip"]
+    file = FOLDER / f"ex{exercise.id}.toml"
+    # an exercise that is younger than the collection has none
+    return tomllib.loads(file.read_text(encoding="utf-8"))["slip"] if file.exists() else []
 
 
 SLIPS = {f"{e.id}:{entry['id']}": (e, entry) for e in catalog.exercises().values() for entry in _read(e)}
@@ -92,8 +94,8 @@ def test_every_slip_is_whole(exercise):
 
 
 def test_an_edit_that_no_longer_fits_names_its_file():
-    exercise = catalog.get("06a")
-    with pytest.raises(CourseError, match=r"tests/slips/ex06a\.toml, lost: 'no such text' stands 0 times"):
+    exercise = catalog.get("07a")
+    with pytest.raises(CourseError, match=r"tests/slips/ex07a\.toml, lost: 'no such text' stands 0 times"):
         make_text(exercise, {"id": "lost", "edits": [["no such text", ""]]}, FOLDER)
 
 

@@ -5,6 +5,7 @@ On a GPU the same test runs the compiled kernel, so that what is written down in
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
 import os
@@ -21,6 +22,7 @@ import triton.language as tl
 from constructs import ARGUMENTS, SHORT, Construct, constructs
 
 import course_lib
+from course_lib.base.files import write_atomic
 
 ALL = constructs()
 DEVICE = "cuda" if course_lib.MODE == "gpu" else "cpu"
@@ -88,8 +90,22 @@ def write(folder: Path, number: int) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compiler_says(tmp_path_factory) -> list[str | None]:
+def compiler_says(tmp_path_factory, worker_id) -> list[str | None]:
+    """What the compiler says of each construct. The workers of a test run ask it once: the second takes what the first wrote."""
     folder = tmp_path_factory.mktemp("compiled")
+    if worker_id == "master":
+        return ask_compiler(folder)
+    shared = (
+        tmp_path_factory.getbasetemp().parent / "compiler_says.json"
+    )  # the folder of this run, which its workers share
+    with open(shared.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            write_atomic(shared, json.dumps(ask_compiler(folder)))
+    return json.loads(shared.read_text())
+
+
+def ask_compiler(folder: Path) -> list[str | None]:
     jobs = []
     for number, construct in enumerate(ALL):
         pointers = {"out_ptr": f"*{POINTERS[out_dtype(construct)]}"}

@@ -447,6 +447,29 @@ def test_a_wait_that_gives_up_is_no_deadlock():
     assert result.complete and not result.findings and sorted(tries.tolist()) == [0, 60, 60]
 
 
+def test_patience_lets_a_long_wait_give_up_and_says_so():
+    tries = locks(3)
+    result = run(gives_up_kernel, (3,), locks(), tries, TRIES=700, patience=2000)
+    assert result.complete and not result.findings and sorted(tries.tolist()) == [0, 700, 700]
+    assert [given_up.tries for given_up in result.given_up] == [701, 701]
+    first = result.given_up[0]
+    assert first.message == (
+        f"program {first.step.program} tried 701 times at line {first.step.line} (atomic_cas on lock_ptr[0]), never got it, and went on"
+    )
+
+
+def test_patience_costs_a_proved_wait_a_few_steps_and_changes_no_result():
+    for seed in range(4):
+        steps = []
+        for patience in (0, 5000):
+            x, total = torch.arange(30, dtype=torch.float32).reshape(6, 5), zeros(5)
+            result = run(locked_sum_kernel, (6,), x, total, locks(), 5, BLOCK=8, seed=seed, patience=patience)
+            assert result.complete and not result.findings and not result.given_up
+            assert torch.equal(total, x.sum(dim=0))
+            steps.append(len(result.steps))
+        assert steps[1] < 2 * steps[0]
+
+
 def test_reading_the_same_place_again_is_no_wait():
     y = zeros(2)
     assert run(rereads_kernel, (2,), torch.ones(1), y, TURNS=40).complete and y.tolist() == [40, 40]
@@ -682,3 +705,27 @@ def test_a_kernel_without_races_gives_the_sequential_result(seed, resident, m, n
     locked_sum_kernel[(m,)](x, one_by_one, locks(), n, BLOCK=16)
     result = run(locked_sum_kernel, (m,), x, interleaved, locks(), n, BLOCK=16, seed=seed, resident=resident)
     assert not result.findings and torch.equal(one_by_one, interleaved)
+
+
+@settings(max_examples=15, deadline=None)
+@given(order=st.lists(st.integers(0, 2), max_size=12), seed=st.integers(0, 9))
+def test_the_first_steps_are_made_in_the_order_given(order, seed):
+    n = 3
+    result = run(locked_sum_kernel, (3,), torch.ones(3 * n), zeros(n), locks(), n, BLOCK=4, seed=seed, order=order)
+    again = run(
+        locked_sum_kernel,
+        (3,),
+        torch.ones(3 * n),
+        zeros(n),
+        locks(),
+        n,
+        BLOCK=4,
+        order=[s.program for s in result.steps],
+    )
+    assert result.complete and [step[:3] for step in result.steps] == [step[:3] for step in again.steps]
+    done = set()  # who is done is passed over
+    left = [sum(step.program == p for step in result.steps) for p in range(3)]
+    for wanted, step in zip(order, result.steps, strict=False):
+        assert step.program == wanted or wanted in done
+        left[step.program] -= 1
+        done |= {p for p in range(3) if not left[p]}

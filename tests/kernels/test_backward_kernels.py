@@ -10,7 +10,7 @@ import course_lib
 from course_lib.interpreter import schedule
 from course_lib.kernels import layer_norm_backward, rms_norm_backward
 from course_lib.kernels.column_sums import column_sums
-from course_lib.kernels.launch import choice, tables
+from course_lib.kernels.launch import choice, device, tables
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.rms_norm import rms_norm_forward
 from course_lib.norms import reference
@@ -164,12 +164,15 @@ def test_what_cannot_be_done_is_refused_in_words():
 @pytest.mark.parametrize("P", [0, 1, 63, 64, 65, 130])
 def test_column_sums(P):
     first, second = make((P, 37)), make((P, 37), seed=1)
-    a, b = column_sums(first, second, torch.float32, torch.float16)
+    a, b = (torch.empty(37, dtype=dtype, device=first.device) for dtype in (torch.float32, torch.float16))
+    column_sums(first, second, a, b)
     close(a, reference.float64(first).sum(axis=0), np.abs(reference.float64(first)).sum(axis=0) + 1e-30, torch.float32)
     close(
         b, reference.float64(second).sum(axis=0), np.abs(reference.float64(second)).sum(axis=0) + 1e-30, torch.float16
     )
-    assert column_sums(first, None, torch.float32)[1] is None
+    alone = torch.empty_like(a)
+    column_sums(first, None, alone, None)
+    assert torch.equal(alone, a)
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="interleaves programs in the interpreter")
@@ -190,14 +193,26 @@ def test_the_locked_kernel_has_no_race_and_no_deadlock_in_any_order_tried(seed):
     assert np.allclose(dw.sum(0), want.dw, atol=1e-5) and np.allclose(db.sum(0), want.db, atol=1e-5)
 
 
-def test_what_is_chosen_follows_the_row_length():
-    def chosen(N, dtype=torch.float16):
-        return choice.choose_backward(torch.empty(2, N, dtype=dtype, device=DEVICE))
+def test_what_is_chosen_follows_the_row_length(monkeypatch):
+    def chosen(N, dtype=torch.float16, M=40, centred=False):
+        return choice.choose_backward(torch.empty(M, 1, dtype=dtype, device=DEVICE).expand(M, N), centred=centred)
+
+    monkeypatch.setattr(device, "has_fast_memory", lambda _: False)
 
     # idle lanes cost where every element has a load of its own, and a quarter of them or more have nothing to do
     assert [chosen(N) for N in (2049, 3001, 4097, 6001, 6144 - 1)] == ["two tiles"] * 5
     assert [chosen(N) for N in (1, 1000, 1025, 2048, 4095, 4112, 5120, 6145, 8191, 8192)] == ["persistent"] * 10
-    assert chosen(8193) == chosen(262144) == "split" and chosen(8193, torch.float64) == "columns"
+    assert chosen(8208) == chosen(16384) == "split" and chosen(8193) == chosen(8208, torch.float64) == "columns"
+    # few rows have too little work for programs that wait for one another
+    assert (
+        chosen(16384, M=32) == chosen(65536, M=16) == "columns"
+        and chosen(65536, M=17) == chosen(16384, M=33) == "split"
+    )
+    # two tiles of rows that are loaded as vectors, where the memory is fast
+    monkeypatch.setattr(device, "has_fast_memory", lambda _: True)
+    assert [chosen(N) for N in (2064, 3072, 5120, 8208, 12288)] == ["two tiles"] * 5
+    assert [chosen(N) for N in (2048, 3088, 4096, 6144, 8192)] == ["persistent"] * 5 and chosen(12304) == "split"
+    assert chosen(3072, torch.float32) == "persistent" and chosen(12288, centred=True) == "split"
 
 
 @pytest.mark.parametrize("N", [1, 2048, 8192, 8193, 16384, 40000, 262144, 10**6])

@@ -24,8 +24,8 @@ LENGTHS = [128, 256, 512, 1024, 2048, 4096, 5120, 8192, 100, 1000, 2000 + 1, 409
 ARCHES = ["sm_80", "sm_90", "sm_100"]
 
 
-def persistent(kind: str, N: int, dtype: str, arch: str):
-    launch = tables.persistent(N)
+def persistent(kind: str, N: int, dtype: str, arch: str, fast: bool = False):
+    launch = tables.persistent(N, fast=fast)
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {
@@ -52,8 +52,16 @@ def test_the_persistent_backward_does_not_spill(N, dtype, kind):
         assert report.spill_bytes == 0, f"{arch}: {report.spill_bytes} bytes at {report.registers} registers"
 
 
+@pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_the_persistent_backward_for_fast_memory_does_not_spill(dtype, kind):
+    for N in (64, 128, 256, 512, 640, 1024, 2048):
+        report = persistent(kind, N, dtype, "sm_90", fast=True)
+        assert report.spill_bytes == 0, f"{N}: {report.spill_bytes} bytes at {report.registers} registers"
+
+
 LONG = [(65536, "sm_80"), (65536, "sm_90"), (65536, "sm_100"), (262144, "sm_90"), (100001, "sm_90")]
-LONG_FORWARD = [*LONG, (32768, "sm_90"), (40016, "sm_90"), (300000, "sm_90")]
+LONG_FORWARD = [*LONG, (32768, "sm_90"), (40016, "sm_90"), (49152, "sm_90"), (300000, "sm_90")]
 
 
 def split_constexprs(launch: tables.SplitLaunch, arch: str) -> dict:
@@ -64,13 +72,18 @@ def split_constexprs(launch: tables.SplitLaunch, arch: str) -> dict:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("add", [True, False])
-@pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
+@pytest.mark.parametrize(
+    "dtype, add, fast",
+    [(dtype, add, False) for dtype in ("fp16", "bf16", "fp32") for add in (True, False)]
+    + [("fp16", False, True), ("bf16", False, True)],
+)
 @pytest.mark.parametrize("centred", [True, False])
-def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_once(centred, dtype, add):
+def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_once(centred, dtype, add, fast):
     """Four programs that leave room for three take twice as long as three: the last ones start when the others have ended."""
-    for N, arch in LONG_FORWARD:
-        launch = tables.split(N, DTYPES[dtype], centred=centred, add=add)
+    for N, arch in (
+        [(N, "sm_90") for N in (12288, 65536, 100000, 262144) if N > 32768 or dtype == "fp16"] if fast else LONG_FORWARD
+    ):
+        launch = tables.split(N, DTYPES[dtype], centred=centred, add=add, fast=fast)
         constexprs = {
             "CENTRED": centred,
             "HAS_W": True,
@@ -136,9 +149,17 @@ def test_two_tiles_do_not_spill(centred, dtype, add):
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
 @pytest.mark.parametrize("centred", [True, False])
 def test_two_tiles_backward_do_not_spill(centred, dtype):
-    for N, arch in [(2049, "sm_90"), (4097, "sm_80"), (4097, "sm_90"), (4097, "sm_100"), (6001, "sm_90")]:
-        block, tail, num_warps, _ = tables.two_tiles_backward(N)
-        constexprs = {"CENTRED": centred, "HAS_W": True, "BLOCK": block, "TAIL": tail, "DEPENDENT": arch >= "sm_90"}
+    cases = [(2049, "sm_90"), (4097, "sm_80"), (4097, "sm_90"), (4097, "sm_100"), (6001, "sm_90")]
+    if dtype != "fp32":
+        cases += [(3072, "sm_90"), (5120, "sm_90"), (10240, "sm_90")]
+        cases += [] if centred else [(12288, "sm_90")]
+    for N, arch in cases:
+        launch = tables.two_tiles_backward(N)
+        num_warps = launch.num_warps
+        constexprs = {
+            "CENTRED": centred, "HAS_W": True, "BLOCK": launch.block, "TAIL": launch.tail, "STAGES": launch.stages,
+            "DEPENDENT": arch >= "sm_90",
+        }  # fmt: skip
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=False), Pointer("fp32")
         arguments = [x, x, w, sums, sums, x, sums, sums, N, 1, N, 1, N, 1000, N]
         report = compile_report(

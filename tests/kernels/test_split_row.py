@@ -170,7 +170,7 @@ def launched(
 ) -> tuple[schedule.Schedule, torch.Tensor]:
     x, r = make((M, N)), make((M, N), seed=1, mean=0.0)
     y, total, mean, rstd = torch.empty_like(x), torch.empty_like(x), torch.empty(M), torch.empty(M)
-    words = torch.zeros(2 + M * 3, dtype=torch.int64)
+    words = torch.zeros(2 + M * 4, dtype=torch.int64)
     outcome = schedule.run(
         split_row_forward_kernel, (groups * 3,), x, r, total, y, x, x, mean, rstd, words[2:], words, N, 1, N, 1, N, M, N, 1e-5, groups,
         seed=seed, resident=resident, CENTRED=True, HAS_W=False, HAS_B=False, ADD=add, CHUNKS=3, CHUNKS_2=4, COPIES=2, BLOCK=16, DEPENDENT=False,
@@ -212,7 +212,7 @@ def backward(
     x, dy = make((M, N)), make((M, N), seed=1, mean=0.0)
     _, mean, rstd = layer_norm_forward(x, None, None, 1e-5)
     dx, partial = torch.empty_like(x), torch.full((2, groups, N), float("nan"))
-    words = torch.zeros(2 + M * 3, dtype=torch.int64)
+    words = torch.zeros(2 + M * 4, dtype=torch.int64)
     outcome = schedule.run(
         split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx, partial[0], partial[1], words[2:], words,
         N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False, CHUNKS=3, CHUNKS_2=4,

@@ -206,4 +206,3 @@ def test_the_figures_of_the_lesson_say_what_the_rows_say():
     assert len(axes.get_legend().get_texts()) == len(lesson05.LABELS) and any(
         "a GPU" in text.get_text() for text in axes.texts
     )
-    assert [bar.get_width() for bar in lesson05.sweeps().axes[0].patches] == [1, 2, 1, 1, 1]

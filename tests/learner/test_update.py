@@ -13,8 +13,8 @@ from course_lib.learner import update as updating
 from course_lib.learner.update import update
 
 EXERCISE, OTHER, NOTEBOOK, COURSE = (
-    "exercises/ex06a_x.py",
-    "exercises/ex07a_y.py",
+    "exercises/ex07a_x.py",
+    "exercises/ex02b_y.py",
     "notebooks/06_x.ipynb",
     "course_lib/core.py",
 )
@@ -78,7 +78,7 @@ def kept(folder) -> list[bytes]:
 
 def test_an_untouched_course_takes_what_is_new(origin, clone):
     assert update(clone) == ["The course is up to date."]
-    publish(origin, **{EXERCISE: "v2\n", COURSE: "v2\n", "exercises/ex08a_z.py": "v1\n"})
+    publish(origin, **{EXERCISE: "v2\n", COURSE: "v2\n", "exercises/ex11a_z.py": "v1\n"})
     assert update(clone) == ["3 files of the course changed."]
     assert everything(clone) == everything(origin)
 
@@ -94,7 +94,7 @@ def test_an_edited_exercise_stays_byte_for_byte(origin, clone, upstream):
     assert (clone / EXERCISE).read_bytes() == MINE and kept(clone) == [MINE]
     assert (clone / COURSE).read_text() == ("v2\n" if upstream else "v1\n")
     (line,) = [line for line in said if line.startswith(EXERCISE)]
-    assert "yours, as it was" in line and ("`course reset 06a`" in line) == (EXERCISE in upstream)
+    assert "yours, as it was" in line and ("`course reset 07a`" in line) == (EXERCISE in upstream)
     # a second time too: the copy of the first is not overwritten
     update(clone)
     assert (clone / EXERCISE).read_bytes() == MINE and kept(clone) == [MINE, MINE]
@@ -162,8 +162,8 @@ def diverged(origin, clone):
 
 
 def in_the_way(origin, clone):
-    (clone / "exercises" / "ex08a_z.py").write_bytes(MINE)
-    publish(origin, **{"exercises/ex08a_z.py": "v1\n"})
+    (clone / "exercises" / "ex11a_z.py").write_bytes(MINE)
+    publish(origin, **{"exercises/ex11a_z.py": "v1\n"})
 
 
 @pytest.mark.parametrize("trouble", [origin_gone, diverged, in_the_way])
@@ -240,3 +240,21 @@ def test_copies_are_shown_as_from_the_checkout(monkeypatch):
     assert (
         paths.shown(paths.ROOT / ".course" / "kept" / "06_x-2025-03-01.ipynb") == ".course/kept/06_x-2025-03-01.ipynb"
     )
+
+
+def test_what_the_learner_wrote_follows_an_exercise_to_its_new_number(origin, clone):
+    (clone / EXERCISE).write_bytes(MINE)
+    git(origin, "mv", EXERCISE, "exercises/ex11b_x.py")
+    publish(origin, **{"exercises/ex02a_other_x.py": "v2\n"})
+    said = update(clone)
+    assert (clone / "exercises/ex11b_x.py").read_bytes() == MINE and not (clone / EXERCISE).exists()
+    assert said[0] == f"{EXERCISE}: yours, as it was; the course calls it exercises/ex11b_x.py now"
+    assert kept(clone) == [MINE]
+
+
+def test_an_exercise_that_two_could_have_followed_stays_where_it_was(origin, clone):
+    (clone / EXERCISE).write_bytes(MINE)
+    git(origin, "rm", "-q", EXERCISE)
+    publish(origin, **{"exercises/ex11b_x.py": "v2\n", "exercises/ex12b_x.py": "v2\n"})
+    update(clone)
+    assert (clone / EXERCISE).read_bytes() == MINE and (clone / "exercises/ex11b_x.py").read_text() == "v2\n"

@@ -16,7 +16,7 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.learner import workspace
 
-EX = catalog.get("06a")
+EX = catalog.get("07a")
 NOW = datetime(2025, 3, 1, 12, 0, 0)
 
 
@@ -80,7 +80,7 @@ def test_a_deleted_file_comes_back(folder):
 
 def test_an_authors_change_reaches_untouched_files_and_no_others(folder, solutions):
     authoring.write(folder)
-    touched = texts.find_file(catalog.get("07a"))
+    touched = texts.find_file(catalog.get("02b"))
     touched.write_text("mine\n")
     for file in solutions.glob("ex*.py"):
         file.write_text(file.read_text().replace("#: ", "#: Look twice. "))

@@ -1,15 +1,13 @@
-"""Runs notebooks under nbval in a folder of their own, as an instructor's CI does: the tests of lessons share it."""
+"""Writes notebooks of a few cells and runs them under nbval: the tests of lessons share it."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.authoring.nbval import CELL_SECONDS, make_command, make_environment
 from course_lib.base import paths
 
 
@@ -19,25 +17,11 @@ class NbvalRun:
     output: str
 
 
-def run_nbval(folder: Path, exercises: Path, cell_seconds: int = 120, **environment: str) -> NbvalRun:
-    """``pytest --nbval-lax`` over the notebooks in ``folder``, in this interpreter's environment."""
-    shutil.copy(paths.NOTEBOOKS / "conftest.py", folder / "conftest.py")
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("TRITON_INTERPRET", "PYTEST_ADDOPTS", "COURSE_EXPECT")
-    }
-    inherited |= {
-        "COURSE_EXERCISES": str(exercises),
-        "COURSE_STATE": str(folder / "state"),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
-        **environment,
-    }
-    # its own rootdir, so that the project's options (and xdist's workers around this test) do not reach in
+def run_nbval(folder: Path, cell_seconds: float = CELL_SECONDS, **environment: str) -> NbvalRun:
+    """``make nbval``'s pytest over ``folder``/notebooks, with the exercises of ``folder``/exercises."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(folder), "-c", os.devnull,
-         "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", str(cell_seconds), str(folder)],
-        cwd=folder, env=inherited, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
+        make_command(folder / "notebooks", cell_seconds), cwd=paths.ROOT, env=make_environment(folder, **environment),
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     return NbvalRun(done.returncode, done.stdout + done.stderr)
 
@@ -56,4 +40,5 @@ def notebook(path: Path, *cells: str, tags: dict[int, list[str]] | None = None) 
         "nbformat": 4,
         "nbformat_minor": 5,
     }  # fmt: skip
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data))

@@ -4,47 +4,31 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
+import time
 
 import pytest
 from notebook_runs import notebook, run_nbval
 
+import course_lib
 from course_lib import catalog
-from course_lib.authoring import exercises
-from course_lib.authoring.notebooks import find_notebook, list_sources, read_source
-from course_lib.base import paths
+from course_lib.authoring import exercises, nbval
+from course_lib.authoring.nbval import find_built, lay_out
+from course_lib.authoring.notebooks import list_sources, read_source
+from course_lib.base import paths, runtime
+from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.catalog import texts
+from course_lib.lessons.prediction import read_lesson
 
 pytest.importorskip("nbval", reason="nbval is not installed; `make env` installs it")
 LESSONS = list_sources()
 
 
-def committed(path) -> list[str]:
-    """The notebook as it lies there, and as git has it: a learner may have edited the first, an author not committed yet."""
-    texts = [path.read_text(encoding="utf-8")] if path.exists() else []
-    if shutil.which("git"):
-        done = subprocess.run(
-            ["git", "show", f"HEAD:notebooks/{path.name}"], cwd=paths.ROOT, capture_output=True, text=True, check=False
-        )
-        texts += [done.stdout] if done.returncode == 0 else []
-    return texts
-
-
-def content(notebook: dict) -> list:
-    """Everything that is built from the script: cells and metadata, no outputs."""
-    cells = [(cell["cell_type"], cell["id"], "".join(cell["source"]), cell["metadata"]) for cell in notebook["cells"]]
-    return [cells, notebook["metadata"], notebook["nbformat"], notebook["nbformat_minor"]]
-
-
 def built(source) -> dict:
     """The committed notebook that matches its script."""
-    want = content(read_source(source))
-    found = [json.loads(text) for text in committed(find_notebook(source))]
-    for candidate in found:
-        if content(candidate) == want:
-            return candidate
-    pytest.fail(f"{find_notebook(source).name} is not what {source.name} builds. Run `make notebooks`.")
+    try:
+        return find_built(source)
+    except CourseError as stale:
+        pytest.fail(str(stale))
 
 
 def code_cells(data: dict) -> list[dict]:
@@ -87,8 +71,54 @@ def test_a_lesson_keeps_the_rules_that_nbval_cannot_see(source):
         assert "raises-exception" not in cell["metadata"].get("tags", []), (
             "such a cell passes when nothing is raised, too"
         )
-    kernels = [cell for cell in cells if "assert" in "".join(cell["source"])]
-    assert len(kernels) >= len(cells) // 2, "fewer than half of the code cells assert anything"
+    cells = code_cells(read_source(source, proof=True))
+    claims = [cell for cell in cells if "assert" in cell["source"]]
+    assert len(claims) >= len(cells) // 4, "fewer than a fourth of the code cells assert anything"
+
+
+@pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
+def test_a_page_with_predictions_shows_ideas_and_gives_nothing_away(source):
+    data = built(source)
+    for cell in code_cells(data):  # the code of an answer stands open, too
+        text = "".join(cell["source"])
+        lines = text.splitlines()
+        assert len(lines) <= 15 and max(map(len, lines)) <= 100, f"a visible cell is too large to read:\n{text}"
+        assert not re.search(r"^\s*assert\b", text, re.MULTILINE), f"a claim belongs into a check cell:\n{text}"
+    for cell in data["cells"]:
+        if "answer" not in cell["metadata"].get("tags", []):
+            continue
+        folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+        assert folded == (cell["cell_type"] == "markdown") and not cell.get("outputs"), "an answer lies open"
+    asked = re.findall(r'predict\("([^"]+)"\)', "\n".join("".join(cell["source"]) for cell in data["cells"]))
+    assert asked == list(read_lesson(source.stem[:2])), (
+        "the page asks its predictions once each, in the order of their file"
+    )
+    proof = "\n".join(
+        cell["source"] for cell in read_source(source, proof=True).cells if "check" in cell.metadata.get("tags", [])
+    )
+    assert [key for key in asked if f'find("{key}")' not in proof] == [], "no check cell proves the answer"
+
+
+def test_a_script_makes_a_page_and_its_proof(tmp_path):
+    script = tmp_path / "99_some.py"
+    parts = [
+        "# %%\nimport course_lib",
+        '# %% tags=["check"]\nassert True',
+        '# %% tags=["answer"]\nprint(2)',
+        '# %% [markdown] tags=["answer"]\n# 2',
+        '# %% tags=["step"]\n# BEGIN SOLUTION\n#: Make three.\nx = 3\n# END SOLUTION\nstep("99-three")',
+        '# %% [markdown] tags=["dive"]\n# ## Why three',
+    ]
+    script.write_text("\n\n".join(parts))
+    page, proof = read_source(script), read_source(script, proof=True)
+    assert [cell["id"][-1] for cell in page.cells] == list("02345")
+    assert [cell["id"][-1] for cell in proof.cells] == list("012345")
+    assert ["jupyter" in cell.metadata for cell in page.cells] == [False, False, True, False, False]
+    assert page.cells[3].source == '# YOUR CODE, 1 line: Make three.\nstep("99-three")'
+    passed = 'from course_lib.lessons.stepping import assert_passed; assert_passed("99-three")'
+    assert proof.cells[4].source == f'x = 3\nstep("99-three")\n{passed}'
+    assert page.cells[4].metadata["jp-MarkdownHeadingCollapsed"]
+    assert not any({"jupyter", "jp-MarkdownHeadingCollapsed"} & cell.metadata.keys() for cell in proof.cells)
 
 
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
@@ -106,43 +136,85 @@ def test_a_lesson_has_the_panels_of_its_exercises(source):
 @pytest.mark.parametrize("source", LESSONS, ids=lambda s: s.stem)
 def test_a_lesson_runs_under_nbval(source, state, tmp_path):
     """Every cell, with the unsolved exercises and again with the solutions; each panel's verdict must then be ``state``."""
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / find_notebook(source).name).write_text(json.dumps(built(source)))
-    exercises.write(tmp_path / "exercises")
-    if state == "pass":
-        for exercise in catalog.exercises().values():
-            shutil.copy(paths.SOLUTIONS / f"{exercise.file}.py", tmp_path / "exercises")
-    run = run_nbval(tmp_path / "notebooks", tmp_path / "exercises", COURSE_EXPECT=state)
+    lay_out(tmp_path, [source], solved=state == "pass")
+    run = run_nbval(tmp_path, COURSE_EXPECT=state)
     assert run.exit_code == 0, run.output[-6000:]
-    assert f"{len(code_cells(built(source)))} passed" in run.output
+    assert f"{len(code_cells(read_source(source, proof=True)))} passed" in run.output
 
 
-# a notebook with one fault in an otherwise sound lesson; each must fail
+# a notebook with one fault in an otherwise sound lesson, and what the run has to say of it
+CLAIM = "assert 2 * 2 == 4"
 BROKEN = {
-    "a broken claim": ["import course_lib", "assert 2 + 2 == 5"],
-    "an error": ["import course_lib", "course_lib.no_such_thing"],
-    "a printed failure": ["import course_lib", "print('06a\\nFAILED: 3 of 20 cases')"],
-    "an error behind a bad magic": ["import course_lib", "%no_such_magic\nassert False"],
-    "a printed traceback": ["import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()"],
-    "an exercise with another verdict": ["import course_lib", "from course_lib import exercise\nexercise('00a')"],
-    "a kernel that died": ["import os\nos._exit(1)"],
+    "a broken claim": (["assert 2 + 2 == 5"], "AssertionError"),
+    "an error": (["course_lib.no_such_thing", CLAIM], "no attribute 'no_such_thing'"),
+    "a printed failure": (["print('07a\\nFAILED: 3 of 20 cases')", CLAIM], "printed a failure: FAILED: 3 of 20 cases"),
+    "an error behind a bad magic": (["%no_such_magic\nassert False"], "printed a failure: UsageError"),
+    "a printed traceback": (
+        ["import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()", CLAIM],
+        "printed a failure: Traceback",
+    ),
+    "an exercise with another verdict": (
+        ["from course_lib import exercise\nexercise('00a')", CLAIM],
+        "00a: not attempted, expected pass",
+    ),
+    "a kernel that is killed": (
+        ["import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", CLAIM],
+        "the kernel was killed by SIGKILL (often because memory ran out), while it ran this cell",
+    ),
+    "a kernel that ends": (["import os\nos._exit(3)", CLAIM], "the kernel ended by itself, with exit code 3"),
+    "no claim": (["print(4)"], "proves nothing, so it cannot fail: no cell asserts anything"),
+    "the other mode": (
+        ["# no word", CLAIM],
+        f"this run is for {course_lib.MODE.upper()} mode, and its first cell chose no mode",
+    ),
 }
+if course_lib.MODE == "cpu":
+    BROKEN["words on stderr"] = (["import warnings", "warnings.warn('of no interest')", CLAIM], "wrote to stderr")
 
 
 @pytest.mark.slow
-def test_broken_notebooks_fail_and_a_sound_one_passes(tmp_path):
+def test_broken_notebooks_fail_with_the_reason_and_a_sound_one_passes(tmp_path):
+    """One run for all of them; a kernel that is dead is not waited for as a cell that hangs is."""
+    started = time.monotonic()
     folder = tmp_path / "notebooks"
-    folder.mkdir()
     names = {f"broken_{n:02}.ipynb": fault for n, fault in enumerate(BROKEN)}
     for name, fault in names.items():
-        notebook(folder / name, *BROKEN[fault])
-    notebook(folder / "sound.ipynb", "import course_lib", "print('2 x 2 =', 2 * 2)\nassert 2 * 2 == 4")
+        first = "import os" if fault == "the other mode" else "import course_lib"
+        notebook(folder / name, first, *BROKEN[fault][0])
+    notebook(folder / "no_code.ipynb")
+    notebook(folder / "sound.ipynb", "import course_lib", f"print('2 x 2 =', 2 * 2)\n{CLAIM}")
     exercises.write(tmp_path / "exercises")
-    run = run_nbval(
-        folder, tmp_path / "exercises", cell_seconds=12, COURSE_EXPECT="pass"
-    )  # only a time-out notices a dead kernel
+    run = run_nbval(tmp_path, cell_seconds=1000, COURSE_EXPECT="pass", COURSE_NBVAL_DEVICE=course_lib.MODE)
     failed = set(re.findall(r"^(?:FAILED|ERROR) \S*?(\w+\.ipynb)", run.output, re.MULTILINE))
-    assert failed == set(names), f"passed: {[names[n] for n in set(names) - failed]}\n{run.output[-4000:]}"
+    wanted = {*names, "no_code.ipynb"}
+    assert failed == wanted, f"passed: {[names[n] for n in set(names) - failed]}\n{run.output[-4000:]}"
+    assert time.monotonic() - started < 1000
+    assert "no_code.ipynb proves nothing, so it cannot fail: it has no code cell" in run.output
+    assert [fault for fault, (_, reason) in BROKEN.items() if reason not in run.output] == [], run.output
+
+
+@pytest.mark.slow
+def test_a_cell_that_hangs_is_stopped_and_named(tmp_path):
+    notebook(tmp_path / "notebooks" / "hung.ipynb", "import time\ntime.sleep(600)", CLAIM)
+    run = run_nbval(tmp_path, cell_seconds=3)
+    assert run.exit_code == 1 and "hung.ipynb::Cell 0" in run.output
+    assert "Timeout of 3 seconds exceeded executing cell" in run.output and "time.sleep(600)" in run.output
+
+
+def test_a_run_for_a_gpu_refuses_to_pass_without_one(monkeypatch):
+    """Nothing is run in the interpreter in its place; what a person chose for other runs does not reach the notebooks."""
+    monkeypatch.setattr(runtime, "gpu_name", lambda: None)
+    with pytest.raises(EnvironmentFault, match="PyTorch sees no GPU on this machine, and nothing was run"):
+        nbval.run(["00"], solved=False, device="gpu", workers=1, cell_seconds=1, pytest_args=[])
+    assert nbval.main(["--gpu", "00"]) == 78
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setenv("COURSE_DEVICE", "cpu")
+    assert not {"TRITON_INTERPRET", "COURSE_DEVICE"} & nbval.make_environment(paths.ROOT).keys()
+
+
+def test_a_lesson_that_is_not_there_is_named(capsys):
+    assert nbval.main(["98"]) == 1
+    assert "has no lesson 98" in capsys.readouterr().err
 
 
 def test_the_learners_files_are_not_what_the_tests_run(tmp_path):
@@ -162,7 +234,6 @@ def test_a_lesson_marks_outputs_for_nbval_to_compare(source):
 @pytest.mark.slow
 def test_a_changed_output_fails_where_it_is_marked(tmp_path):
     folder = tmp_path / "notebooks"
-    folder.mkdir()
     for name, stored in (("changed", "4\n"), ("same", "5\n")):
         notebook(folder / f"{name}.ipynb", "print(2 + 3)", tags={0: ["nbval-check-output"]})
         data = json.loads((folder / f"{name}.ipynb").read_text())
@@ -171,5 +242,5 @@ def test_a_changed_output_fails_where_it_is_marked(tmp_path):
             "outputs": [{"output_type": "stream", "name": "stdout", "text": stored}],
         }
         (folder / f"{name}.ipynb").write_text(json.dumps(data))
-    run = run_nbval(folder, tmp_path)
+    run = run_nbval(tmp_path)
     assert "1 failed, 1 passed" in run.output and "changed.ipynb" in run.output

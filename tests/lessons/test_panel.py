@@ -11,8 +11,10 @@ from course_lib import CourseError, catalog, exercise
 from course_lib.authoring import exercises
 from course_lib.base import paths
 from course_lib.catalog import texts
+from course_lib.grading.verdict import Verdict
 from course_lib.learner import progress
 from course_lib.lessons import panel as panel_module
+from course_lib.lessons import panel_page
 from course_lib.lessons.comparison import compare
 from course_lib.lessons.live import VIEW
 
@@ -65,7 +67,7 @@ def test_check_says_what_the_file_is_worth_now(learner):
 
 
 def test_a_verdict_has_each_piece_apart_and_opens_the_line(learner, monkeypatch):
-    monkeypatch.setattr(panel_module, "_server_root", lambda: learner.parent.parent)
+    monkeypatch.setattr(panel_page, "_server_root", lambda: learner.parent.parent)
     learner.write_text(
         texts.read_solution(EX).replace("tl.store(y_ptr + offsets, x, ", "tl.store(y_ptr + offsets, x + 1, ")
     )
@@ -96,7 +98,7 @@ def test_a_line_of_the_learners_is_text_and_nothing_else(learner):
 
 
 def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learner, monkeypatch, tmp_path):
-    monkeypatch.setattr(panel_module, "_server_root", lambda: tmp_path / "elsewhere")
+    monkeypatch.setattr(panel_page, "_server_root", lambda: tmp_path / "elsewhere")
     learner.write_text("def (\n")
     panel = exercise("00a")
     press(panel, "Check")
@@ -107,9 +109,23 @@ def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learne
 
 def test_a_check_that_ends_in_an_exception_leaves_no_turning_sign(learner, monkeypatch):
     panel = exercise("00a")
-    monkeypatch.setattr(panel_module, "check", lambda exercise: 1 / 0)
+    monkeypatch.setattr(panel_module, "check", lambda *_, **__: 1 / 0)
     press(panel, "Check")
     assert "checking" not in words(panel._result) and "ZeroDivisionError" in words(panel._extra)
+
+
+def test_the_first_wrong_case_is_shown_while_others_still_run(learner, monkeypatch):
+    panel, seen = exercise("00a"), []
+
+    def check(exercise, tell_first_failure):
+        tell_first_failure("Case 2 of 9 is wrong (<b>): y[0] is 1.")
+        seen.append(words(panel._result))
+        return Verdict(exercise.id, "fail", "wrong_values", "the verdict")
+
+    monkeypatch.setattr(panel_module, "check", check)
+    press(panel, "Check")
+    assert seen == [" Case 2 of 9 is wrong (<b>): y[0] is 1. The other cases still run ..."]
+    assert "the verdict" in words(panel._result) and "Case 2" not in words(panel._result)
 
 
 def test_hints_grow_and_end(learner):
@@ -127,11 +143,14 @@ def test_the_solution_is_shown_after_a_pass_or_a_yes(learner):
     assert panel._confirm.layout.display == "none" and not progress.record("00a").solution_seen
     press(panel, "Solution")
     panel._yes.click()
-    assert "tl.load(x_ptr + offsets, mask=mask)" in words(panel._extra) and progress.record("00a").solution_seen
-    solve(learner)
+    assert (
+        "+     x = tl.load(x_ptr + offsets, mask=mask)" in words(panel._extra) and progress.record("00a").solution_seen
+    )
+    learner.write_text(texts.make_plain_solution(EX))
     press(panel, "Check")
     press(panel, "Solution")
     assert panel._confirm.layout.display == "none" and "tl.load" in words(panel._extra)
+    assert "line for line" in words(panel._extra)
 
 
 def test_reset_asks_and_keeps_the_work(learner):
@@ -148,17 +167,29 @@ def test_reset_asks_and_keeps_the_work(learner):
 def test_compare_shows_where_it_is_wrong(learner):
     panel = exercise("00a")
     press(panel, "Compare")
-    assert "Nothing to compare" in words(panel._extra) and panel._picture.layout.display == "none"
+    assert "Nothing to compare" in words(panel._extra) and "<table" not in panel._extra.value
     learner.write_text(texts.read_solution(EX).replace("program * BLOCK +", ""))
     press(panel, "Compare")
-    assert panel._picture.layout.display == "" and bytes(panel._picture.value).startswith(b"\x89PNG")
-    assert "8 of 16 elements wrong" in words(panel._extra) and "never written" in words(panel._extra)
+    shown = panel._extra.value
+    assert "5 of 13 elements wrong" in words(panel._extra) and "never written" in words(panel._extra)
+    assert [f'<th scope="row">{side}' in shown for side in ("yours", "expected", "difference")] == [True] * 3
+    assert 'class="course-unwritten" title="never written"' in shown and ">none</td>" in shown
+
+
+def test_compare_shows_the_case_of_the_verdict(learner):
+    learner.write_text(texts.read_solution(EX).replace("x, mask=mask)\n    # END", "x + 1, mask=mask)\n    # END"))
+    panel = exercise("00a")
+    press(panel, "Check")
+    press(panel, "Compare")
+    smallest = panel.verdict.first.case
+    assert smallest and f"The case shown: {smallest}." in words(panel._extra)
+    assert "BEGIN SOLUTION" not in texts.make_plain_solution(EX)
 
 
 def test_compare_of_a_right_kernel_says_so(learner):
     solve(learner)
-    sentence, picture = compare(EX)
-    assert sentence.startswith("00a pass") and "all right" in picture.alt
+    shown = compare(EX)
+    assert "00a pass. The case shown: " in shown and "all right" in shown and ">difference</th>" in shown
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"def (:\n", b"", b"x = 1\n"])
@@ -174,7 +205,7 @@ def test_a_file_that_cannot_be_read_is_a_verdict(learner, content):
 
 def test_what_goes_wrong_in_a_callback_is_said_in_the_panel(learner, monkeypatch):
     panel = exercise("00a")
-    monkeypatch.setattr(panel_module, "check", lambda exercise: 1 / 0)
+    monkeypatch.setattr(panel_module, "check", lambda *_, **__: 1 / 0)
     press(panel, "Check")
     assert "ZeroDivisionError" in words(panel._extra)
     monkeypatch.setattr(

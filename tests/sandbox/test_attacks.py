@@ -54,8 +54,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 HERE = Path(__file__).parent.parent / "attacks"
-LIMIT, GRACE = 1.5, 2.0
-LONG_GRACE = 30.0  # that it ends is what counts: removing 1100 nested folders takes a busy machine seconds
+LIMIT = 1.5
+GRACE = 30.0  # that it ends is what counts: removing 1100 nested folders takes a busy machine seconds
 LIMITS = dataclasses.replace(ResourceLimits(), case=LIMIT, total=LIMIT, memory_bytes=256 << 20, resident_bytes=1 << 30)
 KEY = 0x6E6F726D
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
@@ -240,7 +240,7 @@ def best_tier() -> str:
 
 @pytest.mark.parametrize("tier", [isolation.NAMESPACES, isolation.LANDLOCK])
 @pytest.mark.parametrize("attack", PAST_THE_LIST, ids=lambda attack: attack.name)
-def test_what_gets_past_the_list_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch, record_property):
+def test_what_gets_past_the_list_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch):
     if isolation.TIERS.index(tier) < isolation.TIERS.index(best_tier):
         pytest.skip(f"this machine's best isolation is: {best_tier}")
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
@@ -359,7 +359,7 @@ def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_list_lets_it_p
 ):
     file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
     check_within_limits(
-        attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + LONG_GRACE
+        attack, file, check(catalog.get("01a"), paths.SOLUTIONS / "ex01a_layer_norm.py").tier, LIMIT + GRACE
     )
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
@@ -373,7 +373,7 @@ def test_what_is_compiled_is_confined(attack, tier, best_tier, world, tmp_path, 
     file = handed_in(attack, world, tmp_path, while_compiling(named(attack, world)))
     with monkeypatch.context() as past:
         past.setattr(reader, "read", lambda exercise, text, name: Kernels(text, exercise.entry_points))
-        check_within_limits(attack, file, tier, LIMIT + LONG_GRACE)
+        check_within_limits(attack, file, tier, LIMIT + GRACE)
     assert after(world, tmp_path) == []
     and_the_compiler_still_refuses()
 
@@ -410,7 +410,7 @@ def test_what_is_interpreted_for_a_picture_is_confined(
             map_accesses(f"{named(attack, world)}\n{RIGHT}")
         except CourseError as refused:
             said = str(refused)
-    assert time.monotonic() - started < LIMIT + LONG_GRACE and len(said) < 2000
+    assert time.monotonic() - started < LIMIT + GRACE and len(said) < 2000
     and_nothing_was_told(said)
     assert after(world, tmp_path) == []
     assert map_accesses(RIGHT) == 2

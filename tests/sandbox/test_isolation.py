@@ -538,7 +538,7 @@ def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
 
 def test_rows_far_apart_fit_under_the_limit_of_memory():
     limits = dataclasses.replace(ResourceLimits(), memory_bytes=200 << 20)
-    verdict = check(catalog.get("06b"), paths.SOLUTIONS / "ex06b_layer_norm_resident.py", limits=limits)
+    verdict = check(catalog.get("08a"), paths.SOLUTIONS / "ex08a_layer_norm_resident.py", limits=limits)
     assert verdict.passed and all(case.status == "pass" for case in verdict.cases), verdict.message
 
 
@@ -657,7 +657,7 @@ def test_whoever_of_the_chain_is_killed_nothing_stays_and_the_next_check_passes(
 
 @pytest.mark.parametrize(("begun", "ended"), [(True, "died"), (False, "not started")])
 def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, monkeypatch):
-    def die(kind, job, seconds):
+    def die(kind, job, seconds, look):
         if begun:
             Path(job["folder"], "00.begin").touch()
         raise WorkerDied(-signal.SIGKILL, "its last words")
@@ -785,3 +785,14 @@ def test_a_folder_that_cannot_be_looked_into_is_too_much(monkeypatch, tmp_path):
 
     monkeypatch.setattr(os, "scandir", refuse)
     assert server._find_passed_limit(os.getpid(), tmp_path, limits) == "too many files"
+
+
+def test_packages_that_an_environment_takes_from_another_one_are_readable(tmp_path, monkeypatch):
+    """`tools/bundle.py install` makes such an environment: torch and Triton, with the compiler's programs, lie in the packages of the Python
+    beneath. Other places on the path stay closed, and so does the folder of the course."""
+    for name in ("site-packages", "dist-packages", "private"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr(sys, "path", [*sys.path, *(str(path) for path in tmp_path.iterdir()), str(paths.ROOT)])
+    opened = set(isolation._readable(isolation.Needs.PROGRAMS))
+    assert {str(tmp_path / "site-packages"), str(tmp_path / "dist-packages")} <= opened
+    assert not {str(tmp_path), str(tmp_path / "private"), str(paths.ROOT)} & opened

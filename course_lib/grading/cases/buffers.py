@@ -39,7 +39,7 @@ class Tensor:
     """A tensor of the case: its layout, and its values if it is an input (None: an output, poisoned).
 
     ``scratch`` is neither: locks and partial sums that the kernel works in, with ``values`` or poisoned, and not judged.
-    ``poison`` are other bits for an output than the usual ones.
+    ``poison`` are other bits for an output than the usual ones. ``any_dtype``: a function may return it in another dtype, too.
     ``strides`` are in elements. A ``far`` tensor lies in address space of which only its rows are ever touched: its
     rows travel packed, and the child lays them ``strides[0]`` apart; or its columns, if they lie farther apart than its rows.
     """
@@ -53,6 +53,7 @@ class Tensor:
     guard: int = GUARD
     scratch: bool = False
     poison: int | None = None
+    any_dtype: bool = False
 
     @property
     def is_output(self) -> bool:

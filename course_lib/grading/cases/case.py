@@ -7,6 +7,7 @@ kernels through; every line of a battery is there because some wrong solution pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 PARTIALS = "{partials}"  # in the `why` of a SharedCase: their name and number
 # elements between rows: row 2 starts past 2^31, where a 32-bit product turns negative, and row 3 past 2^32, where one without
@@ -39,6 +40,7 @@ class Case:
     w_dtype: str = ""  # of w and b; empty: as dtype
     dtypes: tuple[tuple[str, str], ...] = ()
     vector: bool = False  # x is no matrix but N numbers
+    plain: bool = False  # w is 1 and b is 0, for a person who looks at y
     leading: tuple[int, ...] = ()  # the leading dimensions of x, M elements in all; empty: (M,)
     block_name: str = "BLOCK"  # what the kernel calls the columns a step, and the rows
     rows_name: str = "ROWS"
@@ -57,6 +59,10 @@ class Case:
     def is_far(self) -> bool:
         """Some tensor's rows, or columns, lie so far apart that offsets need 64 bits."""
         return self.layout.startswith("far")
+
+    @property
+    def has_far_columns(self) -> bool:
+        return self.layout == "far columns"
 
     @property
     def has_mixed_dtypes(self) -> bool:
@@ -83,6 +89,10 @@ class Case:
         others = [f"{name} in {dtype}" for name, dtype in self.dtypes]
         parts.append(f"{self.dtype} but {', '.join(others)}" if others else self.dtype)
         return f"{', '.join(parts)}: {self.why}"
+
+    def describe_outcome(self, entry_point: str, outputs: dict[str, Any]) -> str:
+        """What wrong outputs mean, where their numbers say nothing to a person; empty where they do."""
+        return ""
 
 
 @dataclass(frozen=True)

@@ -52,13 +52,21 @@ class Plan(Generic[C]):
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    # of a grid of one dimension: the programs that CPU mode launches, whose rows alone are judged; none: all
+    sample: tuple[int, ...] = ()
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)
 
+    @property
+    def asked_rows(self) -> np.ndarray:
+        """True for each of the M rows that the sampled programs have, if each program takes its rows in order."""
+        return np.isin(np.arange(self.case.M) // self.case.rows, self.sample)
+
 
 Outputs = dict[str, np.ndarray]
 Model = Callable[[Plan[C]], Outputs]
+Symptom = Callable[[Plan[C], Outputs], bool]
 
 
 def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
@@ -69,17 +77,18 @@ def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
 class Part(Generic[C]):
     """All that the grader knows of one entry point of an exercise.
 
-    ``models`` gives wrong formulas with their causes, the likelier first. ``rare`` are causes that follow where only cases of a
-    kind fail that is there for this alone, ``traits`` those where exactly the cases of a common kind fail; both are asked before
-    those that hold for every family. ``unwritten`` names the cause where an output is never written at all; for outputs that
-    are not in it that is "not_written".
+    ``models`` gives wrong formulas with their causes, the likelier first. ``rare`` are causes that follow where every failed case is
+    of a kind that is there for this alone, and its outputs say so; ``traits`` those where exactly the cases of a common kind fail;
+    both are asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
+    for outputs that are not in it that is "not_written". ``partials`` are outputs of which each program writes one row.
     """
 
     battery: tuple[C, ...]
     planner: Callable[[C, str, np.random.Generator], Plan[C]]
     models: Callable[[], Iterable[tuple[str, Model[C]]]] = list_no_models
     traits: tuple[tuple[str, Callable[[C], bool]], ...] = ()
-    rare: tuple[tuple[str, Callable[[C], bool]], ...] = ()
+    rare: tuple[tuple[str, Symptom[C]], ...] = ()
     unwritten: Mapping[str, str] = field(
         default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
     )
+    partials: tuple[str, ...] = ()

@@ -31,13 +31,17 @@ from course_lib.sandbox.machine import Machine, begin_case, write_whole
 
 REFUSED = Refused.__name__
 _MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
+_PATIENCE = 5000  # of those, for waits that give up: in the last order of a case that has
+_MANY_ORDERS = 4
 _ALIGNMENT = 16  # bytes, that the launcher looks for
 _GPU_FRACTION = 0.9  # of its memory: whatever else the person runs there keeps going
 
 
 def make_machine(mode: str) -> Machine:
-    """What runs cases in ``mode``: "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" or "autograd" (functions)."""
-    make = {"cpu": _Interpreter, "gpu": _Gpu, "torch": _Torch, "numpy": _NumPy, "autograd": _autograd}[mode]
+    """What runs cases in ``mode``: "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" or "autograd" (functions), "tests" (of kernels)."""
+    make = {"cpu": _Interpreter, "gpu": _Gpu, "torch": _Torch, "numpy": _NumPy, "autograd": _autograd, "tests": _tests}[
+        mode
+    ]
     return _CaseMachine(make())
 
 
@@ -175,7 +179,8 @@ class _Interpreter(_Machine):
         self.misuse = None
         if not case["interleavings"]:
             return self.once(kernel, case, data)
-        runs = [self.once(kernel, case, data, seed) for seed in range(case["interleavings"])]
+        seeds = range(case["interleavings"])
+        runs = [self.once(kernel, case, data, seed) for seed in seeds]
         for t in case["tensors"]:
             here = slice(t["offset"], t["offset"] + t["nbytes"])
             if t["output"] and not case["any_order"] and any(other[here] != runs[0][here] for other in runs):
@@ -206,7 +211,7 @@ class _Interpreter(_Machine):
         try:
             with self.checked(regions), self.observing(watch):
                 if seed is None:
-                    self.launch.launch(kernel, case["grid"], arguments, case["constexprs"])
+                    self.launch.launch(kernel, case["grid"], arguments, case["constexprs"], case["sample"])
                 else:
                     self.interleaved(kernel, case, arguments, seed)
         except Interleaved:
@@ -221,12 +226,26 @@ class _Interpreter(_Machine):
         return memory.tobytes()
 
     def interleaved(self, kernel, case: dict, arguments: list, seed: int) -> None:
+        patience = _PATIENCE if seed + 1 == case["interleavings"] >= _MANY_ORDERS else 0
         outcome = self.schedule.run(
-            kernel, tuple(case["grid"]), *arguments, seed=seed, max_steps=_MAX_STEPS, **case["constexprs"]
+            kernel,
+            tuple(case["grid"]),
+            *arguments,
+            seed=seed,
+            max_steps=_MAX_STEPS,
+            patience=patience,
+            **case["constexprs"],
         )
         if outcome.races:
             race = outcome.races[0]
-            raise Interleaved("race", race.message, race.where.split("[")[0], race.second.line)
+            of_race = (race.first.program, race.second.program)
+            # one try is no wait
+            waits = [found for found in outcome.given_up if found.step.program in of_race and found.tries > 1]
+            if waits:
+                words = f"{race.message} Before that {waits[0].message}."
+                raise Interleaved("gave up", words, race.where.split("[")[0], waits[0].step.line)
+            kind = "both store" if race.first.kind == race.second.kind == "store" else "race"
+            raise Interleaved(kind, race.message, race.where.split("[")[0], race.second.line)
         if outcome.deadlock:
             raise Interleaved("deadlock", outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line)
         if outcome.limit:
@@ -239,7 +258,10 @@ class _Interpreter(_Machine):
 
 
 class Interleaved(Exception):
-    """What only another order of the programs shows: ``kind`` is "race", "deadlock", "livelock", "no barrier" or "order"."""
+    """What only another order of the programs shows.
+
+    ``kind`` is "race", "both store" (a race in which neither program reads), "gave up", "deadlock", "livelock", "no barrier" or "order".
+    """
 
     def __init__(self, kind: str, message: str, tensor: str, line: int | None):
         super().__init__(message)
@@ -354,7 +376,8 @@ class _Watch:
             asked = {0: "it need not be read at all", 1: "the exercise asks for once"}.get(
                 allowed, f"the exercise asks for {allowed} times"
             )
-            words = f"{region.name} is read {total / region.elements:.1f} times{where}; {asked}"
+            often = f"{total / region.elements:.1f}"
+            words = f"{region.name} is read {'once' if often == '1.0' else f'{often} times'}{where}; {asked}"
             return Misuse("reads", words, region.name, at[-1] if at else None)
         return None
 
@@ -648,9 +671,12 @@ class _NumPy(_Functions):
             value = self.dtypes[t["dtype"]].type(value)
         kind = type(value)
         if kind is not self.np.ndarray and (t["shape"] or not issubclass(kind, self.np.generic)):
-            what = "a subclass of np.ndarray, " if issubclass(kind, self.np.ndarray) else ""
+            kinds = {self.np.ndarray: "a subclass of np.ndarray, ", self.np.generic: "one number, "}
+            what = next((words for base, words in kinds.items() if issubclass(kind, base)), "")
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if list(value.shape) != t["shape"] or value.dtype != view.dtype:
+        if list(value.shape) != t["shape"] or not (
+            value.dtype == view.dtype or (t["any_dtype"] and value.dtype.kind in "fiub")
+        ):
             self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, value.dtype)}")
         view[...] = value
 
@@ -752,7 +778,9 @@ class _Torch(_Functions):
         if kind is not self.torch.Tensor:
             what = "a subclass of torch.Tensor, " if issubclass(kind, self.torch.Tensor) else ""
             self.refuse(t, f"{what}`{kind.__name__}`")
-        if list(value.shape) != t["shape"] or value.dtype != view.dtype:
+        if list(value.shape) != t["shape"] or not (
+            value.dtype == view.dtype or (t["any_dtype"] and not value.is_complex())
+        ):
             self.refuse(
                 t,
                 f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}",
@@ -767,6 +795,10 @@ def _autograd():
     return importlib.import_module("course_lib.grading.execution.autograd_child").Autograd(
         _Torch(), WrongReturn, Misuse
     )
+
+
+def _tests():
+    return importlib.import_module("course_lib.grading.execution.tests_child").Tests(_Torch(), lambda: _Torch.guard)
 
 
 def contiguous(shape: list[int]) -> tuple[int, ...]:

@@ -36,7 +36,9 @@ class Guard:
 
     def __init__(self, rules: dict[str, Any]):
         self.names, self.file = Names(rules["kind"], rules["forbidden"]), rules["file"]
+        self.given = rules.get("given", "")
         self.refusal: Refused | None = None
+        self.code: types.CodeType | None = None
 
     def execute(self, module: types.ModuleType, path: Path) -> None:
         """Run the file at ``path`` as ``module``.
@@ -45,14 +47,21 @@ class Guard:
         """
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text, str(path))
+        tree.body[:0] = ast.parse(self.given).body  # imports that no line of the text has
         found = names.check(tree, self.names, self.file)
         code = compile(ast.fix_missing_locations(_Guarded(found).visit(tree)), str(path), "exec", dont_inherit=True)
         linecache.getlines(str(path))
         functools.update_wrapper = _update_wrapper  # type: ignore[assignment]  # functools.wraps goes by this name
-        vars(module).update({"__builtins__": self.make_builtins(), _LOAD: self.load, _OWNER: self.own})
-        exec(code, vars(module))
+        self.code = code
+        self.renew(module)
         if self.names.kind == "kernel":
             self.make_interpretable(module)
+
+    def renew(self, module: types.ModuleType) -> None:
+        """Run the file's code in ``module``: in one that is new, nothing is left of what the file kept before."""
+        vars(module).update({"__builtins__": self.make_builtins(), _LOAD: self.load, _OWNER: self.own})
+        assert self.code is not None  # execute() has compiled it
+        exec(self.code, vars(module))
 
     def make_builtins(self) -> dict[str, Any]:
         """Python's own names, as far as they are open."""

@@ -7,6 +7,7 @@ What it leaves is read as what it may be: the work of someone who wants to fool 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def _make_kind(mode: str) -> ServerKind:
 
 
 # of servers, by the mode of a check
-KINDS = {mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd")}
+KINDS = {mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd", "tests")}
 
 
 @dataclass
@@ -64,8 +65,17 @@ class Run:
     left_out: frozenset[int] = frozenset()
 
 
-def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits | None = None) -> Run:
+def run(
+    kernels: Kernels,
+    plans: list[Plan],
+    mode: str,
+    limits: ResourceLimits | None = None,
+    take: Callable[[int, bytes], None] | None = None,
+) -> Run:
     """Run every plan in one child process. One that was killed from outside is run once more.
+
+    ``take`` gets the bytes of finished cases, by number, while others still run. They are as the child left them at that moment:
+    what counts is what is returned.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
     does not answer, if what the process needs cannot be imported, or if this machine has not the tier that was asked for.
@@ -73,21 +83,38 @@ def run(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits |
     limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
         _gpu.check_health()
-    result = _run_once(kernels, plans, mode, limits)
-    return _run_once(kernels, plans, mode, limits) if result.ended == "killed" else result
+    result = _run_once(kernels, plans, mode, limits, take)
+    return _run_once(kernels, plans, mode, limits, take) if result.ended == "killed" else result
 
 
-def _run_once(kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits) -> Run:
+def _run_once(
+    kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits, take: Callable[[int, bytes], None] | None
+) -> Run:
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
         # memory for rows far apart is the GPU's to give, and it says so itself
         reserve = (
             {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := child.far_bytes(case))}
         )
-        answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve)
+        look = None if take is None else _Arrivals(folder, plans, take).look
+        answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look)
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
+
+
+class _Arrivals:
+    """Hands on the bytes of each case once, as soon as a look finds them whole."""
+
+    def __init__(self, folder: Path, plans: list[Plan], take: Callable[[int, bytes], None]):
+        self.folder, self.take = folder, take
+        self.awaited = {number: _count_bytes(plan) for number, plan in enumerate(plans)}
+
+    def look(self) -> None:
+        for number, size in list(self.awaited.items()):
+            if (data := _bytes(self.folder / f"{number:02}.out", size)) is not None:
+                del self.awaited[number]
+                self.take(number, data)
 
 
 def warm(mode: str) -> None:
@@ -154,6 +181,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
                 "reads": plan.reads,
                 "spread": plan.spread,
                 "calls": plan.calls,
+                "sample": plan.sample,
                 "tensors": tensors,
             }
         )
@@ -165,6 +193,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
     return {
         "name": tensor.name, "dtype": tensor.dtype, "itemsize": itemsize, "shape": tensor.shape, "strides": tensor.strides,
         "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far, "output": tensor.is_output, "scratch": tensor.scratch,
+        "any_dtype": tensor.any_dtype,
     }  # fmt: skip
 
 
@@ -183,7 +212,7 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
     for number, plan in enumerate(plans):
         if number in result.left_out:
             continue
-        data = _bytes(folder / f"{number:02}.out", sum(tensor.nbytes for tensor in plan.tensors))
+        data = _bytes(folder / f"{number:02}.out", _count_bytes(plan))
         raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
@@ -203,6 +232,10 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
     if stopped not in ("crashed", "killed", "died", "timed out"):
         result.case, result.ended = len(plans) - 1, stopped
     return result
+
+
+def _count_bytes(plan: Plan) -> int:
+    return sum(tensor.nbytes for tensor in plan.tensors)
 
 
 def _bytes(file: Path, size: int) -> bytes | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
 from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
 from course_lib.norms import reference
 
@@ -27,7 +27,7 @@ class WiringCase(Case):
 
 
 FORWARD = (
-    WiringCase("y, worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    WiringCase("y, worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
     WiringCase("y, three dimensions", 6, 17, 0, "y has the shape of x", mean=3.0, leading=(2, 3)),
     WiringCase("y, one row", 1, 33, 0, "x is one row", mean=1.0, leading=()),
     WiringCase("y, one column", 5, 1, 0, "N = 1", mean=2.0),
@@ -266,6 +266,8 @@ def _list_backward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
     yield "saved_order", lambda p: _compute_from(p, swapped=True)
     yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="y")
     yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="xhat")
+    yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="dy")
+    yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="dy", dy=lambda shape: p.inputs["x"].reshape(shape))
     yield "w_missing_in_dx", lambda p: _compute_from(p, w="ones")
     yield "gradient_dtype", lambda p: _compute_from(p, dtype=p.case.dtype)
 
@@ -283,7 +285,7 @@ def _compute_from(
     """The outputs of a case if backward computes from other numbers than it should."""
     case, N = p.case, p.case.N
     if case.then == "change":
-        return {"raised": np.array(float(saved == "x"))}
+        return {"raised": np.array(float(saved in ("x", "dy")))}  # x is read, in whatever place
     x, true_dy = p.inputs["x"].reshape(-1, N), p.inputs["dy"].reshape(-1, N)
     gain = p.inputs.get("w", np.ones(N))
     right = _Pass(x, gain, true_dy, case.eps)
@@ -293,6 +295,7 @@ def _compute_from(
         mean, rstd = rstd, mean
     kept = {
         "x": x,
+        "dy": true_dy,
         "xhat": right.xhat,
         "y": round_to(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype).astype(np.float64),
     }[saved]
@@ -337,9 +340,7 @@ def _overwrite_dy(p: Plan[WiringCase]) -> Outputs:
 
 
 # what follows from which cases fail
-_RARE: tuple[tuple[str, Callable[[WiringCase], bool]], ...] = (
-    ("change_unnoticed", lambda case: case.then == "change"),
-)
+_RARE: tuple[tuple[str, Symptom[WiringCase]], ...] = (("change_unnoticed", lambda p, outputs: p.case.then == "change"),)
 
 _NOT_RETURNED: dict[str, str] = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")
 

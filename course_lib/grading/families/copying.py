@@ -44,8 +44,14 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "not_a_plain_copy", lambda p: {"y": -p.inputs["x"]}
     yield "not_a_plain_copy", lambda p: {"y": 2 * p.inputs["x"]}
     yield "not_a_plain_copy", lambda p: {"y": 0 * p.inputs["x"]}
+    yield (
+        "not_a_plain_copy",
+        lambda p: {"y": np.arange(p.case.N, dtype=np.float64)},
+    )  # where it stands, not what stands there
 
 
 PARTS = {
-    "copy_kernel": Part(COPY, _plan_copy, _list_models, rare=(("special_values", lambda case: case.fill == "special"),))
+    "copy_kernel": Part(
+        COPY, _plan_copy, _list_models, rare=(("special_values", lambda p, outputs: p.case.fill == "special"),)
+    )
 }

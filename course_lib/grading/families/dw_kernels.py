@@ -17,7 +17,15 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, list_dx_dtype_models
-from course_lib.grading.families.making import FEW, draw_matrix, draw_weight, list_dtype_models, make_expected
+from course_lib.grading.families.making import (
+    FEW,
+    add_up_lanes,
+    draw_matrix,
+    draw_weight,
+    list_dtype_models,
+    list_misread_models,
+    make_expected,
+)
 from course_lib.norms import reference
 
 # of GROUP buffers, and of the P programs of a grid
@@ -78,7 +86,7 @@ BUFFERS = (
 )
 
 CHUNKS = (
-    _Chunks("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one chunk", fill="worked", rows=2, chunk=4, partials=1),
+    _Chunks("worked example", 3, 8, 8, "the 3 x 8 worked example, one chunk", fill="worked", rows=2, chunk=4, partials=1),
     _Chunks("two chunks", 8, 16, 16, "two full chunks of two full steps", mean=1.0, rows=2, chunk=4, partials=2, orders=4),
     _Chunks("a short step", 10, 12, 16, "rows_a_chunk = 5 is no multiple of BLOCK_M = 4", mean=-2.0, rows=4, chunk=5, partials=2),
     _Chunks("a short last chunk", 7, 17, 16, "M = 7: the last chunk has one row", mean=3.0, rows=2, chunk=3, partials=3),
@@ -128,7 +136,7 @@ PARTIALS = (
 )
 
 PERSISTENT = (
-    _Programs("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, {partials}", fill="worked", partials=1),
+    _Programs("worked example", 3, 8, 8, "the 3 x 8 worked example, {partials}", fill="worked", partials=1),
     _Programs("two tiles each", 8, 16, 16, "{partials} programs, four tiles", mean=1.0, rows=2, partials=2, orders=4),
     _Programs("uneven", 11, 12, 16, "{partials} programs, six tiles of two rows, the last one short", mean=-2.0, rows=2, partials=3, orders=3),
     _Programs("more programs than tiles", 3, 20, 32, "{partials} programs, two tiles: three rows are 0", mean=1.0, rows=2, partials=5, orders=3),
@@ -137,6 +145,7 @@ PERSISTENT = (
     _Programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
     _Programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
     _Programs("many rows", 150, 8, 16, "{partials}, 38 tiles", mean=1.0, rows=4, partials=2, orders=1),
+    _Programs("many programs", 150, 3, 16, "{partials}, a row a program", mean=1.0, partials=150, orders=0),
     _Programs("fp32 dx", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16")), partials=2, orders=1),
     _Programs("fp32 dy", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16")), partials=2, orders=1),
     _Programs("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", rows=2, dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
@@ -344,7 +353,7 @@ def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.
 
 
 def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
-    """As in lesson 08: what is unsure in xhat goes into c1 and into ``xhat * c1`` both ways."""
+    """As in lesson 11: what is unsure in xhat goes into c1 and into ``xhat * c1`` both ways."""
     xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
@@ -397,6 +406,18 @@ def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
     return _take_steps(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
 
+def _begin_at_row_0(p: Plan[SharedCase]) -> list[np.ndarray]:
+    """As many steps as a chunk has, from row 0 of the matrix on, as far as the chunk's own last row lets them."""
+    case = p.case
+    steps = -(-case.chunk // case.rows) * case.rows
+    return [np.arange(min(steps, (c + 1) * case.chunk, case.M)) for c in range(case.partials)]
+
+
+def _repeat_rows(rows: np.ndarray, step: int) -> np.ndarray:
+    """Each row as often as steps of so many rows reach it that begin one row after the other."""
+    return np.repeat(rows, np.minimum(np.arange(len(rows)) + 1, step))
+
+
 _SOME_ROWS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
     ("rows_left_out", lambda rows: rows[1:]),
     ("rows_left_out", lambda rows: rows[:-1]),
@@ -411,6 +432,8 @@ _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("wrong_rows", lambda p: [_clip(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
     ("wrong_rows", lambda p: [_clip(p, c, p.case.chunk) for c in range(p.case.partials)]),
     ("wrong_rows", lambda p: [np.arange(c, p.case.M, p.case.partials) for c in range(p.case.partials)]),
+    ("wrong_rows", _begin_at_row_0),
+    ("rows_counted_twice", lambda p: [_repeat_rows(rows, p.case.rows) for rows in _list_chunks(p.case)]),
     *((cause, lambda p, some=some: [some(rows) for rows in _list_chunks(p.case)]) for cause, some in _SOME_ROWS),
 )  # fmt: skip
 
@@ -512,7 +535,12 @@ def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield from _list_spare_row_models(_list_right_programs)
     yield "dx_for_dy", lambda p: _take_dx_for_dy(p, "db_partial")
     yield "dx_for_dy", lambda p: _take_dx_for_dy(p, "dw_partial")
+    yield "dx_and_xhat_swapped", _swap_dx_and_xhat
     yield from list_dx_dtype_models(("dy", "x", "w"))
+    yield from list_misread_models(
+        lambda p: {"dx": compute_wrong_dx(p), **_compute_wrong(p, _list_programs(p.case), "partial")}
+    )
+    yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     for cause, changes in LAYER_NORM_MISTAKES:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
 
@@ -534,6 +562,7 @@ def _combine(
                 p, take(p), ending, **changes
             ),
         )
+    yield from list_misread_models(lambda p: _compute_wrong(p, right(p), ending))
     yield "mean_for_sum", lambda p: _compute_wrong(p, right(p), ending, mean=True)
     for name in ("dw", "db"):
         n = f"{name}_{ending}"
@@ -564,6 +593,12 @@ def _compute_wrong(
     return out
 
 
+def _swap_dx_and_xhat(p: Plan[SharedCase]) -> Outputs:
+    mine, dx = _list_programs(p.case), compute_wrong_dx(p)
+    dw = np.stack([(p.inputs["dy"] * dx)[rows].sum(axis=0) for rows in mine])
+    return {"dx": _compute_hat(p.inputs, "xhat"), "dw_partial": dw}
+
+
 def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
     changed = replace(p, inputs=p.inputs | {"dy": p.expected["dx"].values})
     return {name: _compute_wrong(changed, _list_right_programs(p), "partial")[name]}
@@ -580,7 +615,19 @@ def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "rows_left_out", lambda p: _sum_rows(p, slice(0, p.case.partials // p.case.rows * p.case.rows))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice((p.case.partials - 1) // p.case.rows * p.case.rows, None))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, p.case.rows))
+    yield "rows_counted_twice", lambda p: _weigh_rows(p, np.minimum(np.arange(p.case.partials) + 1, p.case.rows))
+    for names in (("dw", "db"), ("dw",), ("db",)):
+        yield "max_for_sum", lambda p, names=names: {name: _take_largest(p, name) for name in names}
     yield from _list_sum_models(lambda p: p.case.partials)
+
+
+def _weigh_rows(p: Plan[SharedCase], weights: np.ndarray) -> Outputs:
+    return {name: weights @ p.inputs[f"{name}_partial"] for name in ("dw", "db")}
+
+
+def _take_largest(p: Plan[SharedCase], name: str) -> np.ndarray:
+    """The lanes of a tile of rows have added up their own; the largest of them is taken."""
+    return add_up_lanes(p.inputs[f"{name}_partial"].T, p.case.rows).max(axis=1)
 
 
 def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -623,14 +670,21 @@ def _has_short_steps(case: SharedCase) -> bool:
     return case.chunk > 0 and (case.chunk % case.rows != 0 or case.M % case.chunk != 0)
 
 
+_PARTIAL_NAMES = ("dw_partial", "db_partial")
+
 PARTS = {
     "add_to_buffers_kernel": Part(
         LOCKED, _plan_locked, _list_locked_models, traits=(("buffer_not_accumulated", _shares_a_buffer),)
     ),
     "sum_buffers_kernel": Part(
-        BUFFERS, _plan_buffers, _list_buffer_models, rare=(("uninitialised", _has_unwritten_buffers),)
+        BUFFERS,
+        _plan_buffers,
+        _list_buffer_models,
+        rare=(("uninitialised", lambda p, outputs: _has_unwritten_buffers(p.case)),),
     ),
-    "column_partials_kernel": Part(CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),)),
+    "column_partials_kernel": Part(
+        CHUNKS, _plan_chunks, _list_chunk_models, traits=(("row_mask", _has_short_steps),), partials=_PARTIAL_NAMES
+    ),
     "sum_partials_kernel": Part(PARTIALS, _plan_partials, _list_partials_models),
-    "persistent_backward_kernel": Part(PERSISTENT, _plan_persistent, _list_persistent_models),
+    "persistent_backward_kernel": Part(PERSISTENT, _plan_persistent, _list_persistent_models, partials=_PARTIAL_NAMES),
 }

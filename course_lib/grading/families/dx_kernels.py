@@ -14,10 +14,11 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
     FIXED_EPS,
     WRONG_COLUMNS,
+    draw_gain,
     draw_matrix,
-    draw_weight,
     find_divisor,
     list_dtype_models,
+    list_misread_models,
     list_rounded_outputs,
     make_expected,
     place_vector,
@@ -26,7 +27,7 @@ from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
 LAYER_NORM_DX = (
-    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01, one row a program", fill="worked"),
+    Case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd", mean=3.0),
     Case(
         "two rows a program",
@@ -43,6 +44,7 @@ LAYER_NORM_DX = (
     Case("one column", 3, 1, 16, "N = 1: dx is 0", rows=2, mean=2.0),
     Case("two columns", 4, 2, 16, "N = 2: next to nothing of wdy is left", rows=4, mean=-1.0),
     Case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16, mean=1.0),
+    Case("many programs", 299, 3, 16, "150 programs of two rows", rows=2, mean=1.0),
     Case("long row", 2, 1000, 1024, "24 padded lanes, mean 3", mean=3.0),
     Case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33", rows=2, std=0.03, eps=1e-12, mean=0.1),
     Case(
@@ -120,7 +122,7 @@ LAYER_NORM_DX = (
 )
 
 RMS_NORM_DX = (
-    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    Case("worked example", 3, 8, 8, "the 3 x 8 worked example", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
     Case("one column", 3, 1, 16, "N = 1: dx is 0 but for eps", mean=2.0, eps=0.1),
     Case("one row", 1, 129, 256, "M = 1, 127 padded lanes", mean=1.0),
@@ -134,7 +136,7 @@ RMS_NORM_DX = (
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
     Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
     Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
-    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
     Case("zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
     Case(
@@ -197,7 +199,7 @@ def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.n
         dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
         dy[...] = 1.25
-    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
+    return round_to(dy, case.dtype_of("dy")), x, draw_gain(case, rng)
 
 
 def _make_plan(
@@ -281,6 +283,7 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
         "x": lambda: x,
         "deviation": lambda: x - mean,  # never scaled
         "scaled": lambda: x * rstd,  # no mean subtracted
+        "swapped": lambda: (x - rstd) * mean,
         "centred": lambda: (x - x.mean(axis=1, keepdims=True)) * rstd,  # RMSNorm with a mean taken out
         "divided": lambda: (x - mean) / rstd,
         "root of rstd": lambda: (x - mean) * np.sqrt(rstd),
@@ -304,6 +307,7 @@ OF_BOTH: tuple[Mistake, ...] = (
     ("w_twice", {"w": "w * w"}),
     ("one_plus_w", {"w": "1 + w"}),
     ("w_misapplied", {"w": "1 / w"}),
+    ("w_misapplied", {"w": "by row"}),
     ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # w times all that is right for w = 1
     ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, dy alone
     ("w_twice", {"w1": "w * w"}),
@@ -326,6 +330,7 @@ OF_LAYER_NORM: tuple[Mistake, ...] = (
     ("c2_missing", {"c2": 0}),
     *OF_BOTH,
     ("xhat_wrong", {"xhat": "scaled"}),
+    ("statistic_misread", {"xhat": "swapped"}),  # and rstd itself beside it
     ("c2_of_dy", {"w2": "1"}),
     ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy in both means, w with dy alone
     ("c2_times_xhat", {"c2_along": "xhat"}),
@@ -377,8 +382,9 @@ def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
-    for tile in (True, False):
-        yield "statistics_of_another_row", lambda p, tile=tile: {"dx": compute_wrong_dx(_share_saved(p, tile))}
+    for which in ("tile's first", "first", "first tile's"):
+        yield "statistics_of_another_row", lambda p, w=which: {"dx": compute_wrong_dx(_share_saved(p, w))}
+    yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     yield from list_saved_models()
     yield from list_dx_dtype_models(("dy", "x", "w"))
 
@@ -406,9 +412,12 @@ def compute_saved_anew(p: Plan, eps: float, axis: int = 1) -> Plan:
     return replace(p, inputs=p.inputs | {name: values for name, values in anew.items() if name in p.inputs})
 
 
-def _share_saved(p: Plan, tile: bool) -> Plan:
-    """The saved statistics of the first row for all rows: of the program's, or of the matrix."""
-    rows = np.arange(p.case.M) // p.case.rows * p.case.rows if tile else np.zeros(p.case.M, int)
+def _share_saved(p: Plan, which: str) -> Plan:
+    """The saved statistics of other rows: of the first of a program's tile, of the matrix, or those of the first tile for every one."""
+    row = np.arange(p.case.M)
+    rows = {"tile's first": row // p.case.rows * p.case.rows, "first": 0 * row, "first tile's": row % p.case.rows}[
+        which
+    ]
     return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd") if name in p.inputs})
 
 
@@ -428,6 +437,7 @@ def compute_wrong_dx(
     hat, beside = _compute_hat(p.inputs, c1 if isinstance(c1, str) else xhat), _compute_hat(p.inputs, dx or xhat)
     dy = p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"])
     of_w = {"w": lambda v: v, "1": np.ones_like, "w * w": np.square, "1 + w": lambda v: 1 + v, "1 / w": lambda v: 1 / v}
+    of_w["by row"] = lambda v: np.resize(v, case.M)[:, None]
     first, in_c1, in_c2 = (of_w[which](p.inputs["w"]) for which in (w, w1 or w, w2 or w))
     if outer is False:
         in_c1 = in_c2 = p.inputs["w"]

@@ -1,13 +1,13 @@
-"""LayerNorm forward, blocked and resident: the inputs that find its bugs, and its wrong formulas."""
+"""LayerNorm forward, in one block, blocked and resident: the inputs that find its bugs, and its wrong formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
@@ -18,8 +18,9 @@ from course_lib.grading.families.making import (
     WRONG_SCALES,
     WRONG_SHIFTS,
     apply_right,
+    draw_gain,
     draw_matrix,
-    draw_weight,
+    draw_shift,
     find_divisor,
     inverse_root,
     list_dtype_models,
@@ -28,12 +29,13 @@ from course_lib.grading.families.making import (
     place_matrix,
     place_statistic,
     place_vector,
+    take_largest_lane,
 )
 from course_lib.norms import reference
 
 # Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.
 LAYER_NORM_BLOCKED = (
-    Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 06, two full blocks", fill="worked"),
+    Case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks", fill="worked"),
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
     Case("one short block", 3, 7, 16, "N below BLOCK, 9 padded lanes, mean -2", mean=-2.0),
     Case("one column", 2, 1, 16, "N = 1: the variance is 0, so y is b"),
@@ -55,7 +57,7 @@ LAYER_NORM_BLOCKED = (
     Case(
         "fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))
     ),
-    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
     Case(
         "sliced",
@@ -74,13 +76,14 @@ LAYER_NORM_BLOCKED = (
 )
 
 LAYER_NORM_RESIDENT = (
-    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 06, one row a program", fill="worked"),
+    Case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
     Case("two rows a program", 4, 16, 16, "no padding, two full tiles", rows=2, mean=1.0),
     Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
     Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
     Case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", rows=2),
     Case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16, mean=1.0),
+    Case("many programs", 299, 3, 16, "150 programs of two rows", rows=2, mean=1.0),
     Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", rows=2, std=0.03, eps=0.1, mean=0.5),
     Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", rows=2, std=0.03, eps=1e-12),
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
@@ -128,14 +131,47 @@ LAYER_NORM_RESIDENT = (
     ),
 )
 
+# the learner's first LayerNorm: fp32, and only y is asked for
+LAYER_NORM_ONE_BLOCK = (
+    Case("worked example", 3, 8, 8, "the 3 x 8 worked example, no padded lane", fill="worked"),
+    Case("five columns, mean 14", 2, 5, 8, "3 padded lanes, mean 14", mean=14.0, std=2.0),
+    Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
+    Case("a wide block", 3, 6, 64, "58 padded lanes, mean -2", mean=-2.0),
+    Case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", mean=1.0),
+    Case("one row", 1, 129, 256, "M = 1, 127 padded lanes", mean=1.0),
+    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
+    Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", std=0.03, eps=0.1, mean=0.5),
+    Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    Case(
+        "quiet",
+        2,
+        100,
+        128,
+        "std 0.0001, eps = 1e-12: whatever else is added to the variance shows",
+        std=1e-4,
+        eps=1e-12,
+    ),
+    Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
+    Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
+    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case(
+        "sliced",
+        4,
+        50,
+        64,
+        "x and y are slices of wider matrices, so their row strides differ",
+        mean=2.0,
+        layout="sliced",
+    ),
+    Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+)
+_SAVED = ("mean", "rstd")  # what the other two kernels write beside y
+
 
 def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
     w_dtype = case.dtype_of("w")
-    x, w, b = (
-        draw_matrix(case, rng),
-        draw_weight(case.N, w_dtype, rng),
-        round_to(rng.normal(size=case.N), case.dtype_of("b")),
-    )
+    x, w, b = draw_matrix(case, rng), draw_gain(case, rng), draw_shift(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
         place_vector("w", case, w_dtype, w), place_vector("b", case, case.dtype_of("b"), b),
@@ -176,6 +212,24 @@ def _plan_resident(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     return _make_plan(case, kernel, rng, resident=True)
 
 
+def _plan_one_block(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
+    whole = _make_plan(case, kernel, rng, resident=False)
+    return replace(
+        whole,
+        tensors=tuple(tensor for tensor in whole.tensors if tensor.name not in _SAVED),
+        arguments=tuple(argument for argument in whole.arguments if argument[1] not in _SAVED),
+        expected={"y": whole.expected["y"]},
+        reads={},
+    )
+
+
+def _list_models_of_y() -> Iterator[tuple[str, Model]]:
+    """The wrong formulas that show in y."""
+    for cause, model in _list_models():
+        if cause not in ("wrong_statistic_saved", "outputs_swapped"):
+            yield cause, lambda p, model=model: {"y": model(p)["y"]}
+
+
 def _list_models() -> Iterator[tuple[str, Model]]:
     yield "padding_in_variance", lambda p: _compute_wrong(p, padding=True)
     yield "unbiased_variance", lambda p: _compute_wrong(p, var_divisor="N-1")
@@ -209,6 +263,13 @@ def _list_models() -> Iterator[tuple[str, Model]]:
             yield cause, lambda p, columns=columns, which=which: _compute_wrong(p, of=which, columns=columns)
     for value, inside in product(PADDING, (False, True)):
         yield "mask_missing", lambda p, v=value, i=inside: _compute_wrong(p, other=v, padding=i)
+    for names, (first, spare) in product(
+        (("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))
+    ):
+        yield "another_block", lambda p, n=names, f=first, s=spare: _take_from_block(p, n, f, s)
+    yield "accumulator_reused", lambda p: _compute_wrong(p, measure=lambda x, mean: (x - mean) ** 2 + mean)
+    for which in ("mean", "variance", "both"):
+        yield "max_for_sum", lambda p, w=which: _compute_wrong(p, largest=w)
     for counted in ("mean", "variance", "both"):
         yield "counted_by_every_lane", lambda p, c=counted: _compute_wrong(p, every_lane=c)
     yield "squared_after_the_sum", lambda p: _compute_wrong(p, lanes=True)
@@ -217,7 +278,8 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
     for tile in (True, False):
         yield "statistics_of_another_row", lambda p, tile=tile: _share_statistics(p, tile)
-    yield "statistics_of_another_row", lambda p: _compute_wrong(p, over=(0, 1))
+    for of, short in product(("mean", "both"), (False, True)):
+        yield "wrong_axis", lambda p, o=of, s=short: _compute_wrong(p, over_tile=o, short_tile=s)
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * _by_row(w, hat) + _by_row(b, hat))
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b)
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
@@ -235,11 +297,23 @@ def _take_last_block(case: Case) -> slice:
     return slice((case.N - 1) // case.block * case.block, None)
 
 
-def _average_tiles(values: np.ndarray, rows: int) -> np.ndarray:
-    """Each row's number replaced by the mean of those of its program's rows."""
-    return np.concatenate(
-        [np.full_like(values[at : at + rows], values[at : at + rows].mean()) for at in range(0, len(values), rows)]
-    )
+def _average_tiles(values: np.ndarray, rows: int, short: bool) -> np.ndarray:
+    """Each row's number replaced by the mean of those of its program's rows; ``short``: a last tile with fewer counts as full."""
+    tiles = [values[at : at + rows] for at in range(0, len(values), rows)]
+    return np.concatenate([np.full_like(tile, tile.sum() / (rows if short else len(tile))) for tile in tiles])
+
+
+def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
+    """y made of what the first block of columns, or the last, holds under these names; ``spare``: lanes past the last column."""
+    start = 0 if first else _take_last_block(p.case).start
+    columns = start + np.arange(p.case.N) % p.case.block
+    taken = {
+        name: np.where(columns < p.case.N, p.inputs[name][..., np.minimum(columns, p.case.N - 1)], spare)
+        for name in names
+    }
+    x, w, b = (taken.get(name, p.inputs[name]) for name in ("x", "w", "b"))
+    right = _compute_wrong(p)
+    return right | {"y": apply_right((x - right["mean"][:, None]) * right["rstd"][:, None], w, b)}
 
 
 def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:
@@ -266,7 +340,7 @@ def _square_deviation(x, mean):
 def _compute_wrong(
     p: Plan, *, x=None, mean_divisor="N", var_divisor="N", padding=False, other=0.0, eps=None, root=inverse_root, save=None,
     scale=apply_right, centre=None, measure=_square_deviation, of="both", columns=None,
-    every_lane="", lanes=False, over=None,
+    every_lane="", lanes=False, over_tile="", short_tile=False, largest="",
 ) -> Outputs:  # fmt: skip
     """``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``columns``: what goes into the
     mean, the variance, or both, as ``of`` says."""
@@ -276,13 +350,17 @@ def _compute_wrong(
     in_mean, in_var = some if of in ("both", "mean") else x, some if of in ("both", "variance") else x
     mean = (in_mean.sum(axis=1, keepdims=True) + spare.sum(axis=1, keepdims=True)) / find_divisor(p, mean_divisor)
     mean = mean * p.case.block if every_lane in ("mean", "both") else mean
-    mean = _average_tiles(mean, p.case.rows) if over else mean
+    if largest in ("mean", "both"):
+        mean = take_largest_lane(x, p.case.block)[:, None] / p.case.N
+    mean = _average_tiles(mean, p.case.rows, short_tile) if over_tile else mean
     squares = measure(in_var, mean).sum(axis=1, keepdims=True)
     if lanes:  # each lane adds up its deviations, and is squared in the end
         padded = np.concatenate([x - mean, 0 * spare], axis=1)
         squares = (padded.reshape(len(x), -1, p.case.block).sum(axis=1) ** 2).sum(axis=1, keepdims=True)
     squares = squares * p.case.block if every_lane in ("variance", "both") else squares
-    squares = _average_tiles(squares, p.case.rows) if over else squares
+    if largest in ("variance", "both"):
+        squares = take_largest_lane(measure(x, mean), p.case.block)[:, None]
+    squares = _average_tiles(squares, p.case.rows, short_tile) if over_tile == "both" else squares
     if padding:
         squares = squares + measure(spare, mean).sum(axis=1, keepdims=True)
     var = squares / find_divisor(p, var_divisor)
@@ -292,6 +370,7 @@ def _compute_wrong(
 
 
 PARTS = {
+    "layer_norm_kernel": Part(LAYER_NORM_ONE_BLOCK, _plan_one_block, _list_models_of_y),
     "layer_norm_blocked_kernel": Part(LAYER_NORM_BLOCKED, _plan_blocked, _list_models),
     "layer_norm_resident_kernel": Part(LAYER_NORM_RESIDENT, _plan_resident, _list_models),
 }

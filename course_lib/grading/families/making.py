@@ -38,6 +38,17 @@ def draw_weight(N: int, dtype: str, rng: np.random.Generator) -> np.ndarray:
     return round_to(rng.uniform(0.5, 2.0, size=N) * rng.choice([-1.0, 1.0], size=N), dtype)
 
 
+def draw_gain(case: Case, rng: np.random.Generator) -> np.ndarray:
+    """w of the case, rounded to its dtype."""
+    dtype = case.dtype_of("w")
+    return round_to(np.ones(case.N), dtype) if case.plain else draw_weight(case.N, dtype, rng)
+
+
+def draw_shift(case: Case, rng: np.random.Generator) -> np.ndarray:
+    """b of the case, rounded to its dtype."""
+    return round_to(np.zeros(case.N) if case.plain else rng.normal(size=case.N), case.dtype_of("b"))
+
+
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
     """An (M, N) tensor in the case's layout; ``spare`` columns of gap tell the strides of two tensors apart."""
     row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]
@@ -127,7 +138,8 @@ WRONG_SHIFTS: tuple[tuple[str, Callable], ...] = (
     ("b_misapplied", lambda hat, w, b: hat * w - b),
     ("b_misapplied", lambda hat, w, b: hat * w + 2 * b),
     ("b_misapplied", lambda hat, w, b: hat * w * b),
-    ("b_misapplied", lambda hat, w, b: hat * w + w),
+    ("w_for_b", lambda hat, w, b: hat * w + w),
+    ("b_for_w", lambda hat, w, b: hat * b + b),
 )
 
 
@@ -186,6 +198,33 @@ def _round(values: np.ndarray, dtype: str) -> np.ndarray:
 
 def _round_input(p: Plan, name: str, dtype: str) -> Plan:
     return replace(p, inputs=p.inputs | {name: _round(p.inputs[name], dtype)})
+
+
+def take_largest_lane(values: np.ndarray, block: int) -> np.ndarray:
+    """For each row of (M, N) the largest of the lanes' sums, where the sum of all belongs; lane i has every ``block``-th column."""
+    return add_up_lanes(values, block).max(axis=1)
+
+
+def add_up_lanes(values: np.ndarray, block: int) -> np.ndarray:
+    """(M, N) to (M, block): what each lane has added up."""
+    spare = np.zeros((len(values), -values.shape[1] % block))
+    return np.concatenate([values, spare], axis=1).reshape(len(values), -1, block).sum(axis=1)
+
+
+def swap_statistics(p: Plan) -> Iterator[Plan]:
+    """The plan with its saved statistics misread: each taken for the other, or one of them for both."""
+    mean, rstd = p.inputs["mean"], p.inputs["rstd"]
+    for one, other in ((rstd, mean), (rstd, rstd), (mean, mean)):
+        yield replace(p, inputs=p.inputs | {"mean": one, "rstd": other})
+
+
+def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[str, Model]]:
+    """Right formulas of misread statistics. Without a mean, as in RMSNorm, there is nothing to misread."""
+    for which in range(3):
+        yield (
+            "statistic_misread",
+            lambda p, n=which: compute(list(swap_statistics(p))[n]) if "mean" in p.inputs else {},
+        )
 
 
 def find_divisor(p: Plan, which: str) -> float:

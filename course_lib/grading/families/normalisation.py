@@ -25,7 +25,7 @@ from course_lib.grading.families.making import (
 from course_lib.norms import reference
 
 _COMMON = (
-    Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    Case("worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
     Case("three dimensions", 6, 10, 0, "x has shape (B, T, C): only C is normalised", leading=(2, 3), mean=2.0),
     Case("four dimensions", 8, 5, 0, "two more leading dimensions", leading=(2, 1, 4), mean=-1.0),
     Case("one vector", 1, 12, 0, "x has one dimension", vector=True, mean=3.0),
@@ -138,6 +138,12 @@ def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
     yield "mean_subtracted", lambda p: wrong(p, centre_statistic=True)  # x over its standard deviation
     yield "deviation_not_squared", lambda p: wrong(p, measure=np.abs)
     yield "deviation_not_squared", lambda p: wrong(p, measure=lambda x: x)
+    yield "squared_after_the_sum", lambda p: wrong(p, measure=lambda x: x.mean(axis=-1, keepdims=True) ** 2 + 0 * x)
+    for divisor in (lambda x: x.shape[-1], lambda x: 1):
+        yield (
+            "max_for_sum",
+            lambda p, d=divisor: wrong(p, measure=lambda x: (x**2).max(axis=-1, keepdims=True) / d(x) + 0 * x),
+        )
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "w_before_the_norm", lambda p: wrong(p, measure=lambda x: (x * p.inputs["w"]) ** 2)
     yield "divisor", lambda p: wrong(p, root=lambda v, eps: 1 / (np.sqrt(v / p.case.N + eps)))

@@ -19,6 +19,7 @@ _FIXED = frozenset({"worked", "constant", "both empty"})  # fills whose numbers 
 _SMALL = 4096  # elements, and
 _FEW = 32  # blocks of work: what a second run may cost
 _TELLING_PROGRAMS = 5
+_MANY = 100  # programs, of which some are sampled
 
 
 def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) -> list[Plan]:
@@ -34,8 +35,19 @@ def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) 
                 purpose = f"{exercise.id} {entry_point} {case.name}"
                 drawn = draw_hidden_case(case, secret.generator(f"shape: {purpose}"))
                 own.append(part.planner(drawn, entry_point, secret.generator(f"values: {purpose}: {seed}")))
-        made += _ask_for_sharing_where_it_tells(own)
+        made += _ask_for_sharing_where_it_tells([_sample_programs(plan) for plan in own])
     return made
+
+
+def _sample_programs(plan: Plan) -> Plan:
+    """Of many programs that do the same for other rows, some from each end tell what all do: past row 16, 64 and 128, too."""
+    case = plan.case
+    count = -(-case.M // case.rows)
+    outputs = [tensor for tensor in plan.tensors if tensor.is_output]
+    if count < _MANY or plan.grid != (count,) or plan.interleavings or any(t.shape[0] != case.M for t in outputs):
+        return plan
+    first = [at + i for at in (0, 16, 64, 128) for i in (0, 1) if at + i < count]
+    return replace(plan, sample=tuple(sorted({*first, *(count - 1 - program for program in first)})), spread={})
 
 
 def _ask_for_sharing_where_it_tells(plans: list[Plan]) -> list[Plan]:
@@ -45,21 +57,29 @@ def _ask_for_sharing_where_it_tells(plans: list[Plan]) -> list[Plan]:
     return [plan if number >= enough else replace(plan, spread={}) for plan, number in zip(plans, most, strict=True)]
 
 
-def make_second_plans(exercise: Exercise, plans: Sequence[Plan], key: bytes) -> list[Plan]:
+def make_second_plans(exercise: Exercise, plans: Sequence[Plan], choice: bytes, numbers: bytes) -> list[Plan]:
     """One case of each entry point once more, of the same shape: other numbers, other addresses, other leftovers in the outputs.
 
-    ``key`` draws all of that; nothing that runs may know it. The same key gives the same bytes on every machine.
+    A function that gets sizes and no numbers gets other sizes.
+
+    ``choice`` draws the cases, ``numbers`` all the rest, which nothing that runs may know. The same two give the same bytes on every
+    machine.
     """
-    rng = np.random.Generator(np.random.PCG64(list(hashlib.sha256(key).digest())))
+    chooser, rng = (
+        np.random.Generator(np.random.PCG64(list(hashlib.sha256(key).digest()))) for key in (choice, numbers)
+    )
     made = []
     for entry_point, part in find_parts(exercise).items():
         own = [plan for plan in plans if plan.entry_point == entry_point]
         cheap = [plan for plan in own if _is_worth_repeating(plan)] or own
-        chosen = cheap[int(rng.integers(len(cheap)))]
+        chosen = cheap[int(chooser.integers(len(cheap)))]
         case = replace(
             chosen.case, name=f"{chosen.case.name}, again", why=f"{chosen.case.why}; a second run, other numbers"
         )
         plan = part.planner(case, entry_point, rng)
+        if plan.arguments == chosen.arguments and all(tensor.values is None for tensor in plan.tensors):
+            drawn = replace(draw_hidden_case(case, rng), why=f"`{entry_point}`; a second run, other sizes")
+            plan = part.planner(drawn, entry_point, rng)
         tensors = tuple(tensor if tensor.far else tensor.place_anew(rng) for tensor in plan.tensors)
         made.append(replace(plan, tensors=tensors, interleavings=min(plan.interleavings, 1)))
     return made

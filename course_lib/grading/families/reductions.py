@@ -15,17 +15,18 @@ from course_lib.grading.families.making import (
     make_expected,
     place_matrix,
     place_statistic,
+    take_largest_lane,
 )
 
 ROW_SUM = (
-    Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 01, two full blocks", fill="worked"),
+    Case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks", fill="worked"),
     Case("one full block", 4, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
     Case("one short block", 3, 7, 16, "N below BLOCK, 9 padded lanes, mean -2", mean=-2.0),
     Case("one column", 4, 1, 16, "N = 1: the sum is the number itself", mean=1.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
-    Case("many rows", 40, 3, 4, "40 programs", mean=1.0),
+    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", std=100.0),
     Case("fp16", 3, 129, 64, "half precision in, fp32 out", dtype="fp16", mean=3.0),
     Case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", dtype="fp16", mean=100.0),
@@ -79,6 +80,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "not_a_plain_sum", lambda p: _sum_rows(p.inputs["x"] ** 2)
     yield "not_a_plain_sum", lambda p: _sum_rows(-p.inputs["x"])
     yield "lanes_apart", lambda p: _sum_rows(p.inputs["x"][:, :: p.case.block])
+    yield "max_for_sum", lambda p: {"y": take_largest_lane(p.inputs["x"], p.case.block)}
     yield "same_row", lambda p: _sum_rows(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 

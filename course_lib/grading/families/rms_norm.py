@@ -18,8 +18,8 @@ from course_lib.grading.families.making import (
     WRONG_ROOTS,
     WRONG_SCALES,
     apply_right,
+    draw_gain,
     draw_matrix,
-    draw_weight,
     find_divisor,
     half_ulp,
     inverse_root,
@@ -33,7 +33,7 @@ from course_lib.grading.families.making import (
 from course_lib.norms import reference
 
 RMS_NORM = (
-    Case("worked example", 3, 8, 8, "the 3 x 8 matrix of lesson 07", fill="worked"),
+    Case("worked example", 3, 8, 8, "the 3 x 8 worked example", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, mean 3", mean=3.0),
     Case("one column", 2, 1, 16, "N = 1"),
     Case("one row", 1, 129, 256, "M = 1, 127 padded lanes"),
@@ -51,7 +51,7 @@ RMS_NORM = (
     Case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32", dtype="fp16", w_dtype="fp32"),
     Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("w", "fp16"))),
     Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("y", "fp16"), ("w", "bf16"))),
-    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
     Case(
         "sliced",
@@ -72,7 +72,7 @@ RMS_NORM = (
 
 def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.dtype_of("w")
-    x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
+    x, w = draw_matrix(case, rng), draw_gain(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
         place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
@@ -88,7 +88,7 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.dtype_of("w")
-    x, w = draw_matrix(case, rng), draw_weight(case.N, w_dtype, rng)
+    x, w = draw_matrix(case, rng), draw_gain(case, rng)
     residual = round_to(
         np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape),
         case.dtype_of("residual"),
@@ -155,6 +155,13 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _compute_wrong(p)["rstd"][:, None] * p.inputs["w"]}
     yield "w_before_the_norm", lambda p: _compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
     yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=p.inputs["x"] ** 2)
+    for divisor in ("N", "1"):
+        yield (
+            "max_for_sum",
+            lambda p, d=divisor: _compute_wrong(
+                p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=d
+            ),
+        )
     yield "divisor", lambda p: _compute_wrong(p, divisor="M")
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None])
     yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
@@ -169,8 +176,9 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
     yield "residual_ignored", lambda p: _add_residual(p, 0)
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
-    for which in ("x", "residual", "y", "w"):
-        yield "another_dtype", lambda p, which=which: _round_total(p, p.tensor(which).dtype)
+    for which, again in product(("x", "residual", "y", "w"), (True, False)):
+        yield "another_dtype", lambda p, which=which, a=again: _round_total(p, p.tensor(which).dtype, a)
+    yield "low_precision", _add_in_half
     for name, other in product(("first", "residual"), ("x", "residual", "total", "y", "w")):
         yield "another_dtype", lambda p, name=name, other=other: _round_summand(p, name, p.tensor(other).dtype)
     yield "another_dtype", lambda p: _round_total(_round_both(p), p.tensor("x").dtype)
@@ -194,10 +202,17 @@ def _centre(x: np.ndarray) -> np.ndarray:
     return x - x.mean(axis=1, keepdims=True)
 
 
-def _round_total(p: Plan, dtype: str) -> Outputs:
-    """The sum rounded to the dtype of another tensor than total."""
+def _round_total(p: Plan, dtype: str, again: bool = True) -> Outputs:
+    """The sum rounded to the dtype of another tensor than total; for y rounded ``again``, as total is stored."""
     total = round_to(p.inputs["exact"], dtype).astype(np.float64)
-    return {"total": total, **_compute_wrong(p, x=round_to(total, p.tensor("total").dtype).astype(np.float64))}
+    read = round_to(total, p.tensor("total").dtype).astype(np.float64) if again else total
+    return {"total": total, **_compute_wrong(p, x=read)}
+
+
+def _add_in_half(p: Plan) -> Outputs:
+    """Both summands as they are loaded: where they have one dtype, their sum has it, too."""
+    dtype = p.tensor("x").dtype
+    return _round_total(p, dtype if p.tensor("residual").dtype == dtype else "fp32")
 
 
 def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
@@ -236,9 +251,17 @@ def _compute_wrong(
     }
 
 
-# of the four matrices that 07b adds and stores
+# of the four matrices that 09a adds and stores
 ADD_RMS_NORM = (
     *RMS_NORM,
+    Case(
+        "fp32 sum",
+        2,
+        33,
+        64,
+        "only x and the residual are in half precision",
+        dtypes=(("x", "fp16"), ("residual", "fp16")),
+    ),
     Case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("y", "fp16"))),
     Case(
         "bf16 total", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("residual", "fp16"), ("total", "bf16"))

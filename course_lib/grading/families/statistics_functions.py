@@ -10,7 +10,7 @@ import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
 from course_lib.grading.families.making import draw_matrix, half_ulp, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
@@ -18,7 +18,7 @@ from course_lib.norms import statistics
 # ---- one pass, two passes, Welford
 
 _ROWS = (
-    Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    Case("worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
     Case("mean 3", 5, 17, 0, "mean 3", mean=3.0),
     Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0, std=2.0),
     Case("one row", 1, 33, 0, "M = 1", mean=-2.0),
@@ -140,14 +140,41 @@ def _is_below_zero(case: Case) -> bool:
     return case.fill == "below zero"
 
 
+def _is_variance_negative(p: Plan, outputs: Outputs) -> bool:
+    return _is_below_zero(p.case) and bool((outputs["var"] < 0).any())
+
+
+def _is_variance_turned(p: Plan, outputs: Outputs) -> bool:
+    """What is wrong lies as far above 0 as the rounding of E[x^2] takes the difference below it."""
+    if not _is_below_zero(p.case):
+        return False
+    var, want = outputs["var"], p.expected["var"]
+    rounding = tolerance.UNIT * (p.inputs["x"] ** 2).mean(axis=1)
+    wrong = ~(np.abs(var - want.values) <= want.allowed)
+    return bool(((0.5 * rounding <= var) & (var <= 8 * rounding))[wrong].all())
+
+
+_BELOW_ZERO_CAUSES: tuple[tuple[str, Symptom], ...] = (
+    ("negative_variance", _is_variance_negative),
+    ("variance_turned", _is_variance_turned),
+)
+
+
 def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
-    yield "unbiased_variance", lambda p: _compute_wrong(p, divisor=p.case.N - 1)
+    for least in (0, 1):
+        yield "unbiased_variance", lambda p, least=least: _compute_wrong(p, divisor=max(p.case.N - 1, least))
+    yield "divisor", lambda p: _divide_by_rows(p, lambda x, mean: (x - mean) ** 2)
     yield "not_divided", lambda p: _compute_wrong(p, divisor=1)
     yield "not_divided", lambda p: _compute_wrong(p, divisor=1, mean_divisor=1)
     for rounded_mean in (True, False):
         yield "std_for_var", lambda p, r=rounded_mean: _compute_wrong(p, then=np.sqrt, rounded_mean=r)
     yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": np.abs(_compute_deviation(p)).mean(axis=1)}
     yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": _compute_deviation(p).mean(axis=1)}
+    for divisor in (lambda N: N, lambda N: N**2):  # what is left of it are roundings
+        yield (
+            "squared_after_the_sum",
+            lambda p, d=divisor: {**_compute_wrong(p), "var": _compute_deviation(p).sum(axis=1) ** 2 / d(p.case.N)},
+        )
     yield "mean_not_subtracted", lambda p: {**_compute_wrong(p), "var": (p.inputs["x"] ** 2).mean(axis=1)}
     yield "wrong_axis", lambda p: _compute_wrong(p, axis=0)
     yield "wrong_axis", lambda p: _compute_wrong(p, axis=(0, 1))
@@ -160,6 +187,7 @@ def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
         lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2 / N),
     )  # the published WebGPU line
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2)
+    yield "divisor", lambda p: _divide_by_rows(p, lambda x, mean: x**2, lambda var, mean: np.maximum(var - mean**2, 0))
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean)
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - np.abs(mean))
     yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N)
@@ -175,7 +203,7 @@ def _list_one_pass_models() -> Iterator[tuple[str, Model]]:
 
 
 def _list_welford_models() -> Iterator[tuple[str, Model]]:
-    for product in ("old", "new"):
+    for product in ("old", "new", "old, shared"):
         yield "welford_product", lambda p, product=product: _walk(p, product)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: seen)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: seen + 2)
@@ -216,6 +244,13 @@ def _compute_wrong(
     )
 
 
+def _divide_by_rows(p: Plan, measure, then=lambda var, mean: var) -> Outputs:
+    """The number of rows, x.shape[0], where that of the columns belongs: in the mean, and in what is made of it."""
+    x, M = p.inputs["x"], p.case.M
+    mean = x.sum(axis=1, keepdims=True) / M
+    return {"mean": mean[:, 0], "var": then(measure(x, mean).sum(axis=1) / M, mean[:, 0])}
+
+
 def _compute_deviation(p: Plan) -> np.ndarray:
     return p.inputs["x"] - p.inputs["x"].astype(np.float32).mean(axis=1, keepdims=True)
 
@@ -239,7 +274,8 @@ def _take_step(count, mean: np.ndarray, M2: np.ndarray, x: np.ndarray, product: 
     old = x - mean
     mean = mean + old / np.float64(count)
     new = x - mean
-    return mean, M2 + {"both": old * new, "old": old * old, "new": new * new}[product]
+    products = {"both": old * new, "old": old * old, "new": new * new, "old, shared": old * old / np.float64(count)}
+    return mean, M2 + products[product]
 
 
 # ---- one step of Welford
@@ -296,7 +332,7 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
 
 
 def _list_update_models() -> Iterator[tuple[str, Model]]:
-    for product in ("old", "new"):
+    for product in ("old", "new", "old, shared"):
         yield "welford_product", lambda p, product=product: _take_wrong_step(p, 0, product)
     for off in (-1, 1):
         yield "welford_count", lambda p, off=off: _take_wrong_step(p, off)
@@ -430,6 +466,11 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: -(d**2) * a * b / n)
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b / n**2)
     yield "merge_between", lambda p: _merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n)
+    for between in (  # all before the weights: a weight that is nearly right does not explain what M2 alone has
+        lambda d, a, b, n: d**2 * a / n, lambda d, a, b, n: d**2 * (a + b) / n, lambda d, a, b, n: np.abs(d) * a * b / n,
+        lambda d, a, b, n: d**2 * a * b / (a + b + 1), lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n,
+    ):  # fmt: skip
+        yield "merge_between", lambda p, between=between: _merge_partials(*p.inputs.values(), between=between)
     for share in (
         lambda a, b, n: a / n, lambda a, b, n: 0.5, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
         lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / (n + 1e-5), lambda a, b, n: b / (n + 1e-6),
@@ -456,11 +497,6 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
             )
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(a, 1))
-    for between in (
-        lambda d, a, b, n: d**2 * a / n, lambda d, a, b, n: d**2 * (a + b) / n, lambda d, a, b, n: np.abs(d) * a * b / n,
-        lambda d, a, b, n: d**2 * a * b / (a + b + 1), lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n,
-    ):  # fmt: skip
-        yield "merge_between", lambda p, between=between: _merge_partials(*p.inputs.values(), between=between)
 
 
 def _change_M2(p: Plan, change) -> Outputs:
@@ -482,12 +518,12 @@ def _merge_partials(
 
 
 PARTS = {
-    "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, rare=(("negative_variance", _is_below_zero),)),
+    "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, rare=_BELOW_ZERO_CAUSES),
     "two_pass": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models),
     "welford_update": Part(UPDATE, _plan_update, _list_update_models),
     "welford": Part(WELFORD, _plan_welford, _list_welford_models),
     "merge": Part(
         MERGE, _plan_merge, _list_merge_models,
-        rare=(("empty_partial", lambda case: case.fill.endswith("empty")),),
+        rare=(("empty_partial", lambda p, outputs: p.case.fill.endswith("empty")),),
     ),
 }  # fmt: skip

@@ -13,16 +13,18 @@ from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
     PADDING,
     WRONG_COLUMNS,
+    add_up_lanes,
     draw_matrix,
     find_divisor,
     make_expected,
     place_matrix,
     place_statistic,
+    take_largest_lane,
 )
 from course_lib.grading.judging import tolerance
 
 _COMMON = (
-    Case("worked example", 3, 8, 4, "the 3 x 8 matrix of lesson 05, two full blocks", fill="worked"),
+    Case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks", fill="worked"),
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
     Case("one short block", 3, 7, 16, "N below BLOCK: 9 lanes never see an element, mean -2", mean=-2.0),
     Case("one full block", 3, 16, 16, "N equals BLOCK: one step, no padding", mean=1.0),
@@ -36,7 +38,7 @@ _COMMON = (
     ),
     Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
-    Case("many rows", 10, 3, 4, "10 programs", mean=1.0),
+    Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
     Case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3", dtype="bf16", mean=3.0, std=0.25),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
@@ -130,7 +132,11 @@ def _save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
 
 def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
     """Right mean and M2, and then something wrong: from (plan, mean, M2) to what is saved."""
-    yield "unbiased_variance", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "N-1"))
+    for least in (0, 1):
+        yield (
+            "unbiased_variance",
+            lambda p, mean, M2, least=least: _save_statistics(mean, M2 / np.float64(max(p.case.N - 1, least))),
+        )
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean, M2)
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean * p.case.N, M2 / p.case.N)
     yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "BLOCK"))
@@ -162,6 +168,14 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
         yield "mask_missing", lambda p, v=value, z=padding: _sweep_twice(p, other=v, padding=z)
     yield "padding_in_variance", _leave_rounded_mean_in_padding
     yield "squared_after_the_sum", _square_lanes
+    yield (
+        "accumulator_reused",
+        lambda p: _save_statistics(_compute_sums(p)[0], _compute_sums(p)[1] / p.case.N + _compute_sums(p)[0]),
+    )
+    for by in ("N", "lane"):
+        yield "lanes_apart", lambda p, by=by: _subtract_lane_means(p, by)
+    for which in ("mean", "variance", "both"):
+        yield "max_for_sum", lambda p, w=which: _take_largest(p, w)
     for which in ("mean", "variance", "both"):
         yield "counted_by_every_lane", lambda p, which=which: _count_in_every_lane(p, which)
     yield (
@@ -218,6 +232,21 @@ def _square_lanes(p: Plan) -> Outputs:
     return _save_statistics(_compute_sums(p)[0], (lanes**2).sum(axis=1) / p.case.N)
 
 
+def _subtract_lane_means(p: Plan, by: str) -> Outputs:
+    """Each lane subtracts what it has added up itself, divided by N or by its own count, in the place of the row's mean."""
+    x, N, block = p.inputs["x"], p.case.N, p.case.block
+    lanes = add_up_lanes(x, block) / (N if by == "N" else np.maximum(add_up_lanes(np.ones((1, N)), block), 1))
+    deviation = x - lanes[:, np.arange(N) % block]
+    return _save_statistics(x.mean(axis=1), (deviation**2).mean(axis=1))
+
+
+def _take_largest(p: Plan, which: str) -> Outputs:
+    x, N, block = p.inputs["x"], p.case.N, p.case.block
+    mean = x.mean(axis=1) if which == "variance" else take_largest_lane(x, block) / N
+    squares = (x - mean[:, None]) ** 2
+    return _save_statistics(mean, squares.mean(axis=1) if which == "mean" else take_largest_lane(squares, block) / N)
+
+
 def _count_in_every_lane(p: Plan, which: str) -> Outputs:
     x, block = p.inputs["x"], p.case.block
     mean = x.mean(axis=1) * (block if which in ("mean", "both") else 1)
@@ -254,13 +283,13 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
         lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
     ):  # fmt: skip
         yield "merge_between", lambda p, between=between: _merge_lanes(p, _run_lanes(p), between=between)
-    for counted, moved, by_count in product((False, True), (False, True), (False, True)):
-        if counted or moved:
+    for counted, moved, squared, by_count in product((False, True), (False, True), (False, True), (False, True)):
+        if (counted or moved) and squared <= moved:
             cause = "mask_missing" if moved else "lane_counts"
             yield (
                 cause,
-                lambda p, c=counted, m=moved, b=by_count: _merge_lanes(
-                    p, _run_lanes(p, padding_counts=c, padding_moves=m), by_count=b
+                lambda p, c=counted, m=moved, s=squared, b=by_count: _merge_lanes(
+                    p, _run_lanes(p, padding_counts=c, padding_moves=m, padding_squares=s), by_count=b
                 ),
             )
     for share in (
@@ -278,7 +307,9 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
                 p, e(p, _run_lanes(p)), between=lambda d, a, b, n: f * d**2 * a * b / n, by_count=c
             ),
         )
-    for which in ("old", "new"):
+    for lanes in (lambda p: p.case.block, lambda p: min(p.case.block, p.case.N)):
+        yield "merge_weights", lambda p, lanes=lanes: _average_lane_means(p, lanes(p))
+    for which in ("old", "new", "old, shared"):
         yield "welford_product", lambda p, which=which: _merge_lanes(p, _run_lanes(p, which))
     for count in (
         lambda k, p: k - 1,
@@ -312,11 +343,12 @@ def _run_lanes(
     count: Callable = lambda k, p: k,
     padding_counts: bool = False,
     padding_moves: bool = False,
+    padding_squares: bool = True,
     other: float = 0.0,
     columns: Callable[[Case], slice] | None = None,
 ) -> Partials:
-    """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, the padding, or in
-    which columns are taken."""
+    """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, the padding (which may
+    move the mean alone, and not M2), or in which columns are taken."""
     x, block = p.inputs["x"], p.case.block
     x = x if columns is None else x[:, columns(p.case)]
     M, N = x.shape
@@ -329,11 +361,20 @@ def _run_lanes(
         old = np.where(inside | padding_moves, here - mean, 0.0)
         moved = mean + old / np.maximum(count(n, p), 1.0)
         new = here - moved
-        mean, M2 = (
-            moved,
-            M2 + {"both": old * new, "old": old * old, "new": np.where(inside | padding_moves, new * new, 0.0)}[which],
-        )
+        squares = {
+            "both": old * new,
+            "old": old * old,
+            "new": new * new,
+            "old, shared": old * old / np.maximum(count(n, p), 1.0),
+        }[which]
+        mean, M2 = moved, M2 + np.where(inside | (padding_moves & padding_squares), squares, 0.0)
     return n, mean, M2
+
+
+def _average_lane_means(p: Plan, lanes: int) -> Outputs:
+    """The right var, beside a mean in which every lane counts alike."""
+    means = _run_lanes(p)[1]
+    return _save_statistics(means.sum(axis=1) / lanes, _compute_sums(p)[1] / p.case.N)
 
 
 def _count_equally(p: Plan, lanes: Partials) -> Partials:

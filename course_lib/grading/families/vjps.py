@@ -26,13 +26,14 @@ from course_lib.grading.families.making import (
     draw_matrix,
     draw_weight,
     list_dtype_models,
+    list_misread_models,
     make_expected,
 )
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1
 _COMMON = (
-    Case("worked example", 3, 8, 0, "the 3 x 8 matrix of lesson 01", fill="worked"),
+    Case("worked example", 3, 8, 0, "the 3 x 8 worked example", fill="worked"),
     Case("mean 3", 5, 17, 0, "rows with mean 3: x and xhat are far apart", mean=3.0),
     Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0, std=2.0),
     Case("one row", 1, 33, 0, "M = 1", mean=1.0),
@@ -288,8 +289,10 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in of_dx:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     if of_dx:
+        yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
         yield from list_saved_models()
         yield from list_dx_dtype_models(("dy", "w"))
+    yield from list_misread_models(lambda p: {"dw": _compute_wrong_sum(p, xhat="xhat")})
     for eps in (*FIXED_EPS,):
         yield (
             "recomputed_statistics",

@@ -8,14 +8,18 @@ _IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps lock mean n residual rstd tota
 
 
 class Cause(NamedTuple):
-    """``of_function`` are headline and question for what is no kernel, where these must be others."""
+    """``of_function`` are headline and question for what is no kernel, ``of_rms_norm`` those for RMSNorm, which has no mean, no
+    variance and no c2: where these must be others."""
 
     headline: str
     question: str
     of_function: tuple[str, str] | None = None
+    of_rms_norm: tuple[str, str] | None = None
 
-    def word_for(self, kind: str) -> tuple[str, str]:
-        """Headline and question for an exercise of this kind: "kernel", "torch", "numpy" or "autograd"."""
+    def word_for(self, kind: str, entry_points: tuple[str, ...] = ()) -> tuple[str, str]:
+        """Headline and question for an exercise of this kind ("kernel", "torch", "numpy" or "autograd"), by its entry points."""
+        if self.of_rms_norm and entry_points and all("rms_norm" in name for name in entry_points):
+            return self.of_rms_norm
         return (self.headline, self.question) if kind == "kernel" or self.of_function is None else self.of_function
 
 
@@ -49,8 +53,16 @@ CAUSES: dict[str, Cause] = {
     "unbiased_variance": Cause(
         "the variance is divided by N - 1",
         "Which variance does the formula ask for: the one of a sample, or the one of these N numbers?",
+        of_rms_norm=(
+            "the sum of the squares is divided by N - 1",
+            "How many squares did you add up, and by how many does a mean divide?",
+        ),
     ),
-    "eps_missing": Cause("eps is missing", "What is 1 / sqrt(var) for a row of equal numbers?"),
+    "eps_missing": Cause(
+        "eps is missing",
+        "What is 1 / sqrt(var) for a row of equal numbers?",
+        of_rms_norm=("eps is missing", "What is 1 / sqrt(mean of the squares) for a row of zeros?"),
+    ),
     "eps_outside": Cause(
         "eps stands outside the root", "1 / (sqrt(v) + eps) or 1 / sqrt(v + eps): which of them does PyTorch compute?"
     ),
@@ -62,15 +74,24 @@ CAUSES: dict[str, Cause] = {
     "reciprocal_missing": Cause(
         "the standard deviation multiplies where it should divide",
         "Spread a row ten times as wide: y should stay as it is. What does yours do?",
+        of_rms_norm=(
+            "the root multiplies where it should divide",
+            "Make a row ten times as large: y should stay as it is. What does yours do?",
+        ),
     ),
-    "root_missing": Cause("the root is missing", "rstd is 1 over the standard deviation. What have you taken 1 over?"),
+    "root_missing": Cause(
+        "the root is missing",
+        "rstd is 1 over the standard deviation. What have you taken 1 over?",
+        of_rms_norm=("the root is missing", "rstd is 1 over the root of the mean square. What have you taken 1 over?"),
+    ),
     "cancellation": Cause(
         "cancellation: the statistics lose their digits when the mean is far from zero",
         "With a mean of 1000, how large are E[x^2] and E[x]^2, and how many digits of their difference does fp32 keep?",
     ),
     "low_precision": Cause(
         "arithmetic in half precision",
-        "In which dtype do you add up, and how many digits does a sum of 1000 numbers need?",
+        "In which dtype is each value on the way: a product, a sum, what is scaled at the end? Half precision keeps 11 bits or 8, and "
+        "only a result may be rounded to it.",
     ),
     "another_dtype": Cause(
         "a tensor goes through another tensor's dtype",
@@ -91,13 +112,19 @@ CAUSES: dict[str, Cause] = {
     "squared_after_the_sum": Cause(
         "deviations are added up before they are squared",
         "Deviations 1 and -1: what is the sum of their squares, and what the square of their sum?",
+        of_rms_norm=(
+            "the numbers are added up before they are squared",
+            "For the row 1, -1: what is the mean of the squares, and what the square of the mean?",
+        ),
     ),
     "w_before_the_norm": Cause(
         "w is applied before the row is normalised",
         "Which numbers is the mean square the mean of: those of x, or of x * w?",
     ),
     "rstd_not_applied": Cause(
-        "y is not multiplied by rstd", "Spread a row ten times as wide: y should stay as it is. Does it?"
+        "y is not multiplied by rstd",
+        "Spread a row ten times as wide: y should stay as it is. Does it?",
+        of_rms_norm=("y is not multiplied by rstd", "Make a row ten times as large: y should stay as it is. Does it?"),
     ),
     "norm_before_addition": Cause(
         "the wrong matrix is normalised, or measured",
@@ -106,6 +133,10 @@ CAUSES: dict[str, Cause] = {
     "recomputed_statistics": Cause(
         "the statistics were computed anew, not taken as they were saved",
         "With which eps, and over which elements, did the forward pass compute them? Who has the result?",
+        of_rms_norm=(
+            "rstd was computed anew, not taken as it was saved",
+            "With which eps, and over which elements, did the forward pass compute it? Who has the result?",
+        ),
     ),
     "dx_for_dy": Cause(
         "dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"
@@ -150,10 +181,37 @@ CAUSES: dict[str, Cause] = {
         "w and b have changed places",
         "Which of the two multiplies, which is added, and which have you read under which name?",
     ),
+    "w_for_b": Cause(
+        "w is added where b belongs",
+        "Two vectors come in beside x. Which of them is added at the end, and which do you add?",
+    ),
+    "b_for_w": Cause(
+        "b multiplies where w belongs", "Two vectors come in beside x. Which of them multiplies, and which do you take?"
+    ),
+    "statistic_misread": Cause(
+        "one saved statistic is taken for the other",
+        "xhat = (x - mean) * rstd. Which number do you subtract, and which do you multiply by: under which name, from which place?",
+    ),
+    "max_for_sum": Cause(
+        "the largest number is taken where the sum belongs",
+        "For the row 1, 2, 3 the sum is 6, and the largest is 3. Which of your reductions gives which?",
+    ),
+    "accumulator_reused": Cause(
+        "the second sum begins with what the first one left",
+        "Which number should the sum of squares begin with, and what does it hold before its first block?",
+    ),
+    "dx_and_xhat_swapped": Cause(
+        "dx and xhat have changed places",
+        "In which order does the function that computes both hand them back, and in which do you take them?",
+    ),
     "b_misapplied": Cause(
         "b is there, but is not added once, at the end", "Take xhat = 0: what should y hold then, and what does yours?"
     ),
-    "sign_of_deviation": Cause("y has the wrong sign before b is added", "Is it x - mean or mean - x?"),
+    "sign_of_deviation": Cause(
+        "y has the wrong sign before b is added",
+        "Is it x - mean or mean - x?",
+        of_rms_norm=("y has the wrong sign", "Which of your lines turns the sign of x, or of rstd?"),
+    ),
     "b_ignored": Cause("b is not applied", "Where does the bias enter y?"),
     "w_twice": Cause("w is applied twice", "How often does w appear between x and y?"),
     "residual_ignored": Cause("the residual is not added", "What should `total` hold, besides x?"),
@@ -171,6 +229,10 @@ CAUSES: dict[str, Cause] = {
     "wrong_statistic_saved": Cause(
         "the saved statistic is not rstd",
         "The backward pass multiplies by what you save. Is it 1 / sqrt(var + eps), or something on the way to it?",
+        of_rms_norm=(
+            "the saved statistic is not rstd",
+            "The backward pass multiplies by what you save. Is it 1 / sqrt(mean of the squares + eps), or something on the way to it?",
+        ),
     ),
     # memory
     "not_written": Cause(
@@ -182,26 +244,40 @@ CAUSES: dict[str, Cause] = {
         "the statistics are not saved",
         "Others read these numbers after you, the backward pass among them. Which `tl.store` writes each of them?",
     ),
+    "one_row_of_partials": Cause(
+        "all programs write to one row of the partial sums",
+        "Each program has a row of its own in the partial sums. Which number picks it, and where does it enter the address?",
+    ),
     "partly_written": Cause(
         "part of the output is never written",
         "Which elements does each program store, and does every element belong to one?",
         ("part of the output is never written", "Which elements does your code fill in, and which of them are left?"),
     ),
     "only_one_block": Cause(
-        "only the first block is right", "What happens to element BLOCK of a row, and to the elements after it?"
+        "only the first block is right", "What happens to element BLOCK, and to the elements after it?"
+    ),
+    "another_block": Cause(
+        "columns are made of what belongs to another block",
+        "Take one column of the second block of y. Which x, w and b belong to it, and which does your last sweep hold there?",
+    ),
+    "only_last_block": Cause(
+        "only the last block is right",
+        "What do your variables hold when the last sweep begins? Take one column of the first block: which x, w and b belong to it?",
     ),
     "mask_missing": Cause(
         "lanes past the last column take part", "For which N do all your cases pass? What do the spare lanes load?"
     ),
     "load_outside": Cause(
-        "the kernel reads outside its tensors", "Which lanes have no element to read, and what keeps them from reading?"
+        "the kernel reads outside its tensors",
+        "Take the first lane that is named: has it an element to read? If not, what keeps it from reading? If so, how do you make its address?",
     ),
     "store_outside": Cause(
-        "the kernel writes outside its output", "Which lanes may store, and which lanes does your store let through?"
+        "the kernel writes outside its output",
+        "Which lane is the first to store there: has it an element? If not, what keeps it from storing? If so, how do you make its address?",
     ),
     "row_mask": Cause(
         "rows past the last one take part",
-        "M is no multiple of the rows taken at a time: what do the spare rows of the last step load and store?",
+        "The number of rows is no multiple of the rows taken at a time: what do the spare rows of the last step load and store?",
     ),
     "stride_ignored": Cause(
         "elements are not where the kernel looks",
@@ -212,12 +288,26 @@ CAUSES: dict[str, Cause] = {
         ),
     ),
     "offset_32_bit": Cause(
-        "row offsets overflow 32 bits", "row * stride passes 2^31 here. How wide is `tl.program_id(0)`?"
+        "row offsets overflow 32 bits",
+        "row * stride passes 2^31 here. How wide is the row's number, which you made of `tl.program_id`?",
+    ),
+    "column_offset_32_bit": Cause(
+        "column offsets overflow 32 bits",
+        "The columns lie far apart here: cols * stride passes 2^31. How wide is what `tl.arange` gives?",
     ),
     "race": Cause(
         "a race",
         "Two programs touch these bytes, and at least one writes. What makes one of them wait for the other, and does the atomic "
         "that it waits for hand on what was written before it (its memory order, `sem`, and its `scope`)?",
+    ),
+    "programs_overlap": Cause(
+        "two programs write to the same elements",
+        "Each element belongs to one program here, and nobody has to wait. Which of your lines gives a program its elements? Which "
+        "elements does it give to two programs?",
+    ),
+    "wait_given_up": Cause(
+        "a program gives up its wait for the lock, and goes on without it",
+        "How long can another program hold the lock, how many turns does your wait take, and what may happen after the last one?",
     ),
     "deadlock": Cause("a deadlock", "Who holds what the waiting program wants, and which line would give it back?"),
     "barrier_missing": Cause(
@@ -234,7 +324,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "input_changed": Cause(
         "an input was changed",
-        "What comes in belongs to the caller, dy as well as x and w. Which line writes to one of them, if only for a moment?",
+        "What comes in belongs to the caller. Which line writes to it, if only for a moment?",
     ),
     "work_not_shared": Cause(
         "one program does the work of all",
@@ -248,7 +338,15 @@ CAUSES: dict[str, Cause] = {
         "a second run with other numbers is wrong",
         "Besides its arguments, what does your code go by: an earlier result, an address, what memory happens to hold?",
     ),
+    "bad_row_swallowed": Cause(
+        "a NaN or Inf is swallowed",
+        "Row 1 holds a NaN or an Inf, and whoever reads your result has to see it. Which of your lines puts a number in its place?",
+    ),
     "bad_row_spreads": Cause(
+        "a NaN or Inf spreads further than the formula takes it",
+        "Row 1 holds a NaN or an Inf. Which results come from row 1? What is NaN * 0, and where do the others meet it?",
+    ),
+    "bad_row_changed": Cause(
         "a NaN or Inf is not handled as the formula does",
         "Row 1 holds a NaN or an Inf. Which rows should show it, and what should they hold?",
     ),
@@ -256,6 +354,10 @@ CAUSES: dict[str, Cause] = {
     "wrong_axis": Cause(
         "the statistics are taken over the wrong elements",
         "Which elements of x share one mean, and how many means are there?",
+        of_rms_norm=(
+            "the mean square is taken over the wrong elements",
+            "Which elements of x share one mean square, and how many of these are there?",
+        ),
     ),
     "wrong_return": Cause(
         "the function does not return what it should",
@@ -277,6 +379,10 @@ CAUSES: dict[str, Cause] = {
     "c1_missing": Cause(
         "the c1 term is missing from dx: its error is a multiple of xhat",
         "Move every element of a row a little further from its mean: y stays as it is. Which term of dx says so?",
+        of_rms_norm=(
+            "the c1 term is missing from dx: its error is a multiple of xhat",
+            "Make every element of a row a little larger, by one and the same factor: y stays as it is. Which term of dx says so?",
+        ),
     ),
     "c2_missing": Cause(
         "the c2 term is missing from dx: its error is the same in every column",
@@ -297,6 +403,10 @@ CAUSES: dict[str, Cause] = {
     "w_outside_means": Cause(
         "w does not stand with dy in every term of dx",
         "Each column has a w of its own. Does a mean over the columns stay the same if w goes in, or out?",
+        of_rms_norm=(
+            "w does not stand with dy in every term of dx",
+            "Each column has a w of its own. Does a sum over the columns stay the same if w goes in, or out?",
+        ),
     ),
     "xhat_in_one_term": Cause(
         "in the c1 term something else stands for xhat, or a factor rstd is missing",
@@ -307,22 +417,39 @@ CAUSES: dict[str, Cause] = {
         "c1 and c2 have changed places",
         "One of the two means is multiplied by xhat. Which one, and what is it the mean of?",
     ),
-    "sign_of_c1_or_c2": Cause("c1 or c2 has the wrong sign", "Do the two terms add a push to dx, or take one out?"),
+    "sign_of_c1_or_c2": Cause(
+        "c1 or c2 has the wrong sign",
+        "Do the two terms add a push to dx, or take one out?",
+        of_rms_norm=("c1 has the wrong sign", "Does the c1 term add a push to dx, or take one out?"),
+    ),
     "vjp_divisor": Cause(
         "c1 or c2 is not the mean of its row",
         "c1 and c2 are means. Over which elements, and how many of them are there?",
+        of_rms_norm=(
+            "c1 is not the mean of its row",
+            "c1 is a mean. Over which elements, and how many of them are there?",
+        ),
     ),
     "rstd_in_dx": Cause(
         "dx has the wrong power of rstd",
         "Spread a row ten times as wide. How far does y then move for the same step in x?",
+        of_rms_norm=(
+            "dx has the wrong power of rstd",
+            "Make a row ten times as large. How far does y then move for the same step in x?",
+        ),
     ),
     "padding_in_c1": Cause(
         "padding in c1 or c2",
         "A lane past column N holds an xhat of -mean * rstd. What must the other factor hold there, and does yours?",
+        of_rms_norm=("padding in c1", "What must the factors of c1 hold in a lane past column N, and do yours?"),
     ),
     "rstd_misread": Cause(
         "rstd is taken for the variance or the standard deviation",
         "A row with standard deviation 10 has rstd 0.1. What does xhat become if you treat 0.1 as yours does?",
+        of_rms_norm=(
+            "rstd is taken for the mean square, or for its root",
+            "A row with a mean square of 100 has rstd 0.1. What does xhat become if you treat 0.1 as yours does?",
+        ),
     ),
     "w_missing_in_dx": Cause(
         "w is not in dx", "xhat is multiplied by w on the way to y. What does that do to dy on the way back?"
@@ -330,23 +457,40 @@ CAUSES: dict[str, Cause] = {
     "xhat_wrong": Cause(
         "xhat is not what the forward pass computed",
         "Which numbers stood next to w in the forward pass, and how do x and the saved statistics give them back?",
+        of_rms_norm=(
+            "xhat is not what the forward pass computed",
+            "Which numbers stood next to w in the forward pass, and how do x and the saved rstd give them back?",
+        ),
     ),
     "dw_sums_columns": Cause("dw adds up a whole row of dy", "In how many elements of one row's y does w[i] stand?"),
     "dw_without_xhat": Cause(
-        "xhat is not in dw", "y = xhat * w + b. What is its derivative with respect to w, and what with respect to b?"
+        "xhat is not in dw",
+        "y = xhat * w + b. What is its derivative with respect to w, and what with respect to b?",
+        of_rms_norm=("xhat is not in dw", "y = xhat * w. What is its derivative with respect to w?"),
     ),
     "xhat_in_db": Cause(
         "xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"
     ),
     "w_in_dw": Cause(
-        "w is in dw or db", "y = xhat * w + b. Does its derivative with respect to w, or to b, still hold w?"
+        "w is in dw or db",
+        "y = xhat * w + b. Does its derivative with respect to w, or to b, still hold w?",
+        of_rms_norm=("w is in dw", "y = xhat * w. Does its derivative with respect to w still hold w?"),
     ),
     "sign_of_dw_or_db": Cause(
-        "dw or db has the wrong sign", "dy is 1 everywhere. What is db then, and which sign does yours have?"
+        "dw or db has the wrong sign",
+        "dy is 1 everywhere. What is db then, and which sign does yours have?",
+        of_rms_norm=(
+            "dw has the wrong sign",
+            "dy is 1 everywhere in a row, and xhat is positive. Which sign does that row give to dw, and which does yours?",
+        ),
     ),
     "rows_not_summed": Cause(
         "dw or db is no sum over the rows",
         "Every row of the matrix uses the same w. Which rows have a say in your dw, and with what weight?",
+        of_rms_norm=(
+            "dw is no sum over the rows",
+            "Every row of the matrix uses the same w. Which rows have a say in your dw, and with what weight?",
+        ),
     ),
     "dy_ignored": Cause(
         "a gradient does not depend on dy", "The loss reaches this layer through dy alone. Where does dy enter?"
@@ -361,8 +505,8 @@ CAUSES: dict[str, Cause] = {
         "A second row reaches the buffer. How does it know that somebody was there before, and what does it do with what it finds?",
     ),
     "rows_counted_twice": Cause(
-        "rows are counted twice",
-        "With 5 rows a chunk and 4 rows a step, which rows does the second step take, and whose are they?",
+        "rows are counted more than once",
+        "How many rows does a step take, and by how many do you move on? Which rows does the second step take, and whose are they?",
     ),
     "rows_left_out": Cause(
         "rows are left out of the sum",
@@ -387,6 +531,10 @@ CAUSES: dict[str, Cause] = {
         "a variance below zero is handed on",
         "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?",
     ),
+    "variance_turned": Cause(
+        "a variance that rounding made negative has only lost its sign",
+        "fp32 leaves -0.06 where the variance is 0.00002. Which number is nearer to it: 0.06, or 0?",
+    ),
     "not_divided": Cause(
         "a sum where a mean belongs",
         "Write a row twice, one copy behind the other. Which of your outputs changes, and should it?",
@@ -394,9 +542,15 @@ CAUSES: dict[str, Cause] = {
     "std_for_var": Cause(
         "var holds the standard deviation",
         "Multiply a row by 10. By which factor does its variance grow, and by which does yours?",
+        of_rms_norm=(
+            "a root is taken too often",
+            "Make a row ten times as large: by which factor does rstd shrink, and by which does yours?",
+        ),
     ),
     "deviation_not_squared": Cause(
-        "the deviations are not squared", "What do you average: x - mean, its absolute value, or its square?"
+        "the deviations are not squared",
+        "What do you average: x - mean, its absolute value, or its square?",
+        of_rms_norm=("the numbers are not squared", "What do you average: x, its absolute value, or its square?"),
     ),
     "welford_product": Cause(
         "M2 grows by the wrong product",
@@ -416,6 +570,22 @@ CAUSES: dict[str, Cause] = {
     "merge_weights": Cause(
         "the means are weighed wrongly",
         "If b is a thousand numbers and a is one, near which of the two means must the result be?",
+    ),
+    "M2s_left_out": Cause(
+        "what varies inside the chunks is left out",
+        "Chunks of the columns 1, 3 and 1, 3: both means are 2. What is M2 of the row, and what is yours?",
+    ),
+    "short_chunk": Cause(
+        "the last chunk counts as a full one",
+        "19 columns in chunks of 8: how many columns has each chunk, and how many do you give to the last?",
+    ),
+    "empty_chunk": Cause(
+        "a lane without a chunk takes part",
+        "Three chunks in four lanes. In lane 3: what is `N - 3 * length`, what has it loaded, and what is 0 times that?",
+    ),
+    "chunk_left_out": Cause(
+        "a chunk of the row is left out",
+        "19 columns in chunks of 8 are how many chunks, and which of them do you take?",
     ),
     "empty_partial": Cause(
         "an empty side spoils the merge", "What is n_b / n when neither side has a number, and what should come out?"
@@ -470,28 +640,77 @@ CAUSES: dict[str, Cause] = {
         "Which eps did forward use, and what did its launch give you that spares the question?",
     ),
     "saved_order": Cause(
-        "what was saved comes back under another name",
-        "In which order did you hand the tensors to ctx.save_for_backward, and in which do you take them out?",
+        "mean and rstd change places between forward and backward",
+        "Follow mean: in which place is it saved, in which is it taken out, and in which does backward's launch want it?",
     ),
     "wrong_tensor_saved": Cause(
         "backward was given another tensor than forward read",
-        "mean and rstd are those of one matrix. Is it the one that you saved?",
+        "mean and rstd are those of one matrix. Is it the one that backward's launch gets in the place of x?",
     ),
     "change_unnoticed": Cause(
         "a change of x between forward and backward goes unnoticed",
-        "PyTorch compares a saved tensor's version with the one it had. Which tensor did you save: the caller's, or a copy?",
+        "PyTorch compares a saved tensor's version with the one it had. Is x kept by ctx.save_for_backward, and is what you keep the caller's tensor or a copy?",
     ),
     "tensor_on_ctx": Cause(
         "a tensor is kept on ctx, past ctx.save_for_backward",
         "PyTorch compares the version of each saved tensor with the one it had. Which call tells it what to compare?",
     ),
-    # running
-    "function_raised": Cause("the function cannot be run", "Which shapes and dtypes do the values in that line have?"),
-    "kernel_raised": Cause(
-        "the kernel cannot be run",
-        "What does the line do with values that are blocks, and which of its names are Triton's?",
+    # tests of kernels
+    "kernel_not_called": Cause(
+        "a test never calls the kernel that it gets",
+        "The kernel is the test's argument. On which line do you call it, and does every call of the test come there?",
     ),
-    "time_limit": Cause("the code does not end", "Which loop is it in, and what would end it?"),
+    "right_kernel_accused": Cause(
+        "a test accuses a right kernel",
+        "By how much do you let a right kernel differ from the exact result: what does rounding make of numbers as large as yours, in their "
+        "dtype, if they are added in another order? And do you ask only for what the kernel promises?",
+    ),
+    "test_undecided": Cause(
+        "a test lets wrong kernels pass and accuses right ones",
+        "Print what the kernel returns and what you expect. Is your expectation true for the right kernel, for the same input?",
+    ),
+    "padding_not_caught": Cause(
+        "a test lets a kernel pass whose padding gets into the variance",
+        "How many spare lanes does a row of yours leave in this kernel's blocks? And how large is the mean that each of them adds?",
+    ),
+    "one_pass_not_caught": Cause(
+        "a test lets a kernel pass that takes the variance in one pass",
+        "How large is the square of your mean beside your variance, and how many digits does fp32 have? "
+        "If var came out negative, what would y be, and would your comparison notice?",
+    ),
+    "strides_not_caught": Cause(
+        "a test lets a kernel pass that ignores a stride",
+        "Print x.stride(). Which of the two numbers could this kernel take for something else, and get the same?",
+    ),
+    "leading_dimensions_not_caught": Cause(
+        "a test lets a kernel pass that miscounts the rows",
+        "Work out M for your x as this kernel does. For which shapes is that the number of rows? And which of dx, dw and db do you look at?",
+    ),
+    "overwriting_not_caught": Cause(
+        "a test lets a kernel pass that writes to its inputs",
+        "What did dy, x and w hold before the call, and how do you know afterwards? Which numbers would not show that they were written?",
+    ),
+    "remainder_not_caught": Cause(
+        "a test lets a kernel pass that loses the last rows",
+        "Divide your M by the number of rows that this kernel takes together. What is left over? And for which M and N does it do so?",
+    ),
+    "rounded_statistics_not_caught": Cause(
+        "a test lets a kernel pass whose saved statistics are rounded",
+        "In your dtype, how far apart are the numbers near your mean? How much is that in units of your standard deviation?",
+    ),
+    # running
+    "function_raised": Cause(
+        "the function raises an error",
+        "What is each value in that line: of which type, shape and dtype? May one of them be None here?",
+    ),
+    "kernel_raised": Cause(
+        "the kernel raises an error",
+        "What is each value in that line: one number, or a block, and of which shape? Is each name that it calls one of Triton's?",
+    ),
+    "time_limit": Cause(
+        "the code takes too long",
+        "Which loop is it in, how many turns should it take for these sizes, and what ends it?",
+    ),
     "output_flood": Cause(
         "the code prints too much",
         "Which values do you want to see, of which program and lane, and how often does the line run?",
@@ -512,5 +731,49 @@ CAUSES: dict[str, Cause] = {
     "wrong_values": Cause(
         "wrong values",
         "Work the first wrong element out by hand, from the formula: which step of yours gives something else?",
+    ),
+    # an account of bytes
+    "w_counted_once": Cause(
+        "w is counted once for all programs",
+        "Which programs run the line that loads w? It does not matter where the bytes come from.",
+    ),
+    "w_counted_for_each_row": Cause(
+        "w is counted for each row", "How many rows does one program have, and how often does it load w?"
+    ),
+    "statistics_not_counted": Cause(
+        "not all statistics are counted", "Which tensors with one number a row does the kernel load or store?"
+    ),
+    "statistics_in_itemsize": Cause(
+        "the statistics are counted in the dtype of x",
+        "In which dtype are mean and rstd kept, and how many bytes is that?",
+    ),
+    "statistics_loaded_once": Cause(
+        "the statistics are counted too rarely",
+        "In which launches are mean and rstd loaded? And in the one that has a grid of two dimensions, by how many programs for each row?",
+    ),
+    "programs_rounded_down": Cause(
+        "the last program is not counted", "9 rows, 4 a program or a chunk: how many programs or chunks are there?"
+    ),
+    "numbers_for_bytes": Cause("numbers are counted, not bytes", "How many bytes has one number of each tensor?"),
+    "loads_miscounted": Cause(
+        "a load or a store is counted too often or too rarely",
+        "Go through the kernels line by line. For each tl.load and each tl.store: how many programs run it, and how many lanes are not masked off?",
+    ),
+    "partials_not_counted": Cause(
+        "not all partial sums are counted",
+        "How many rows of partial sums are there, for how many gradients, and who reads what the second launch has written?",
+    ),
+    "partials_in_itemsize": Cause(
+        "the partial sums are counted in the dtype of x",
+        "In which dtype are partial sums kept, and how many bytes is that?",
+    ),
+    "gradients_not_counted": Cause(
+        "a gradient that is written is not counted", "What has been written when all three launches are over?"
+    ),
+    "gradients_in_fp32": Cause(
+        "dw and db are counted in fp32", "Partial sums are fp32. To which dtype does the last kernel round dw and db?"
+    ),
+    "only_matrices_counted": Cause(
+        "only the matrices are counted", "What else does each program load or store: one number a row, or one a column?"
     ),
 }

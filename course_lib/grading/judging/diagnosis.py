@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Part
+from course_lib.grading.cases.plan import Outputs, Part, Plan, Symptom
 from course_lib.grading.judging import evidence, suspects
 from course_lib.grading.judging.judge import MINOR, Judged
 
@@ -18,6 +20,8 @@ Trait = tuple[str, Callable[[Case], bool]]
 # what a run with interleaved programs finds, and the cause it is
 INTERLEAVED = {
     "race": "race",
+    "both store": "race",
+    "gave up": "wait_given_up",
     "deadlock": "deadlock",
     "livelock": "deadlock",
     "no barrier": "barrier_missing",
@@ -32,7 +36,9 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
         return next(MINOR[j.fault["kind"]] for j in failed if j.fault)
     if shared := [fault["kind"] for fault in (j.fault for j in failed) if fault and fault["kind"] in INTERLEAVED]:
         # rows of an expanded input lie on one another: who writes to it races, too
-        return "input_changed" if any(j.changes_input for j in failed) else INTERLEAVED[shared[0]]
+        if any(j.changes_input for j in failed):
+            return "input_changed"
+        return "programs_overlap" if _is_of_plain_stores(failed) else INTERLEAVED[shared[0]]
     if cause := suspects.name_cause(judged, parts):
         return cause
     if any(j.changes_input for j in failed):
@@ -41,19 +47,48 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     # another kernel's passes say nothing about this one
     alike = [j for j in judged if j.plan.entry_point in entry_points and j.ran]
     of_parts = [parts[entry_point] for entry_point in entry_points]
+    for cause, symptom in (rare for part in of_parts for rare in part.rare):
+        if all(symptom(j.plan, j.outputs) for j in failed):
+            return cause
     if all(j.plan.case.layout != "packed" for j in failed):
         return _find_layout_cause(alike, failed)
     return _find_memory_cause(failed, parts) or _find_common_cause(alike, failed, of_parts) or "wrong_values"
 
 
+def find_plain_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
+    """The cause as far as memory tells it, where nobody knows the formula: of a step, whose tries are few."""
+    failed = [j for j in judged if not j.passed and j.ran]
+    if shared := [fault["kind"] for fault in (j.fault for j in failed) if fault and fault["kind"] in INTERLEAVED]:
+        return INTERLEAVED[shared[0]]
+    if any(j.changes_input for j in failed):
+        return "input_changed"
+    return _find_memory_cause(failed, parts) or "wrong_values"
+
+
+def _is_of_plain_stores(failed: list[Judged]) -> bool:
+    """Wherever two programs meet, both store, and the exercise has no lock for which one of them could wait."""
+    met = [(j.fault, j.plan) for j in failed if j.fault and j.fault["kind"] in INTERLEAVED]
+    return all(
+        fault["kind"] == "both store" and not any(tensor.scratch for tensor in plan.tensors) for fault, plan in met
+    )
+
+
 def _find_layout_cause(judged: list[Judged], failed: list[Judged]) -> str:
     """Packed rows are right. Far ones alone, or at least nothing else than rows that do not follow each other, are wrong."""
     if all(j.plan.case.is_far for j in failed):
-        return "offset_32_bit"
+        return name_far_cause([j.plan.case for j in failed])
     return "stride_ignored"
 
 
+def name_far_cause(far: list[Case]) -> str:
+    """The cause if of all cases only these, whose rows or columns lie far apart, are wrong."""
+    return "column_offset_32_bit" if all(case.has_far_columns for case in far) else "offset_32_bit"
+
+
 def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
+    if any(j.shows_what_was_held for j in failed):
+        in_row_0 = all(_has_only_row_0(j, parts[j.plan.entry_point]) for j in failed)
+        return "one_row_of_partials" if in_row_0 else "output_read_first"
     if faults := [(j.plan.case, j.fault) for j in failed if j.fault]:
         if all(_has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults):
             return "row_mask"
@@ -64,10 +99,25 @@ def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | No
     unwritten = [d for j in failed for d in j.deviations if d.kind == "unwritten"]
     if not unwritten:
         return None
+    if all(_has_only_row_0(j, parts[j.plan.entry_point]) for j in failed):
+        return "one_row_of_partials"
     never = [_find_causes_of_unwritten(j, parts[j.plan.entry_point]) for j in failed]
     if all(never):
         return "not_written" if any("not_written" in causes for causes in never) else next(iter(never[0]))
-    return "only_one_block" if all(not j.plan.case.one_block for j in failed) else "partly_written"
+    return "only_one_block" if all(evidence.has_only_first_block(j) for j in failed) else "partly_written"
+
+
+def _has_only_row_0(judged: Judged, part: Part) -> bool:
+    """Of the partial sums row 0 alone is written, and what stands there is wrong: it is not what one program left out."""
+    wrong = {(d.output, d.kind): d for d in judged.deviations}
+    for name in part.partials:
+        programs, columns = judged.plan.tensor(name).shape
+        others = wrong.get((name, "unwritten"))
+        if programs > 1 and (others is None or others.where[0][0] != 1 or others.count != others.size - columns):
+            return False
+        if not any(d.output == name and d.kind != "unwritten" and d.where[0][0] == 0 for d in judged.deviations):
+            return False
+    return bool(part.partials)
 
 
 def _lies_past_last_row(case: Case, fault: dict) -> bool:
@@ -84,25 +134,59 @@ def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
     ]
 
 
-_RARE: tuple[Trait, ...] = (("bad_row_spreads", lambda case: case.has_bad_row),)
+def _swallows(plan: Plan, outputs: Outputs) -> bool:
+    return plan.case.has_bad_row and _compare_finite(plan, outputs) == {"lost"}
+
+
+def _spreads(plan: Plan, outputs: Outputs) -> bool:
+    return plan.case.has_bad_row and _compare_finite(plan, outputs) == {"gained"}
+
+
+def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
+    """ "lost": somewhere a number stands for a NaN or Inf; "gained": a NaN or Inf stands for a number."""
+    found = set()
+    for name, actual in outputs.items():
+        expected = plan.expected[name]
+        judged, finite = ~np.isnan(expected.allowed), np.isfinite(expected.values)
+        if (judged & ~finite & np.isfinite(actual)).any():
+            found.add("lost")
+        if (judged & finite & ~np.isfinite(actual)).any():
+            found.add("gained")
+    return found
+
+
+_RARE: tuple[tuple[str, Symptom], ...] = (
+    ("bad_row_swallowed", _swallows),
+    ("bad_row_spreads", _spreads),
+    ("bad_row_changed", lambda plan, outputs: plan.case.has_bad_row),
+)
 # what only some cases have, and what it means if exactly those fail
 _TRAITS: tuple[Trait, ...] = (
     ("row_mask", lambda case: _has_short_tile(case)),
     ("only_one_block", lambda case: not case.one_block),
+    ("only_last_block", lambda case: not case.one_block),
     ("mask_missing", lambda case: case.padded_lanes > 0),
 )
+# what the elements of every failed case have to show, besides
+_OF_ELEMENTS: dict[str, Callable[[Judged], bool]] = {
+    "only_one_block": evidence.has_only_first_block,
+    "only_last_block": evidence.has_only_last_block,
+}
 
 
 def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
-    for cause, trait in (*(rare for part in parts for rare in part.rare), *_RARE):
-        if all(trait(j.plan.case) for j in failed):
+    for cause, symptom in _RARE:
+        if all(symptom(j.plan, j.outputs) for j in failed):
             return cause
     if evidence.is_of_half_precision(judged, failed):
         return "low_precision"
     if evidence.is_of_cancellation(judged, failed):
         return "cancellation"
+    # between rows gigabytes apart lies what a GPU's memory happens to hold, often 0: that such a case passes says nothing
+    judged = [j for j in judged if not (j.passed and j.plan.case.is_far)]
     for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):
-        if evidence.is_exactly(trait, judged, failed) and not evidence.has_rival(trait, judged, failed):
+        shown = cause not in _OF_ELEMENTS or all(_OF_ELEMENTS[cause](j) for j in failed)
+        if shown and evidence.is_exactly(trait, judged, failed) and not evidence.has_rival(trait, judged, failed):
             return cause
     return None
 

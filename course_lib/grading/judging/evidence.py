@@ -20,6 +20,7 @@ from course_lib.grading.judging.judge import Judged
 Trait = Callable[[Case], bool]
 _UNITS = {"fp16": 2.0**-11, "bf16": 2.0**-8}
 _LARGEST_FP16 = 65504.0
+_NEARLY_ALL = 0.9
 
 
 # ---- which cases fail
@@ -70,6 +71,45 @@ def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
     ):
         if all(trait(c) for c in wrong):
             yield words, trait
+
+
+# ---- which elements are wrong
+
+
+def has_only_first_block(judged: Judged) -> bool:
+    """By element: the first block of columns is right in every wrong output, and the others are wrong."""
+    return _has_only_block(judged, lambda case: slice(0, case.block))
+
+
+def has_only_last_block(judged: Judged) -> bool:
+    return _has_only_block(judged, lambda case: slice((case.N - 1) // case.block * case.block, None))
+
+
+def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
+    """In the other blocks another column's result can be right by chance: a few may be."""
+    case, names = judged.plan.case, {d.output for d in judged.deviations}
+    if case.one_block or not names or not judged.outputs:
+        return False
+    for name in names:
+        wrong = find_wrong(judged, name)
+        if wrong.ndim == 0 or wrong.shape[-1] != case.N:
+            return False
+        others = np.ones(case.N, bool)
+        others[right(case)] = False
+        tells = np.isfinite(judged.plan.expected[name].values)[..., others]  # in a row of NaN all are right
+        if wrong[..., ~others].any() or not tells.any() or wrong[..., others][tells].mean() < _NEARLY_ALL:
+            return False
+    return True
+
+
+def find_wrong(judged: Judged, name: str) -> np.ndarray:
+    """True for each element of the output that is farther off than allowed, or of another kind."""
+    actual, expected = judged.outputs[name], judged.plan.expected[name]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(actual - expected.values) <= expected.allowed
+    return ~(
+        near | (actual == expected.values) | (np.isnan(actual) & np.isnan(expected.values)) | np.isnan(expected.allowed)
+    )
 
 
 # ---- how large the error is
@@ -236,6 +276,11 @@ def _find_loss(judged: Judged) -> tuple[np.ndarray, np.ndarray, np.ndarray] | No
     if "M2_a" in inputs:
         squares = sum(inputs[f"n_{side}"] * inputs[f"mean_{side}"] ** 2 + inputs[f"M2_{side}"] for side in "ab")
         return outputs["M2"], judged.plan.expected["M2"].values, np.asarray(squares)
+    if "M2s" in inputs:  # chunks of rows, and no x
+        N, eps = judged.plan.case.N, judged.plan.case.eps
+        squares = (inputs["M2s"].sum(axis=1) + inputs["means"] ** 2 @ inputs["counts"]) / N
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 1 / outputs["rstd"] ** 2 - eps, 1 / judged.plan.expected["rstd"].values ** 2 - eps, squares
     x = inputs.get("x")
     if x is None or x.ndim != 2 or any(d.output not in ("y", "var", "rstd") for d in judged.deviations):
         return None

@@ -70,6 +70,13 @@ class Judged:
         return self.fault is not None and self.fault["kind"] in MINOR
 
     @property
+    def shows_what_was_held(self) -> bool:
+        """An output was read before anything was stored there, and the NaN that it held came out where a number belongs."""
+        return (self.fault is not None and self.fault["kind"] == "unwritten") and any(
+            d.output == self.fault["tensor"] and d.kind == "nan" and np.isnan(d.got) for d in self.deviations
+        )
+
+    @property
     def changes_input(self) -> bool:
         """Wrote to an input, also if the same bytes stand there again."""
         return bool(self.changed) or (self.fault is not None and self.fault["kind"] == "input")
@@ -85,9 +92,9 @@ def judge(plan: Plan, data: bytes) -> Judged:
         outside = tensor.find_changed_outside(piece)
         if outside.size:
             result.outside[tensor.name] = outside
-        if tensor.scratch:
+        if tensor.scratch and tensor.name not in plan.expected:
             continue
-        if not tensor.is_output:
+        if not (tensor.is_output or tensor.scratch):
             if piece != tensor.initial_bytes() and not outside.size:
                 result.changed[tensor.name] = int(
                     np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes())))
@@ -95,16 +102,23 @@ def judge(plan: Plan, data: bytes) -> Judged:
             continue
         with np.errstate(invalid="ignore"):  # NumPy warns of a NaN that it widens
             actual = tensor.read(piece).astype(np.float64)
+        unwritten = tensor.find_unwritten(piece)
+        size = actual.size
+        if plan.sample:  # nobody was asked for the other rows
+            asked = plan.asked_rows
+            size = actual[asked].size
+            unwritten[~asked], actual[~asked] = False, plan.expected[tensor.name].values[~asked]
         result.outputs[tensor.name] = actual
-        _compare(result, tensor.name, actual, tensor.find_unwritten(piece))
+        _compare(result, tensor.name, actual, unwritten, size)
     return result
 
 
-def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray) -> None:
+def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray, size: int) -> None:
+    """``size``: how many elements of the output are judged."""
     expected = result.plan.expected[name]
     free = np.isnan(expected.allowed)
     if unwritten.any():
-        result.deviations.append(_make_deviation(name, "unwritten", unwritten, None, actual, expected.values))
+        result.deviations.append(_make_deviation(name, "unwritten", unwritten, None, actual, expected.values, size))
     finite = np.isfinite(expected.values)
     same = (
         (actual == expected.values)
@@ -116,7 +130,7 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
         finite &= expected.values != 0
     same_kind = np.where(finite, np.isfinite(actual), same)
     if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
-        result.deviations.append(_make_deviation(name, "nan", wrong_kind, None, actual, expected.values))
+        result.deviations.append(_make_deviation(name, "nan", wrong_kind, None, actual, expected.values, size))
     with np.errstate(invalid="ignore", divide="ignore"):
         off = np.abs(actual - expected.values)
         ratio = off / expected.allowed
@@ -125,18 +139,24 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
     worst = float(ratio.max(initial=0.0))
     result.ratio = max(result.ratio, worst)
     if worst > 1.0:
-        result.deviations.append(_make_deviation(name, "value", ratio > 1.0, ratio, actual, expected.values))
+        result.deviations.append(_make_deviation(name, "value", ratio > 1.0, ratio, actual, expected.values, size))
 
 
 def _make_deviation(
-    name: str, kind: str, wrong: np.ndarray, ratio: np.ndarray | None, actual: np.ndarray, expected: np.ndarray
+    name: str,
+    kind: str,
+    wrong: np.ndarray,
+    ratio: np.ndarray | None,
+    actual: np.ndarray,
+    expected: np.ndarray,
+    size: int,
 ) -> Deviation:
     indices = np.argwhere(wrong)
     first = tuple(indices[0])
     where = tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN])
     worst, of_first = (None, None) if ratio is None else (float(ratio.max()), float(ratio[first]))
     return Deviation(
-        name, kind, len(indices), wrong.size, where, worst, float(actual[first]), float(expected[first]), of_first
+        name, kind, len(indices), size, where, worst, float(actual[first]), float(expected[first]), of_first
     )
 
 

@@ -28,6 +28,9 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
+        inside = [j for j in seen if j.fault is None or j.fault["kind"] != "load"]
+        if sum(bool(j.deviations) for j in inside) > len(seen) - len(inside):
+            seen = inside  # what lies outside a tensor is in no formula; most of the wrong cases do without it
         seen.sort(
             key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N)
         )  # what tells most for least comes first
@@ -68,18 +71,30 @@ def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
             actual, expected = judged.outputs[name], judged.plan.expected[name]
             off = np.abs(actual - expected.values) / expected.allowed
             wrong = (off > 1) & np.isfinite(off)
-            from_right += float(np.minimum(off[wrong], _FAR).sum())
             stored = round_to(predicted[name], judged.plan.tensor(name).dtype).astype(np.float64)
-            from_model += float(np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong], _FAR).sum())
-    if not from_right:  # all that is wrong is not finite, and the model says so
-        return 0.0
+            weight = np.minimum(off[wrong], _FAR) / off[wrong]  # the same for both distances: their ratio counts
+            from_right += float((off[wrong] * weight).sum())
+            from_model += float(
+                np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong] * weight, _FAR).sum()
+            )
+    if not from_right:  # all that is wrong is not finite, and the model says so, of nothing else
+        return None if any(_is_infinite_where_right(model(judged.plan), judged) for judged in seen) else 0.0
     distance = from_model / from_right
     return distance if distance <= _NEARER and distance < limit else None
 
 
+def _is_infinite_where_right(predicted: Outputs, judged: Judged) -> bool:
+    expected = judged.plan.expected
+    return any(
+        (np.isinf(values) & (np.abs(judged.outputs[name] - expected[name].values) <= expected[name].allowed)).any()
+        for name, values in predicted.items()
+    )
+
+
 def _is_comparable(judged: Judged) -> bool:
     finite = all(np.isfinite(expected.values).all() for expected in judged.plan.expected.values())
-    return judged.ran and not judged.raised and bool(judged.outputs) and finite
+    # of a sample most rows are not the learner's
+    return judged.ran and not judged.raised and bool(judged.outputs) and finite and not judged.plan.sample
 
 
 def _reproduces(predicted: Outputs, judged: Judged) -> bool:

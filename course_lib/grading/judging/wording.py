@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+
+import numpy as np
 
 from course_lib.grading.judging import diagnosis
 from course_lib.grading.judging.causes import CAUSES, make_sentence
@@ -11,10 +14,12 @@ from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
 
+_LARGE = 4096.0  # a number that nobody works out by hand
 
-def write_message(cause: str, evidence: str, kind: str) -> str:
-    """Cause, evidence and question in one paragraph, for an exercise of this kind."""
-    headline, question = CAUSES[cause].word_for(kind)
+
+def write_message(cause: str, evidence: str, kind: str, entry_points: tuple[str, ...] = ()) -> str:
+    """Cause, evidence and question in one paragraph, for an exercise of this kind with these entry points."""
+    headline, question = CAUSES[cause].word_for(kind, entry_points)
     return f"{make_sentence(headline)} {evidence} {question}"
 
 
@@ -32,9 +37,30 @@ def count_wrong(judged: list[Judged], failed: list[Judged], be: str = "") -> str
     return f"{len(failed)} of {sum(j.ran for j in judged)} cases {be}wrong{f', all {trait}' if trait else ''}"
 
 
+def count_caught(judged: list[Judged]) -> str:
+    """How many of the tests in a submission find every wrong kernel and accuse no right one; what the others do."""
+    tests: dict[str, list[Judged]] = {}
+    for j in judged:
+        tests.setdefault(j.plan.entry_point, []).append(j)
+    missing = []
+    for name, cases in tests.items():
+        failed = [j for j in cases if not j.passed]
+        if not failed:
+            continue
+        accused = sum(not j.plan.expected["raised"].values.any() for j in failed)
+        wrong = sum(j.plan.expected["raised"].values.any() for j in cases)
+        missed = f"misses {len(failed) - accused} of {wrong} wrong kernels" if len(failed) > accused else ""
+        unjust = f"accuses {accused} of {len(cases) - wrong} right ones" if accused else ""
+        missing.append(f"{name} {' and '.join(part for part in (missed, unjust) if part)}")
+    caught = f"{len(tests) - len(missing)} of {len(tests)} bugs caught"
+    return f"{caught}: {'; '.join(missing)}" if missing else caught
+
+
 def describe_finding(judged: Judged) -> Finding:
     """What is wrong in a failed case, where it shows first."""
     case = judged.plan.case.describe()
+    if outcome := judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
+        return Finding("", make_sentence(outcome))
     if judged.fault:
         return Finding(case, judged.fault["words"])
     if judged.changed:
@@ -55,11 +81,54 @@ def describe_finding(judged: Judged) -> Finding:
     return _describe_deviation(case, judged.deviations[0])
 
 
+def describe_first_failure(judged: Judged, number: int, count: int) -> str:
+    """One line on a case that is wrong, while others still run. ``number`` counts from 0."""
+    if judged.deviations and not judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
+        worst = next((d for d in judged.deviations if d.kind == "value"), judged.deviations[0])
+        words = _describe_extent(worst)
+    else:
+        words = describe_finding(judged).words
+    return f"Case {number + 1} of {count} is wrong ({judged.plan.case.describe()}): {words}."
+
+
+def _describe_extent(deviation: Deviation) -> str:
+    """The output, and by how much it is wrong."""
+    if deviation.kind == "unwritten":
+        what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
+        return f"{what} {deviation.output} never written"
+    if deviation.ratio is None:
+        return _describe_numbers(deviation)
+    return f"{deviation.output} is off by up to {format_multiple(deviation.ratio)} the allowed error"
+
+
+# of causes that follow from some of the failed cases: whether a case is one of these
+_APPLIES: dict[str, Callable[[Judged], bool]] = {
+    "input_changed": lambda j: j.changes_input,
+    "load_outside": lambda j: j.fault is not None and j.fault["kind"] == "load",
+    "store_outside": lambda j: bool(j.outside) or (j.fault is not None and j.fault["kind"] == "store"),
+    **dict.fromkeys(("offset_32_bit", "column_offset_32_bit"), lambda j: j.plan.case.is_far),
+    **dict.fromkeys(
+        ("not_written", "statistics_not_saved", "partly_written", "only_one_block"),
+        lambda j: any(d.kind == "unwritten" for d in j.deviations),
+    ),
+}
+
+
 def choose_shown(failed: list[Judged], cause: str) -> Judged:
     """The failing case that is shown: the smallest of those that are wrong in the way the cause is about."""
-    first = next((j for j in failed if j.changes_input), failed[0]) if cause == "input_changed" else failed[0]
-    alike = [j for j in failed if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
-    return min(alike, key=lambda j: (j.plan.case.has_bad_row, j.plan.case.M * j.plan.case.N))
+    applies = _APPLIES.get(cause)
+    pool = [j for j in failed if applies(j)] if applies else []
+    pool = pool or failed
+    first = pool[0]
+    alike = [j for j in pool if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
+    return min(alike, key=_measure_size)
+
+
+def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:
+    """What is easiest to follow comes first: plain numbers, then few of them."""
+    case = judged.plan.case
+    large = any(not (np.abs(values) <= _LARGE).all() for values in judged.plan.inputs.values())  # or a NaN
+    return case.has_bad_row, case.is_far, large, case.M * case.N
 
 
 def _name_fault(judged: Judged) -> str:
@@ -73,14 +142,11 @@ def _name_fault(judged: Judged) -> str:
 
 
 def _describe_deviation(case: str, deviation: Deviation) -> Finding:
-    where = [
-        f"{deviation.output}[{', '.join(map(str, index))}]" if index else deviation.output for index in deviation.where
-    ]
+    where = [_name_element(deviation.output, index) for index in deviation.where]
     if deviation.kind == "unwritten":
-        what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
-        return Finding(case, f"{what} {deviation.output} never written, from {where[0]} on")
+        return Finding(case, f"{_describe_extent(deviation)}, from {where[0]} on")
     also = f" (first: {', '.join(where)})" if deviation.count > 1 else ""
-    numbers = f"{where[0]} is {format_number(deviation.got)}, it should be {format_number(deviation.want)}"
+    numbers = _describe_numbers(deviation)
     extent = f"{deviation.count} of {deviation.size} elements{also}"
     of_first = {
         "element": where[0],
@@ -92,8 +158,17 @@ def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     if deviation.kind == "nan":
         return Finding(case, f"{numbers}; {extent}", **of_first)
     assert deviation.ratio is not None  # a wrong value is off by so much
-    words = f"{deviation.output} is off by up to {format_multiple(deviation.ratio)} the allowed error in {extent}; {numbers}"
+    words = f"{_describe_extent(deviation)} in {extent}; {numbers}"
     return Finding(case, words, **of_first, ratio=deviation.first_ratio, worst=deviation.ratio)
+
+
+def _describe_numbers(deviation: Deviation) -> str:
+    element = _name_element(deviation.output, deviation.where[0])
+    return f"{element} is {format_number(deviation.got)}, it should be {format_number(deviation.want)}"
+
+
+def _name_element(output: str, index: tuple[int, ...]) -> str:
+    return f"{output}[{', '.join(map(str, index))}]" if index else output
 
 
 def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
@@ -107,7 +182,7 @@ def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ..
         line = judged.fault["line"]
         return places.make_place(file, text, places.find_access(tree, line, judged.fault["kind"])) if line else None
     subject = _find_subject(judged)
-    if subject is None:
+    if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return None
     entry_point, arguments = judged.plan.entry_point, judged.plan.arguments
     if judged.plan.grid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from course_lib.catalog import Exercise
@@ -25,6 +26,56 @@ def read_attempt(exercise: Exercise, unsolved: str, text: str, name: str) -> Ker
     if fingerprint(exercise, text, name) == fingerprint(exercise, unsolved, exercise.file):
         return None
     return extract(exercise, text, name)
+
+
+def read_step(exercise: Exercise, unsolved: str, text: str, name: str, given: str) -> Kernels | None:
+    """The code of a step's entry point, and what it needs, out of the ``text`` of a cell; None while that is as the course wrote it.
+
+    Args:
+        given: imports that the cell may count on, without having them in its lines.
+
+    Raises: Unreadable if the text does not parse, or lacks the entry point.
+    """
+    tree = parse(text, name)
+    if _normalise(_cut_needed(exercise, unsolved, exercise.file)) == _normalise(_cut_needed(exercise, text, name)):
+        return None
+    needed_source = needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
+    check_imports(parse(needed_source, name), name, "The imports that a step needs are made for it; remove the line.")
+    rules = {"kind": exercise.kind, "forbidden": {}, "file": name, "given": given}
+    return Kernels(
+        needed_source, exercise.entry_points, rules | {"unlisted": _find_unlisted_in_step(exercise, text, name, given)}
+    )
+
+
+def _cut_needed(exercise: Exercise, text: str, name: str) -> str:
+    """The entry point and what it needs; all of the text where there is no entry point in it."""
+    tree = parse(text, name)
+    try:
+        return needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
+    except Unreadable:
+        return text
+
+
+def _normalise(code: str) -> str:
+    """The code's syntax tree, without docstrings and ``pass``."""
+
+    class Strip(ast.NodeTransformer):
+        def visit_Pass(self, node: ast.Pass) -> None:
+            return None
+
+        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+            return None if isinstance(node.value, ast.Constant) else node
+
+    return ast.dump(Strip().visit(ast.parse(code)))
+
+
+def _find_unlisted_in_step(exercise: Exercise, text: str, name: str, given: str) -> dict[str, Any] | None:
+    """As :func:`_find_unlisted`, with what is given above the text, and the lines of the text itself."""
+    said = _find_unlisted(exercise, f"{given}\n{text}", name)
+    if said is None or said["span"] is None:
+        return said
+    span = said["span"] | {"line": said["span"]["line"] - given.count("\n") - 1}
+    return said | {"span": span, "message": f"{name}, line {span['line']}: {said['what']}"}
 
 
 def fingerprint(exercise: Exercise, text: str, name: str) -> str:

@@ -50,21 +50,23 @@ _ARRAY = frozenset(
 )
 _MATH = frozenset("ceil copysign exp floor fsum inf isfinite isinf isnan log log2 nan pi prod sqrt".split())
 _BUILTINS = frozenset(
-    """abs bool enumerate float int isinstance len list max min pow print range reversed round sum tuple zip True False None
-    ValueError""".split()
+    """AssertionError abs bool enumerate float int isinstance len list max min pow print range reversed round sum tuple zip True False
+    None ValueError""".split()
 )
 _STATEMENTS = (
     ast.FunctionDef, ast.arguments, ast.arg, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.For, ast.While, ast.If, ast.Return,
-    ast.Pass, ast.Assert, ast.Break, ast.Continue,
+    ast.Pass, ast.Assert, ast.Raise, ast.Break, ast.Continue,
 )  # fmt: skip
 _EXPRESSIONS = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Constant, ast.Subscript,
     ast.Slice, ast.Tuple, ast.List, ast.IfExp, ast.JoinedStr, ast.FormattedValue, ast.Starred, ast.ListComp, ast.GeneratorExp,
     ast.comprehension, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context,
 )  # fmt: skip
+_OF_TESTS = frozenset("assert_close equal manual_seed rand rand_like randint randn randn_like testing".split())
 _MODULES = {
     "torch": {"torch": ("torch", _TORCH), "math": ("math", _MATH)},
     "autograd": {"torch": ("torch", _TORCH), "math": ("math", _MATH)},
+    "tests": {"torch": ("torch", _TORCH | _OF_TESTS), "math": ("math", _MATH)},
     "numpy": {"np": ("np", _NUMPY), "numpy": ("numpy", _NUMPY), "math": ("math", _MATH)},
 }
 _CTX = frozenset(
@@ -74,11 +76,13 @@ _LAUNCHERS = frozenset({"launch_forward", "launch_backward"})
 _VALUES = {
     "torch": _TENSOR, "numpy": _ARRAY,
     "autograd": _TENSOR | _CTX | {"copy_", "detach", "is_contiguous", "requires_grad", "stride", "view_as"},
+    "tests": _TENSOR | _OF_TESTS | {"copy_", "fill_", "is_contiguous", "numel", "stride", "view_as"},
 }  # fmt: skip
-_GIVEN = {"torch": frozenset(), "numpy": frozenset(), "autograd": _LAUNCHERS}
+_GIVEN = {"torch": frozenset(), "numpy": frozenset(), "autograd": _LAUNCHERS, "tests": frozenset()}
 _HEADER = {
     "torch": "import math; import torch; from torch import Tensor",
     "numpy": "import math; import numpy; import numpy as np",
+    "tests": "import math; import torch; from torch import Tensor",
     "autograd": "import math; import torch; from torch import Tensor; from course_lib.norms.launchers import launch_backward, launch_forward",
 }
 _PLAIN_OF_A_TENSOR = frozenset("shape dtype device ndim numel size dim stride requires_grad".split())
@@ -92,7 +96,7 @@ def extract(
     Args:
         name: of the file, for messages.
         wanted: the functions that have to be there.
-        kind: "torch", "numpy" or "autograd".
+        kind: "torch", "numpy", "autograd" or "tests".
         forbidden: attributes of modules and values that this exercise does without, each with the reason.
 
     Raises: Unreadable if the text does not parse, imports what does not exist, lacks a function of ``wanted``, or uses in a

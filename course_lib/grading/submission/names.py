@@ -41,7 +41,7 @@ _OPEN = frozenset(
     warnings
     numpy numpy.dtypes numpy.emath numpy.exceptions numpy.fft numpy.lib numpy.lib.stride_tricks numpy.linalg numpy.random numpy.typing
     torch torch.amp torch.autograd torch.autograd.function torch.autograd.functional torch.cuda.amp torch.fft torch.func torch.linalg
-    torch.nn torch.nn.functional torch.nn.init torch.nn.modules torch.nn.parameter torch.special torch.types
+    torch.nn torch.nn.functional torch.nn.init torch.nn.modules torch.nn.parameter torch.special torch.testing torch.types
     triton triton.language triton.language.core triton.language.extra triton.language.extra.cuda triton.language.extra.cuda.libdevice
     triton.language.extra.libdevice triton.language.math triton.language.random triton.language.standard
     course_lib.norms.launchers""".split()
@@ -69,13 +69,14 @@ _CLOSED: dict[str, dict[str, str]] = {
     "triton.language.core": _by_reason((_WATCH, "inline_asm_elementwise extern_elementwise dispatch extern")),
 }
 _LIBRARIES = {  # of each kind of exercise: what it is written in
-    "torch": ("torch",), "autograd": ("torch", "course_lib"), "numpy": ("numpy",), "kernel": ("triton", "torch", "numpy"),
+    "torch": ("torch",), "autograd": ("torch", "course_lib"), "tests": ("torch",), "numpy": ("numpy",), "kernel": ("triton", "torch", "numpy"),
 }  # fmt: skip
 _GIVEN = {"course_lib.norms.launchers": ("launch_forward", "launch_backward")}
 _NUMBERS = frozenset("prod sqrt pi e inf nan ceil floor log2 finfo float16 float32 float64 newaxis".split())
 _NUMBERS_OF_NUMPY = {
     "torch": _NUMBERS,
     "autograd": _NUMBERS,
+    "tests": _NUMBERS,
 }  # what needs no array, which would share a tensor's memory
 _TRITON = ("jit", "cdiv", "next_power_of_2", "constexpr_function", "language")
 _TORCH_HOMES = ("torch", "torch.functional", "torch.random", "torch._tensor_str", "torch.autograd.grad_mode")
@@ -141,7 +142,7 @@ class Names:
     """What an exercise is open to.
 
     Args:
-        kind: "kernel", "torch", "numpy" or "autograd".
+        kind: "kernel", "torch", "numpy", "autograd" or "tests".
         forbidden: the exercise's shortcuts, each with the reason.
     """
 
@@ -243,6 +244,8 @@ class Names:
         return True
 
 
+# modules of which everything may be imported at once, and a harmless name of each
+_STARRED = {"triton.language": "float32", "torch": "float32", "numpy": "float32"}
 # what may stand only where it is seen what is done with it
 _PLACED = {("functools", "wraps"), ("numpy", "ndarray")}
 
@@ -269,9 +272,24 @@ def check(tree: ast.Module, names: Names, file: str) -> Checked:
 
     Raises: Unreadable, with the line, at the first thing that the exercise is not open to.
     """
+    _expand_stars(tree, names)
     checked = _Check(tree, names, file)
     checked.run()
     return checked.found
+
+
+def _expand_stars(tree: ast.Module, names: Names) -> None:
+    """Put in place of the `*` of a library's import the names that the file uses and does not bind: they are looked up one by one."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(_list_bound(tree))
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module in _STARRED and node.names[0].name == "*":
+            try:
+                offered = names.find_module(node.module).__all__
+            except Closed:  # the check of imports says it, with the line
+                continue
+            # one name at least: an import of none is no Python
+            found = sorted(used.intersection(offered)) or [_STARRED[node.module]]
+            node.names = [ast.copy_location(ast.alias(name), node.names[0]) for name in found]
 
 
 class _Check:

@@ -82,6 +82,12 @@ def find_return(tree: ast.Module, function: str) -> Span | None:
     return find_span(found[0]) if len(found) == 1 else None
 
 
+def find_function(tree: ast.Module, function: str) -> Span | None:
+    """The line that begins ``function``; None if it is not defined by ``def``."""
+    lines = [node.lineno for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    return Span(lines[-1]) if lines else None
+
+
 def find_function_without_return(tree: ast.Module, function: str) -> Span | None:
     """The ``def`` line of a function that returns nothing; None if it has a ``return``, or is not there."""
     for node in tree.body:

@@ -35,15 +35,19 @@ class NotAttempted(CourseError):
     """The learner's file is still as the course wrote it."""
 
 
-def read(exercise: Exercise, text: str, name: str) -> Kernels | None:
+def read(
+    exercise: Exercise, text: str, name: str, *, unsolved: str | None = None, given: str | None = None
+) -> Kernels | None:
     """The code of the exercise's entry points out of the text of a file; None while it is as the course wrote it.
 
-    ``name`` is the file's, for messages.
+    ``name`` is the file's, for messages. A step of a lesson says itself how the course wrote it (``unsolved``), and which imports its
+    cell may count on (``given``).
 
     Raises: Unreadable if it cannot be parsed, or lacks an entry point; EnvironmentFault if
     this machine starts no process for it, or a package that it imports is missing though the course needs it.
     """
-    job = {"exercise": asdict(exercise), "unsolved": make_unsolved_text(exercise), "text": text, "name": name}
+    unsolved = make_unsolved_text(exercise) if unsolved is None else unsolved
+    job = {"exercise": asdict(exercise), "unsolved": unsolved, "text": text, "name": name, "given": given}
     try:
         answer = jobs.ask(KIND, job, _LIMITS)
     except WorkerFailure as failed:
@@ -109,7 +113,11 @@ class _Reader(Machine):
             name: tuple(value) if isinstance(value, list) else value for name, value in job["exercise"].items()
         }
         try:
-            found = attempt.read_attempt(Exercise(**listed), job["unsolved"], job["text"], job["name"])
+            exercise, unsolved, text, name = Exercise(**listed), job["unsolved"], job["text"], job["name"]
+            if job["given"] is None:
+                found = attempt.read_attempt(exercise, unsolved, text, name)
+            else:
+                found = attempt.read_step(exercise, unsolved, text, name, job["given"])
         except Unreadable as unreadable:
             write_answer(folder, {"unreadable": attempt.describe_refusal(unreadable)})
         except EnvironmentFault as fault:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import torch
+import triton
 
 Kernel = TypeVar("Kernel")
 GRID_LIMIT = 65535  # programs along the second and third axis of a CUDA grid
@@ -21,6 +22,22 @@ def count_multiprocessors(device: torch.device) -> int:
         if device.type == "cuda"
         else _CPU_MULTIPROCESSORS
     )
+
+
+@functools.cache
+def has_fast_memory(device: torch.device) -> bool:
+    """True if a multiprocessor gets more than 30 GB/s of the memory's bandwidth: an H200 has 37 for each, an H100 25, an A100 19.
+
+    By Little's law a multiprocessor then needs more bytes under way, and so more programs or fewer registers each: the launch
+    tables have lines of their own for such a device.
+    """
+    if device.type != "cuda" or torch.version.hip is not None:
+        return False
+    found = triton.runtime.driver.active.utils.get_device_properties(device.index)
+    bandwidth = (
+        2e3 * found["mem_clock_rate"] * found["mem_bus_width"] / 8
+    )  # two transfers a clock, in kHz; a width in bits
+    return bandwidth / count_multiprocessors(device) > 30e9
 
 
 @functools.cache

@@ -10,18 +10,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from course_lib.lessons import style
 from course_lib.lessons.access_map.run import RecordedAccess, Recording, Tensor
-from course_lib.lessons.words import format_bytes, format_count
 
 VERBS = ("read", "write", "atomic")
 LAST = {"read": 4, "write": 2, "atomic": 1}  # passes told apart; what comes after is counted with the last
-_WORDS = {
-    ("read", 1): "first read", ("read", 2): "second read", ("read", 3): "third read", ("read", 4): "later reads",
-    ("write", 1): "write", ("write", 2): "later writes", ("atomic", 1): "atomics",
-}  # fmt: skip
+MOST_RUNS = 4000  # of lanes, in the page
+_SPARE = ("r", "dx", "dw", "dy", "db", "y", "mean", "w", "x")  # colours of tensors whose names the course does not know
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,6 @@ class Pass:
 
     verb: str  # one of VERBS
     number: int
-
-    @property
-    def words(self) -> str:
-        return _WORDS[self.verb, self.number]
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """Reads first, then writes, then atomics."""
-        return VERBS.index(self.verb), self.number
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,23 +49,15 @@ class AccessStep:
         return {Pass(self.verb, int(number)): self.access.offsets[numbers == number] for number in np.unique(numbers)}
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """What one pass over one tensor asks for: bytes, and the kernel's lines that ask."""
-
-    bytes: int
-    lines: tuple[int, ...]
-
-
 @dataclass(frozen=True, eq=False)
 class AccessMap:
     """A launch: its recording, and a step for each access, in the order they ran."""
 
     recording: Recording
     steps: tuple[AccessStep, ...]
-    _counted: dict[int, dict[tuple[str, Pass], Traffic]] = field(
+    _counted: dict[int, dict[tuple[str, Pass], int]] = field(
         default_factory=dict
-    )  # a drawing asks for the same several times
+    )  # the same is asked for several times
 
     @cached_property
     def of_program(self) -> dict[int, list[int]]:
@@ -85,17 +67,8 @@ class AccessMap:
             found[step.access.program].append(number)
         return found
 
-    @cached_property
-    def passes(self) -> dict[str, tuple[Pass, ...]]:
-        """Tensor -> its passes over the whole launch."""
-        found: dict[str, set[Pass]] = {tensor.name: set() for tensor in self.recording.tensors}
-        for step in self.steps:
-            if step.access.tensor is not None:
-                found[step.access.tensor] |= step.passes.keys()
-        return {name: tuple(sorted(passes, key=lambda p: p.rank)) for name, passes in found.items()}
-
-    def traffic(self, until: int | None = None) -> dict[tuple[str, Pass], Traffic]:
-        """Bytes and lines by tensor and pass, of the first ``until`` steps (None: all).
+    def traffic(self, until: int | None = None) -> dict[tuple[str, Pass], int]:
+        """Bytes by tensor and pass, of the first ``until`` steps (None: all).
 
         Every lane of every access to a tensor is in exactly one of them: they add up to the bytes of the recording.
         """
@@ -104,23 +77,20 @@ class AccessMap:
             self._counted[until] = self._count(until)
         return self._counted[until]
 
-    def _count(self, until: int) -> dict[tuple[str, Pass], Traffic]:
+    def _count(self, until: int) -> dict[tuple[str, Pass], int]:
         sizes: dict[tuple[str, Pass], int] = defaultdict(int)
-        lines: dict[tuple[str, Pass], set[int]] = defaultdict(set)
         for step in self.steps[:until]:
             if step.access.tensor is None:
                 continue
             for a_pass, offsets in step.passes.items():
                 sizes[step.access.tensor, a_pass] += offsets.size * step.access.itemsize
-                if step.access.line is not None:
-                    lines[step.access.tensor, a_pass].add(step.access.line)
-        return {key: Traffic(size, tuple(sorted(lines[key]))) for key, size in sizes.items()}
+        return dict(sizes)
 
     def bytes(self, tensor: str | None = None, verb: str | None = None, until: int | None = None) -> int:
         """Bytes asked for, of one tensor or all of them, by one verb or all. Memory that is no tensor's is not in it."""
         return sum(
-            t.bytes
-            for (name, a_pass), t in self.traffic(until).items()
+            size
+            for (name, a_pass), size in self.traffic(until).items()
             if tensor in (None, name) and verb in (None, a_pass.verb)
         )
 
@@ -128,20 +98,6 @@ class AccessMap:
         """How often the launch goes over the tensor: bytes asked for by ``verb`` over its size; 0 for an empty tensor."""
         (size,) = [t.nbytes for t in self.recording.tensors if t.name == tensor]
         return self.bytes(tensor, verb) / size if size else 0.0
-
-    def footprint(
-        self, tensor: str, programs: Iterable[int], until: int | None = None
-    ) -> dict[tuple[int, Pass], np.ndarray]:
-        """(program, pass) -> the sorted offsets it covers, of the first ``until`` steps."""
-        wanted = set(programs)
-        found: dict[tuple[int, Pass], list[np.ndarray]] = defaultdict(list)
-        for program in wanted:
-            for number in self.of_program.get(program, ()):
-                step = self.steps[number]
-                if (until is None or number < until) and step.access.tensor == tensor:
-                    for a_pass, offsets in step.passes.items():
-                        found[program, a_pass].append(offsets)
-        return {key: np.unique(np.concatenate(parts)) for key, parts in found.items()}
 
 
 def model(recording: Recording) -> AccessMap:
@@ -171,105 +127,75 @@ def _indices(recording: Recording) -> dict[str, np.ndarray]:
     return {name: np.unique(np.concatenate(offsets)) for name, offsets in parts.items()}
 
 
-def runs(offsets: np.ndarray, gap: int = 1) -> list[tuple[int, int]]:
-    """Sorted offsets as runs (first, last); a step of up to ``gap`` does not end one."""
-    if not offsets.size:
-        return []
-    ends = np.flatnonzero(np.diff(offsets) > gap)
-    firsts, lasts = np.concatenate([[0], ends + 1]), np.concatenate([ends, [offsets.size - 1]])
-    return [(int(offsets[a]), int(offsets[b])) for a, b in zip(firsts, lasts, strict=True)]
+# ---- for the picture
 
 
-# ---- words
+def make_data(state: AccessMap) -> dict[str, Any]:
+    """What ``picture.js`` needs: every access of the first programs as runs of lanes (start, step, count), and the bytes of the launch.
 
-
-def title(state: AccessMap) -> str:
-    """The one message: how often the tensors with most bytes are read and written, or what stopped the launch."""
-    if state.recording.fault:
-        if not state.steps:
-            return "The launch is stopped before its first access"
-        last = state.steps[-1].access
-        count = len(state.of_program[last.program])
-        if last.tensor is None and last.offsets.size:
-            return f"Program {last.program} leaves its tensors in operation {count}"
-        return f"The launch is stopped behind operation {count} of program {last.program}"
-    parts = []
-    for verb, does in (("read", "reads"), ("write", "writes"), ("atomic", "updates")):
-        totals = {name: state.bytes(name, verb) for name in state.passes}
-        most = max(totals, key=lambda name: totals[name], default=None)
-        if most is not None and totals[most]:
-            parts.append(f"{does} {most} {_often(_most_visits(state, most, verb))}")
-    return (
-        f"A program {' and '.join(filter(None, [', '.join(parts[:-1]), parts[-1]]))}"
-        if parts
-        else "No program asks for any memory"
-    )
-
-
-def _most_visits(state: AccessMap, tensor: str, verb: str) -> int:
-    return max(
-        int(step.visits.max())
-        for step in state.steps
-        if step.access.tensor == tensor and step.verb == verb and step.visits.size
-    )
-
-
-def _often(count: int) -> str:
-    return {1: "once", 2: "twice", 3: "three times"}.get(count, f"{count} times")
-
-
-def describe(state: AccessMap, at: int) -> str:
-    """The caption: the step shown, then the launch so far."""
+    As many programs as make MOST_RUNS runs, the first of them at least in part, and the one that was stopped.
+    """
     recording = state.recording
-    words = [f"{recording.kernel}, grid {_shape(recording.grid)}."]
-    if state.steps:
-        step = state.steps[at]
-        words.append(f"{operation(state, at)}: {_describe_step(step)}{_line(step)}.")
-    words.append(f"Asked for so far, lane by lane: {format_bytes(state.bytes(until=at + 1))}.")
-    over = [
-        f"{tensor.name} {' and '.join(format_count(state.times(tensor.name, verb), verb) for verb in _list_verbs(state, tensor))}"
-        for tensor in recording.tensors
-        if state.passes[tensor.name]
-    ]
-    if over:
-        words.append(f"Times over each tensor in the whole launch: {', '.join(over)}.")
-    if recording.fault:
-        words.append(recording.fault)
-    words.append(
-        "A cache may answer part of it." if not recording.apart else f"A cache may answer part of it. {recording.apart}"
-    )
-    return " ".join(words)
+    index = {tensor.name: number for number, tensor in enumerate(recording.tensors)}
+    stopped = state.steps[-1].access.program if recording.fault and state.steps else None
+    programs: dict[int, list[list[Any]]] = {}
+    spent = 0
+    for program in sorted(range(recording.programs), key=lambda number: number != stopped):
+        accesses = []
+        for number in state.of_program.get(program, ()):
+            access = state.steps[number].access
+            known = access.tensor is not None
+            pieces = (
+                split_lanes(access.offsets) if known else []
+            )  # addresses outside the tensors are others in every run
+            spent += len(pieces)
+            if spent > MOST_RUNS and programs:
+                break
+            verb = VERBS.index(state.steps[number].verb)
+            tensor = index[access.tensor] if access.tensor is not None else -1
+            accesses.append(
+                [access.line, verb, tensor, access.itemsize, access.offsets.size, access.masked, pieces[:MOST_RUNS]]
+            )
+        if spent > MOST_RUNS and programs:
+            break
+        programs[program] = accesses
+    colours = _choose_colours(recording.tensors)
+    return {
+        "kernel": recording.kernel, "grid": recording.grid, "count": recording.programs, "fault": recording.fault, "stopped": stopped,
+        "apart": recording.apart, "programs": [[program, programs[program]] for program in sorted(programs)],
+        "tensors": [
+            {
+                "name": tensor.name, "elements": tensor.elements, "itemsize": tensor.itemsize, "colour": colours[tensor.name],
+                "bytes": {verb: state.bytes(tensor.name, verb) for verb in VERBS}, "times": {verb: state.times(tensor.name, verb) for verb in VERBS},
+            }
+            for tensor in recording.tensors
+        ],
+        "source": {line: recording.source.get(line, "").split("  #")[0].strip() for line in _list_lines(state)},
+    }  # fmt: skip
 
 
-def _list_verbs(state: AccessMap, tensor: Tensor) -> list[str]:
-    return [verb for verb in VERBS if any(p.verb == verb for p in state.passes[tensor.name])]
+def split_lanes(offsets: np.ndarray) -> list[tuple[int, int, int]]:
+    """The lanes' offsets in their order as runs (start, step, how many)."""
+    values = offsets.tolist()
+    found, at = [], 0
+    while at < len(values):
+        step = values[at + 1] - values[at] if at + 1 < len(values) else 0
+        end = at + 1
+        while end < len(values) and values[end] - values[end - 1] == step:
+            end += 1
+        found.append((values[at], step, end - at))
+        at = end
+    return found
 
 
-def operation(state: AccessMap, at: int) -> str:
-    """ "Program 1, operation 5 of 14"."""
-    program = state.steps[at].access.program
-    own = state.of_program[program]
-    return f"Program {program}, operation {own.index(at) + 1} of {len(own)}"
+def _list_lines(state: AccessMap) -> list[int]:
+    return sorted({step.access.line for step in state.steps if step.access.line is not None})
 
 
-def _describe_step(step: AccessStep) -> str:
-    access = step.access
-    lanes = access.offsets.size
-    what = f"{lanes} {'lane' if lanes == 1 else 'lanes'}"
-    masked = f", {access.masked} masked" if access.masked else ""
-    if not lanes:
-        return f"a {access.kind} of which every lane is masked ({access.masked})"
-    said = (
-        f"{' and '.join(p.words for p in step.passes)} of {access.tensor}"
-        if access.tensor is not None
-        else f"{step.verb} outside the tensors"
-    )
-    return f"{said}, {what}{masked}, {format_bytes(access.bytes)}"
-
-
-def _line(step: AccessStep) -> str:
-    return f", line {step.access.line}" if step.access.line is not None else ""
-
-
-def _shape(sizes: tuple[int, ...]) -> str:
-    return " x ".join(map(str, sizes))
+def _choose_colours(tensors: Iterable[Tensor]) -> dict[str, str]:
+    """The course's colour of a tensor it knows by name; for the others those that are left."""
+    names = [tensor.name for tensor in tensors]
+    known = [name for name in names if name in style.GROUPS["tensors"]]
+    spare = [name for name in _SPARE if name not in known]
+    unknown = [name for name in names if name not in known]
+    return {name: name for name in known} | {name: spare[i % len(spare)] for i, name in enumerate(unknown)}

@@ -1,4 +1,4 @@
-"""Lesson 05: how far each statistics kernel is from the truth, against mean/std, on the course's kernels and on the reader's own: what is shown, as plain data."""
+"""Lesson 05: how far each statistics kernel is from the truth, against mean/std, as plain data."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,11 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.grading import public as grading
 from course_lib.grading.public import Case, Plan, Tensor, size_guard
-from course_lib.lessons.words import format_number
 from course_lib.norms import statistics
 
 ALGORITHMS = {"one_pass": "one-pass", "shifted": "shifted one-pass", "two_pass": "two-pass", "welford": "Welford"}
 OWN = {"05a": "your 05a", "05b": "your 05b"}
+_NAMES = ALGORITHMS | OWN
 QUANTITIES = {"var": "variance", "rstd": "rstd", "y": "LayerNorm output"}
 ROWS = {"ordinary": "normal", "loud": "first element far out"}
 COLUMNS = (64, 512, 4096)
@@ -27,8 +28,6 @@ BLOCKS = (256, 1024)
 RATIOS = tuple(10.0 ** (k / 2) for k in range(11))  # mean/std from 1 to 10^5
 SAMPLES = 4  # rows for each ratio; the worst of them is shown
 EPS = 1e-5
-FLOOR = 1e-9  # an error below it is drawn there
-CEILING = 1e4  # and one above it, NaN included, there
 _LOUD = 1000.0  # how far out the first element is put, in standard deviations of the others; then the row is scaled
 _OWN_SECONDS = 30.0  # for all rows of one setting, on a busy machine
 
@@ -44,24 +43,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class AccuracyState:
-    """What the figure shows: curves over RATIOS, the bound of the chosen algorithm, the chosen ratio, and what could not be drawn."""
+    """Curves over RATIOS, the bound of the chosen algorithm, and in words what could not be drawn."""
 
-    quantity: str
-    n: int
-    block: int
-    rows: str
-    chosen: str
-    ratio: int
     curves: tuple[Curve, ...]
     bound: tuple[float, ...]
     notes: tuple[str, ...]
-
-    def error(self, key: str) -> float:
-        """The error of one curve at the chosen ratio.
-
-        Raises: KeyError if no curve has that key.
-        """
-        return {curve.key: curve.errors for curve in self.curves}[key][self.ratio]
 
 
 def data(n: int, rows: str = "ordinary") -> np.ndarray:
@@ -224,7 +210,6 @@ def model(
     block: int = 256,
     rows: str = "ordinary",
     chosen: str = "one_pass",
-    ratio: int = 6,
     own: Sequence[str] = (),
 ) -> AccuracyState:
     """Run the course's four streamed kernels, and those of the reader's that ``own`` names, on rows of mean/std 1 to 10^5.
@@ -233,76 +218,69 @@ def model(
         quantity: "var", "rstd" or "y".
         n, block: columns of a row, one of COLUMNS, and columns a step, one of BLOCKS.
         rows: "ordinary", or "loud" for rows whose first element lies far out.
-        chosen: the algorithm whose bound is drawn.
-        ratio: the index in RATIOS that the words are about.
+        chosen: the algorithm whose bound is given.
         own: of "05a" and "05b".
 
     Raises: CourseError if an argument is outside those.
     """
-    known = quantity in QUANTITIES and n in COLUMNS and block in BLOCKS and rows in ROWS and chosen in ALGORITHMS
-    if not (known and 0 <= ratio < len(RATIOS) and set(own) <= OWN.keys()):
-        raise CourseError(
-            f"accuracy knows the quantities {', '.join(QUANTITIES)}, N of {COLUMNS}, BLOCK of {BLOCKS}, the rows {', '.join(ROWS)}, the algorithms "
-            f"{', '.join(ALGORITHMS)} and {len(RATIOS)} ratios; you asked for {quantity!r}, N={n}, BLOCK={block}, {rows!r}, {chosen!r}, ratio {ratio}."
-        )
+    check_settings(quantity, n, block, rows, chosen, own)
     x = data(n, rows)
-    curves = [
-        Curve(key, label, errors(quantity, x, *course_statistics(key, n, block, rows)))
-        for key, label in ALGORITHMS.items()
-    ]
+    results, notes = _run_kernels(n, block, rows, own)
+    curves = tuple(Curve(key, _NAMES[key], errors(quantity, x, mean, var)) for key, (mean, var) in results.items())
+    return AccuracyState(curves, bound(chosen, quantity, n, block, x), tuple(notes))
+
+
+def check_settings(
+    quantity: str, n: int, block: int, rows: str = "ordinary", chosen: str = "one_pass", own: Sequence[str] = ()
+) -> None:
+    """Raises: CourseError if an argument is none that :func:`model` takes."""
+    known = quantity in QUANTITIES and n in COLUMNS and block in BLOCKS and rows in ROWS and chosen in ALGORITHMS
+    if not (known and set(own) <= OWN.keys()):
+        raise CourseError(
+            f"accuracy knows the quantities {', '.join(QUANTITIES)}, N of {COLUMNS}, BLOCK of {BLOCKS}, the rows {', '.join(ROWS)} and the "
+            f"algorithms {', '.join(ALGORITHMS)}; you asked for {quantity!r}, N={n}, BLOCK={block}, {rows!r}, {chosen!r}."
+        )
+
+
+def _run_kernels(
+    n: int, block: int, rows: str, own: Sequence[str]
+) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
+    """Mean and variance by each kernel, by algorithm or exercise; and in words why one of the reader's gave none."""
+    results = {key: course_statistics(key, n, block, rows) for key in ALGORITHMS}
     notes = []
     for exercise_id in own:
         mine = own_statistics(exercise_id, n, block, rows)
         if mine.mean is None or mine.var is None:
             notes.append(f"{OWN[exercise_id]} gave nothing to draw: {mine.note}")
         else:
-            curves.append(Curve(exercise_id, OWN[exercise_id], errors(quantity, x, mine.mean, mine.var)))
-    return AccuracyState(
-        quantity, n, block, rows, chosen, ratio, tuple(curves), bound(chosen, quantity, n, block, x), tuple(notes)
-    )
+            results[exercise_id] = mine.mean, mine.var
+    return results, notes
 
 
-def title(state: AccuracyState) -> str:
-    """The message: what is left of the digits at the chosen ratio."""
-    worst = max(
-        (curve for curve in state.curves if curve.key in ALGORITHMS),
-        key=lambda curve: is_drawn(curve.errors[state.ratio]),
-    )
-    at = f"mean/std = {format_ratio(RATIOS[state.ratio])}"
-    error = worst.errors[state.ratio]
-    if error < 1e-4:
-        return f"At {at} every kernel keeps at least four digits"
-    name = f"{worst.label[0].upper()}{worst.label[1:]}"
-    if error >= 1 or np.isnan(error):
-        return f"{name} has no digit left at {at}"
-    return f"{name} is off by {format_number(error, 2)} at {at}"
+def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dict[str, Any]:
+    """All that the browser shows for one N and one BLOCK: every quantity, every kind of row, every bound.
+
+    Raises: CourseError if an argument is none that :func:`model` takes.
+    """
+    check_settings(quantity, n, block, own=own)
+    curves, bounds, notes = {}, {}, dict[str, None]()
+    for rows in ROWS:
+        x = data(n, rows)
+        results, missing = _run_kernels(n, block, rows, own)
+        notes |= dict.fromkeys(missing)
+        for asked in QUANTITIES:
+            curves[f"{asked}|{rows}"] = {
+                key: [_shorten(error) for error in errors(asked, x, mean, var)] for key, (mean, var) in results.items()
+            }
+            for chosen in ALGORITHMS:
+                bounds[f"{asked}|{rows}|{chosen}"] = [_shorten(limit) for limit in bound(chosen, asked, n, block, x)]
+    return {
+        "start": {"quantity": quantity, "rows": "ordinary", "chosen": "one_pass", "ratio": 6},
+        "n": n, "block": block, "samples": SAMPLES, "ratios": RATIOS, "names": _NAMES, "bounded": list(ALGORITHMS),
+        "quantities": QUANTITIES, "rows": ROWS, "curves": curves, "bounds": bounds, "notes": list(notes),
+    }  # fmt: skip
 
 
-def describe(state: AccuracyState) -> str:
-    """The caption: settings, the error of every curve at the chosen ratio, the bound, and why a kernel is missing."""
-    kind = (
-        "absolute error of y, which is around 1"
-        if state.quantity == "y"
-        else f"relative error of the {QUANTITIES[state.quantity]}"
-    )
-    each = ", ".join(f"{curve.label} {format_number(curve.errors[state.ratio], 2)}" for curve in state.curves)
-    limit = state.bound[state.ratio]
-    if not np.isfinite(limit):
-        bounded = f"For {ALGORITHMS[state.chosen]} nothing is promised here."
-    else:
-        bounded = f"{ALGORITHMS[state.chosen].capitalize()} cannot be off by more than {format_number(limit, 2)}."
-    shown = (
-        f"rows whose first element lies {(state.n - 1) ** 0.5:.0f} standard deviations out"
-        if state.rows == "loud"
-        else "normal rows"
-    )
-    words = f"N = {state.n}, BLOCK = {state.block}, fp32, {shown}. At mean/std = {format_ratio(RATIOS[state.ratio])}, {kind}, worst of {SAMPLES} rows: {each}. {bounded}"
-    return " ".join([words, *state.notes])
-
-
-def is_drawn(error: float) -> float:
-    return CEILING if np.isnan(error) else min(max(error, FLOOR), CEILING)
-
-
-def format_ratio(ratio: float) -> str:
-    return f"{ratio:.0f}" if ratio >= 9.99 else f"{ratio:.1f}"
+def _shorten(error: float) -> float:
+    """Without digits that no picture shows."""
+    return float(f"{error:.5g}")

@@ -1,1 +1,1 @@
-"""Lessons 01, 06 and 07: a blocked norm kernel, one block at a time, with its lanes, accumulators and row statistics."""
+"""Lessons 01, 02 and 07: a norm kernel, one block at a time, with its lanes, accumulators and row statistics."""

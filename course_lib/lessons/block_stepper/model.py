@@ -1,4 +1,4 @@
-"""Lessons 01, 06 and 07: a blocked norm kernel, one block at a time, with its lanes, accumulators and row statistics: what is shown, as plain data."""
+"""Lessons 01, 02 and 07: a norm kernel, one block at a time, with its lanes, accumulators and row statistics: what is shown, as plain data."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
-from course_lib.lessons.words import agree, format_decimal
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 BLOCKS = (2, 4, 8, 16)
 EPS = (0.0, 1e-12, 1e-5, 1e-3, 0.1)
-TYPED = "type your own"
 MAX_ROWS, MAX_COLUMNS = 6, 16
 EXAMPLE = (
     (2.0, -1.0, 3.0, 0.5, -0.5, 1.5, -2.0, 1.0),
@@ -67,10 +65,6 @@ class BlockFrame:
     running: float | None  # sum of the accumulator over the lanes
     rows: tuple[RowState, ...]
     right_spread: float | None  # the true variance of this row, where the unmasked one is wrong
-
-    @property
-    def last_block(self) -> bool:
-        return (self.block_index + 1) * self.block >= len(self.x[0])
 
 
 def steps(
@@ -220,113 +214,11 @@ def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.nd
     return x, w, b
 
 
-def title(frame: BlockFrame) -> str:
-    """The message of one frame."""
-    row = frame.rows[frame.row]
-    pad = sum(frame.masked)
-    if frame.phase == "deviation" and pad and not frame.mask_deviation and row.mean:
-        return f"Row {frame.row}: {pad} padded {'lane adds' if pad == 1 else 'lanes add'} mean^2 to the variance"
-    if row.status == "done":
-        return f"Row {frame.row} is done" + (", with the wrong variance" if _is_wrong(frame) else "")
-    if frame.phase == "normalise":
-        return f"Row {frame.row}, last sweep: y for {_columns(frame)}"
-    of = {"sum": "x", "deviation": "(x - mean)^2", "squares": "x^2"}[frame.phase]
-    if frame.last_block:
-        result = {"sum": "the mean", "deviation": "variance and rstd", "squares": "mean square and rstd"}[frame.phase]
-        return f"Row {frame.row}: the lanes add up to {format_decimal(frame.running)}, which gives {result}"
-    return f"Row {frame.row}: lanes collect {of} of {_columns(frame)}"
+def write_rows(x: ArrayLike) -> str:
+    """Rows as a reader types them into the picture."""
+    return "; ".join(" ".join(f"{value:.12g}" for value in row) for row in np.asarray(x, dtype=np.float64))
 
 
-def describe(frame: BlockFrame) -> str:
-    """The caption: where the kernel is, what the lanes hold, and what is known of the row, in sentences."""
-    row = frame.rows[frame.row]
-    sweeps = list(SWEEPS[frame.kind])
-    n, blocks = len(frame.x[0]), -(-len(frame.x[0]) // frame.block)
-    words = [
-        f"{KINDS[frame.kind]}, row {frame.row} of {len(frame.x)} x {n}, sweep {sweeps.index(frame.phase) + 1} of {len(sweeps)} "
-        f"({SWEEPS[frame.kind][frame.phase]}), block {frame.block_index + 1} of {blocks}: {_columns(frame)}."
-    ]
-    pad = sum(frame.masked)
-    if pad:
-        spare = f"{pad} {'lane lies' if pad == 1 else 'lanes lie'} past column {n - 1}"
-        if frame.phase == "normalise":
-            words.append(f"{spare} and {agree(pad, 'stores', 'store')} nothing.")
-        elif frame.phase == "deviation" and not frame.mask_deviation:
-            words.append(
-                f"{spare} and, unmasked, {agree(pad, 'holds', 'hold')} 0 - mean = {format_decimal(-(row.mean or 0.0))}."
-            )
-        else:
-            words.append(f"{spare} and {agree(pad, 'adds', 'add')} 0.")
-    if frame.running is not None:
-        words.append(
-            f"The lanes' partial sums are {', '.join(format_decimal(value) for value in frame.accumulator)}: {format_decimal(frame.running)} together."
-        )
-    if frame.phase == "sum" and row.mean is not None:
-        words.append(f"mean = {format_decimal(row.total)} / {n} = {format_decimal(row.mean)}.")
-    elif frame.phase in ("deviation", "squares") and row.rstd is not None and row.spread is not None:
-        name = "variance" if frame.phase == "deviation" else "mean square"
-        words.append(
-            f"{name} = {format_decimal(row.squares)} / {n} = {format_decimal(row.spread)}, rstd = {format_decimal(row.rstd)}."
-        )
-        if frame.eps >= 0.01 * row.spread > 0:
-            words.append(
-                f"eps = {frame.eps:g} matters here: without it rstd would be {format_decimal(row.spread**-0.5)}."
-            )
-        elif row.spread == 0:
-            without = (
-                f"1 / sqrt(eps), and eps is {frame.eps:g}" if frame.eps else "1 / 0, and 0 times that is no number"
-            )
-            words.append(f"The {name} is 0, so rstd is {without}.")
-    if row.spread is not None and frame.right_spread is not None and _is_wrong(frame):
-        words.append(
-            f"The right variance is {format_decimal(frame.right_spread)}: the padded lanes added {format_decimal(row.spread - frame.right_spread)}."
-        )
-    words.append(f"Row {frame.row} is {'done' if row.status == 'done' else 'in the state ' + row.status}.")
-    return " ".join(words)
-
-
-def parsed(text: str) -> np.ndarray:
-    """Rows as a reader types them, as (M, N): numbers with spaces or commas between, and a semicolon between rows.
-
-    Raises: CourseError if something is no finite number, the rows differ in length, or there is no room to draw them.
-    """
-    rows = [line.replace(",", " ").split() for line in text.replace("\n", ";").split(";") if line.strip()]
-    if not rows:
-        raise CourseError("there is no row yet: type numbers with spaces between them, and a semicolon between rows.")
-    values = [[_typed_number(word) for word in row] for row in rows]
-    lengths = [len(row) for row in rows]
-    if len(set(lengths)) > 1:
-        raise CourseError(f"every row needs as many numbers as the others; these have {', '.join(map(str, lengths))}.")
-    check_room((len(rows), lengths[0]))
-    return np.array(values)
-
-
-def _typed_number(word: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        raise CourseError(f"{word!r} is not a number. Type for example `2 -1 3 .5; 4 -3 2.5 1`.") from None
-    if not math.isfinite(value) or abs(value) >= 1e6:
-        raise CourseError(f"{word} cannot be drawn: the block stepper takes numbers between -1e6 and 1e6.")
-    return value
-
-
-def check_room(shape: tuple[int, ...]) -> None:
-    if shape[0] > MAX_ROWS or shape[1] > MAX_COLUMNS:
-        raise CourseError(
-            f"the block stepper shows up to {MAX_ROWS} rows and {MAX_COLUMNS} columns; this x has shape {shape}."
-        )
-
-
-def _is_wrong(frame: BlockFrame) -> bool:
-    spread = frame.rows[frame.row].spread
-    return (
-        frame.right_spread is not None
-        and spread is not None
-        and not math.isclose(spread, frame.right_spread, rel_tol=1e-9, abs_tol=1e-12)
-    )
-
-
-def _columns(frame: BlockFrame) -> str:
-    inside = [column for column, off in zip(frame.columns, frame.masked, strict=True) if not off]
-    return f"column {inside[0]}" if len(inside) == 1 else f"columns {inside[0]} to {inside[-1]}"
+def make_random_rows(mean: float) -> np.ndarray:
+    """Two rows of 13 halves around ``mean``: sums you can check in your head, and no block fits 13."""
+    return np.round(np.random.default_rng(0).normal(mean, 1.5, size=(2, 13)) * 2) / 2

@@ -1,1 +1,1 @@
-"""Lesson 07: the bytes that a chain of kernels moves through HBM, against one fused kernel."""
+"""Lesson 09: the bytes that a chain of kernels moves through HBM, against one fused kernel."""

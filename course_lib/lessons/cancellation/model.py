@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -22,221 +22,93 @@ NAMES = {
     "chan": "Chan merge",
 }
 ORDERS = ("sequential", "pairwise")
+UNORDERED = ("welford", "chan")  # they say themselves what is added to what
 RATIOS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
-COLUMNS = (16, 64, 256, 1024, 4096, 8192)
+COLUMNS = (64, 1024, 8192)
 EPS = 1e-5
 ROWS = 4  # a point is the worst of that many rows
-SHOWN = 64  # elements of y in the picture
+SHOWN = 12  # elements of y in the picture
+
+_DIFFERENCES = {"one_pass": False, "shifted": True}  # E[x^2] - E[x]^2 of x, or of x minus its first element
 
 
-@dataclass(frozen=True)
-class Point:
-    """One mean/std: the worst of a few rows. ``error`` is |computed - true| / true, infinite where the result is no number."""
+def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[str, Any]:
+    """Every setting of the picture at once, for ``picture.js``; seconds of work the first time, kept afterwards.
 
-    ratio: float
-    error: float
-    bound: float  # of the worst-conditioned row
-    negative: bool  # the computed variance of some row is below 0
-    finite: bool
+    ``curves`` has a value for each of ``ratios``; ``rows`` and ``true`` have, by dtype and N, for each ratio ROWS rows: their first
+    SHOWN elements minus the ratio, and (mean minus the ratio, variance) in float64.
 
-
-@dataclass(frozen=True)
-class Row:
-    """The worst row at the chosen mean/std, and LayerNorm of it with the computed statistics, all else in float64."""
-
-    kappa: float
-    true: float
-    computed: float
-    bound: float
-    y_true: tuple[float, ...]
-    y: tuple[float, ...]  # NaN where the root of a negative number was taken
-    mean_square_true: float  # of all of y, not only of what is shown
-    mean_square: float
-
-    @property
-    def error(self) -> float:
-        return _relative(self.computed, self.true)
-
-    @property
-    def scale(self) -> float:
-        """How much larger y is than it should be; NaN if it is no number."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return float(np.sqrt((self.true + EPS) / np.float64(self.computed + EPS)))
-
-
-@dataclass(frozen=True)
-class Exploration:
-    """All that one setting shows."""
-
-    algorithm: str
-    order: str
-    dtype: str
-    n: int
-    ratio: float
-    clamp: bool
-    points: tuple[Point, ...]
-    row: Row
-
-
-def model(
-    algorithm: str, ratio: float, n: int, dtype: str, order: str = "pairwise", clamp: bool = False
-) -> Exploration:
-    """Compute the variance of rows with mean ``ratio`` and std 1, stored and computed in ``dtype``, and compare with float64.
-
-    What storing the rows in dtype does to them is not counted: the true variance is that of the stored row.
-
-    Args:
-        algorithm: one of NAMES.
-        order: of the sums; means nothing to "welford" and "chan".
-        clamp: a negative variance becomes 0 before LayerNorm takes its root.
-
-    Raises: CourseError if an argument is unknown, n is below 2, or ratio negative.
+    Raises: CourseError if an argument is unknown, n is below 2, or mean_over_std negative or infinite.
     """
-    if algorithm not in NAMES or dtype not in DTYPES or order not in ORDERS or n < 2 or not 0 <= ratio < math.inf:
+    if algorithm not in NAMES or dtype not in DTYPES or n < 2 or not 0 <= mean_over_std < math.inf:
         raise CourseError(
-            f"the cancellation explorer knows the algorithms {', '.join(NAMES)}, the dtypes {', '.join(DTYPES)}, the orders "
-            f"{', '.join(ORDERS)}, N from 2 and mean/std from 0; you asked for {algorithm!r}, {dtype!r}, {order!r}, "
-            f"N = {n}, mean/std = {ratio}."
+            f"the cancellation explorer knows the algorithms {', '.join(NAMES)}, the dtypes {', '.join(DTYPES)}, N from 2 and mean/std "
+            f"from 0; you asked for {algorithm!r}, {dtype!r}, N = {n}, mean/std = {mean_over_std}."
         )
-    points, row = _measure(algorithm, float(ratio), n, dtype, order)
-    if clamp and row.computed < 0:
-        row = _row(algorithm, order, dtype, n, ratio, clamp=True)
-    return Exploration(algorithm, order, dtype, n, float(ratio), clamp, points, row)
+    ratios = tuple(sorted({*RATIOS, float(mean_over_std)}))
+    columns = sorted({*COLUMNS, n})
+    rows, true, curves = {}, {}, {}
+    for d in DTYPES:
+        for c in columns:
+            x64 = make_rows(ratios, c, d).astype(np.float64) - np.array(ratios)[:, None, None]
+            rows[f"{d}|{c}"] = np.round(x64[..., :SHOWN], 5).tolist()
+            true[f"{d}|{c}"] = _shorten(np.stack([x64.mean(-1), x64.var(-1)], axis=-1)).tolist()
+            for name in NAMES:
+                for order in ORDERS if name not in UNORDERED else ORDERS[1:]:
+                    curves[f"{name}|{order}|{d}|{c}"] = compute_curve(name, order, d, c, ratios)
+    return {
+        "start": {"algorithm": algorithm, "order": "pairwise", "dtype": dtype, "n": n, "ratio": float(mean_over_std), "clamp": False},
+        "names": NAMES, "ordered": [name for name in NAMES if name not in UNORDERED], "orders": ORDERS, "dtypes": list(DTYPES),
+        "columns": columns, "ratios": ratios, "eps": EPS, "rows": rows, "true": true, "curves": curves,
+    }  # fmt: skip
 
 
-@functools.lru_cache(maxsize=64)
-def _measure(algorithm: str, ratio: float, n: int, dtype: str, order: str) -> tuple[tuple[Point, ...], Row]:
-    return _curve(algorithm, order, dtype, n), _row(algorithm, order, dtype, n, ratio)
-
-
-@functools.lru_cache(maxsize=64)
-def _curve(algorithm: str, order: str, dtype: str, n: int) -> tuple[Point, ...]:
-    x = np.stack([_data(n, ratio, dtype) for ratio in RATIOS])  # (ratios, ROWS, n)
-    true = x.astype(np.float64).var(axis=-1)
-    with np.errstate(all="ignore"):
-        computed = statistics.compute(algorithm, x, DTYPES[dtype], order).var.astype(np.float64)
-    return tuple(_point(algorithm, order, dtype, r, x[i], true[i], computed[i]) for i, r in enumerate(RATIOS))
-
-
-def _point(
-    algorithm: str, order: str, dtype: str, ratio: float, x: np.ndarray, true: np.ndarray, computed: np.ndarray
-) -> Point:
-    errors = [_relative(float(c), float(t)) for c, t in zip(computed, true, strict=True)]
-    bounds = [_bound(algorithm, order, dtype, row) for row in x]
-    return Point(ratio, max(errors), max(bounds), bool((computed < 0).any()), bool(np.isfinite(computed).all()))
-
-
-def _row(algorithm: str, order: str, dtype: str, n: int, ratio: float, clamp: bool = False) -> Row:
-    rows = _data(n, ratio, dtype)
-    with np.errstate(all="ignore"):
-        of_all = statistics.compute(algorithm, rows, DTYPES[dtype], order)
-        errors = [
-            _relative(float(c), float(t)) for c, t in zip(of_all.var, rows.astype(np.float64).var(axis=1), strict=True)
-        ]
-        worst = int(np.argmax(errors))
-        x, got = rows[worst], statistics.Statistics(of_all.mean[worst], of_all.var[worst])
-        x64 = x.astype(np.float64)
-        mean, var = np.float64(got.mean), np.float64(got.var)
-        used = max(var, 0.0) if clamp else var
-        y = (x64 - mean) / np.sqrt(used + EPS)
-    true = float(x64.var())
-    y_true = (x64 - x64.mean()) / math.sqrt(true + EPS)
-    kappa = float(statistics.condition_number(x64))
-    return Row(
-        kappa,
-        true,
-        float(used),
-        _bound(algorithm, order, dtype, x),
-        tuple(map(float, y_true[:SHOWN])),
-        tuple(map(float, y[:SHOWN])),
-        float(np.mean(y_true**2)),
-        float(np.mean(y**2)),
-    )
-
-
-def _data(n: int, ratio: float, dtype: str) -> np.ndarray:
-    """ROWS rows of n normal numbers with std 1 around ``ratio``, in ``dtype``; the same noise at every ratio."""
+@functools.cache
+def make_rows(ratios: tuple[float, ...], n: int, dtype: str) -> np.ndarray:
+    """(ratios, ROWS, n) normal numbers with std 1 around each ratio, in ``dtype``; the same noise at every ratio."""
     noise = np.random.default_rng(n).standard_normal((ROWS, n))
-    return (noise + ratio).astype(DTYPES[dtype])
+    return (noise + np.array(ratios)[:, None, None]).astype(DTYPES[dtype])
+
+
+@functools.cache
+def compute_curve(algorithm: str, order: str, dtype: str, n: int, ratios: tuple[float, ...]) -> dict[str, list]:
+    """For each ratio the row whose variance is lost most: its number, mean minus the ratio and var as computed in ``dtype``, and the
+    bound on the relative error of var. ``terms``, of the algorithms that subtract: E[x^2] and E[x]^2.
+    """
+    x = make_rows(ratios, n, dtype)
+    x64 = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        mean, var = (part.astype(np.float64) for part in statistics.compute(algorithm, x, DTYPES[dtype], order))
+        error = np.abs(var - x64.var(-1)) / x64.var(-1)
+    error = np.where(np.isfinite(var), np.where(var == x64.var(-1), 0.0, error), np.inf)
+    worst = error.argmax(axis=1)
+    at = np.arange(len(ratios)), worst
+    curve = {
+        "row": worst.tolist(),
+        "mean": _shorten(mean[at] - np.array(ratios)).tolist(),
+        "var": _shorten(var[at]).tolist(),
+        "bound": _shorten(np.array([_bound(algorithm, order, dtype, row) for row in x[at]]), 3).tolist(),
+    }
+    if algorithm in _DIFFERENCES:
+        curve["terms"] = _subtract_terms(x[at], order, shifted=_DIFFERENCES[algorithm]).tolist()
+    return curve
+
+
+def _shorten(values: np.ndarray, digits: int = 10) -> np.ndarray:
+    """Without the digits that no picture shows, and the page need not carry."""
+    return np.vectorize(lambda value: float(f"{value:.{digits}g}"))(values)
+
+
+def _subtract_terms(x: np.ndarray, order: str, *, shifted: bool) -> np.ndarray:
+    """E[x^2] and E[x]^2 of each row as ``statistics.one_pass`` has them before it subtracts."""
+    with np.errstate(all="ignore"):
+        x = x - x[..., :1] if shifted else x
+        n = np.asarray(x.shape[-1]).astype(x.dtype)
+        mean = statistics.total(x, order) / n
+        return np.stack([statistics.total(x * x, order) / n, mean * mean], axis=-1).astype(np.float64)
 
 
 def _bound(algorithm: str, order: str, dtype: str, row: np.ndarray) -> float:
     shift = row[0] if algorithm == "shifted" else 0.0
     kappa = float(statistics.condition_number(row.astype(np.float64), np.float64(shift)))
     return statistics.bound(algorithm, len(row), kappa, statistics.unit_roundoff(DTYPES[dtype]), order)
-
-
-def _relative(computed: float, true: float) -> float:
-    if not math.isfinite(computed):
-        return math.inf
-    if true == 0.0:
-        return 0.0 if computed == 0.0 else math.inf
-    return abs(computed - true) / true
-
-
-def title(state: Exploration) -> str:
-    """What becomes of the chosen row, in a sentence."""
-    name, row = NAMES[state.algorithm], state.row
-    head = f"{name[0].upper()}{name[1:]} at mean/std = {state.ratio:g}"
-    if not math.isfinite(row.computed):
-        return (
-            f"{head}: the variance is infinite, y is 0"
-            if row.computed == math.inf
-            else f"{head}: the variance is NaN, and so is y"
-        )
-    if any(math.isnan(value) for value in row.y):
-        return f"{head}: the variance is negative, y is NaN"
-    if row.error <= 1e-3:
-        return f"{head}: right to {_digits(row.error)}"
-    if row.error < 0.5:
-        return f"{head}: {_percent(row.error)} off, and y looks as good as ever"
-    becomes = f"{row.scale:.3g} times too large" if row.scale > 1 else f"{row.scale:.2g} of its size"
-    return f"{head}: the variance is lost, y is {becomes}"
-
-
-def describe(state: Exploration) -> str:
-    """The caption: the numbers of the chosen row, and of the whole curve."""
-    row = state.row
-    words = [f"N = {state.n}, all arithmetic in {state.dtype}{_summed(state)}; kappa = {row.kappa:.4g}."]
-    words.append(
-        f"The variance of the stored row is {row.true:.5g}, computed {row.computed:.5g}{' (clamped)' if _is_clamped(state) else ''}:"
-    )
-    words.append(f"relative error {_power(row.error)}, bound {_power(row.bound)}.")
-    if all(map(math.isfinite, row.y)):
-        words.append(f"The mean square of y is {row.mean_square:.3g}; it should be {row.mean_square_true:.3g}.")
-    if broken := [p for p in state.points if not p.finite]:
-        words.append(f"From mean/std = {broken[0].ratio:g} on a square or a sum leaves {state.dtype}'s range.")
-    if negative := [p for p in state.points if p.negative]:
-        words.append(f"Negative variances at mean/std = {', '.join(f'{p.ratio:g}' for p in negative)}.")
-    if math.isinf(state.points[0].bound):
-        words.append(
-            f"So many roundings one on top of the other that the bound promises nothing: N u = {_nu(state):.2g}."
-        )
-    return " ".join(words)
-
-
-def _is_clamped(state: Exploration) -> bool:
-    return state.clamp and state.row.computed == 0.0 and state.row.true > 0.0
-
-
-def _nu(state: Exploration) -> float:
-    return state.n * statistics.unit_roundoff(DTYPES[state.dtype])
-
-
-def _summed(state: Exploration) -> str:
-    return "" if state.algorithm in ("welford", "chan") else f", sums {state.order}"
-
-
-def _digits(error: float) -> str:
-    if error == 0.0:
-        return "the last digit"
-    digits = min(math.floor(-math.log10(error)), 15)
-    return f"{digits} digits"
-
-
-def _percent(error: float) -> str:
-    return f"{100 * error:.2g} %"
-
-
-def _power(value: float) -> str:
-    return f"{value:.1e}" if math.isfinite(value) else "infinite"

@@ -1,26 +1,52 @@
-"""The three figures of lesson 01: values through many layers, which elements share a mean, and what eps does to a small row."""
+"""The figures of lesson 01: values through many layers, and which elements share a mean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
+from course_lib.lessons.live import Picture, picture
 
 _LOOKS = {"x": "-", "rstd": "--", "y": "-."}
+NORMS: dict[str, tuple[int, ...]] = {
+    "LayerNorm": (2,),
+    "BatchNorm": (0, 1),
+    "InstanceNorm": (1,),
+}  # axes of (B, T, C) under one mean
 
 
-def through_layers(sizes: Mapping[str, Sequence[float]]) -> Figure:
-    """The size of the numbers after each layer, on a logarithmic axis, with a mark where fp16 ends.
+def measure_sizes(layers: int = 100, width: int = 256) -> dict[str, list[float]]:
+    """The root mean square of 64 rows before the first random layer and after each: growing, shrinking, and with a norm after each."""
 
-    Args:
-        sizes: by label, the rms before the first layer and after each; at most three, the last with a norm after each layer.
-    """
+    def pass_layers(gain: float, *, normalise: bool) -> list[float]:
+        rng = np.random.default_rng(0)
+        x = rng.standard_normal((64, width))
+        sizes = [float(np.sqrt((x**2).mean()))]
+        for _ in range(layers):
+            matrix = rng.standard_normal((width, width)) / np.sqrt(width)  # keeps the size of a row, roughly
+            x = x @ (gain * matrix)
+            if normalise:
+                x = x / np.sqrt((x**2).mean(axis=1, keepdims=True))
+            sizes.append(float(np.sqrt((x**2).mean())))
+        return sizes
+
+    return {
+        "each layer 1.1 times": pass_layers(1.1, normalise=False),
+        "each layer 0.9 times": pass_layers(0.9, normalise=False),
+        "1.1 times, then x / rms(x)": pass_layers(1.1, normalise=True),
+    }
+
+
+def through_layers() -> Picture:
+    """The size of the numbers after each layer, on a logarithmic axis, with a mark where fp16 ends."""
+    sizes = measure_sizes()
     figure = Figure()
     axes = figure.add_subplot()
-    for (label, values), (look, line) in zip(sizes.items(), _LOOKS.items(), strict=False):
+    for (label, values), (look, line) in zip(sizes.items(), _LOOKS.items(), strict=True):
         axes.plot(values, color=style.COLOURS[look], linestyle=line, marker="")
         middle, rises = len(values) // 2, values[-1] > 2
         axes.annotate(
@@ -33,78 +59,56 @@ def through_layers(sizes: Mapping[str, Sequence[float]]) -> Figure:
     axes.axhline(65504, color=style.QUIET, linestyle=":", linewidth=1.2)
     axes.annotate("65504, the end of fp16", (0, 65504), (4, -13), textcoords="offset points", color=style.QUIET)
     last = len(next(iter(sizes.values()))) - 1
-    axes.set(yscale="log", xlabel="layers passed", ylabel="rms of the numbers", ylim=(1e-5, 1e6), xlim=(0, last))
-    axes.set_title("A tenth a layer becomes thousands; a norm after each layer keeps it at 1")
-    return figure
+    axes.set(yscale="log", xlabel="layers passed", ylabel="root mean square", ylim=(1e-5, 1e6), xlim=(0, last))
+    axes.set_title("1.1 times for each layer becomes thousands; a norm keeps it at 1")
+    return picture(
+        figure,
+        "Root mean square of the numbers after each of 100 layers, on a logarithmic axis. With layers of 1.1 times it rises in a straight "
+        "line to over 5000, with layers of 0.9 times it falls below 0.0001. With a division by the root mean square after each layer it "
+        "stays at 1.",
+    )
 
 
-def shared_means(B: int, T: int, C: int) -> Figure:
-    """x of shape (B, T, C) twice, each element with the number of the mean it belongs to: LayerNorm's and BatchNorm's."""
-    cell_w, cell_h, gap = 0.5, 0.36, 0.5
-    top, left, second = 1.3, 1.2, style.WIDTH / 2 + 0.85
-    height = top + B * T * cell_h + (B - 1) * gap + 0.25
+def count_means(norm: str, B: int, T: int, C: int) -> int:
+    """How many means ``norm`` takes of x of shape (B, T, C)."""
+    return len({number for plane in _number_means(norm, B, T, C) for row in plane for number in row})
+
+
+def shared_means(B: int, T: int, C: int) -> Picture:
+    """x of shape (B, T, C) once for each norm, each element with the number of the mean it belongs to."""
+    cell, gap, top, left = (0.38, 0.34), 0.45, 1.2, 1.15
+    apart = C * cell[0] + 0.42
+    height = top + B * T * cell[1] + (B - 1) * gap + 0.2
     figure, axes = style.drawing(style.WIDTH, height)
     style.write(
-        axes, 0.2, 0.28, "LayerNorm: one mean a token. BatchNorm: one mean a channel", font=style.FONT + 2, bold=True
+        axes, 0.2, 0.28, "Equal numbers share a mean (rows: tokens, columns: channels)", font=style.FONT + 2, bold=True
     )
-    for at, name, count in ((left, "LayerNorm", B * T), (second, "BatchNorm", C)):
-        style.write(axes, at, 0.66, f"{name}: {count} means", bold=True)
-        for c in range(C):
-            style.write(axes, at + (c + 0.5) * cell_w, 1.0, f"c {c}", ha="center", colour=style.QUIET)
+    for place, norm in enumerate(NORMS):
+        at, means = left + place * apart, _number_means(norm, B, T, C)
+        style.write(axes, at, 0.68, f"{norm}: {count_means(norm, B, T, C)} means", bold=True)
         for b in range(B):
-            y = top + b * (T * cell_h + gap)
-            style.write(axes, at - 0.08, y - 0.13, f"sequence {b}", ha="right", colour=style.QUIET)
+            y = top + b * (T * cell[1] + gap)
+            style.write(axes, at, y - 0.14, f"sequence {b}", colour=style.QUIET)
             for t in range(T):
-                if at == left:
-                    style.write(axes, at - 0.1, y + (t + 0.5) * cell_h, f"token {t}", ha="right", colour=style.QUIET)
-                _row(
-                    axes,
-                    (at, y + t * cell_h),
-                    (cell_w, cell_h),
-                    [b * T + t] * C if name == "LayerNorm" else list(range(C)),
-                )
-    return figure
+                if place == 0:
+                    style.write(axes, at - 0.1, y + (t + 0.5) * cell[1], f"token {t}", ha="right", colour=style.QUIET)
+                _draw_token(axes, (at, y + t * cell[1]), cell, means[b][t])
+    return picture(
+        figure,
+        f"A tensor of {B} sequences, {T} tokens, {C} channels, drawn three times; each element carries the number of the mean it belongs to. "
+        "LayerNorm: the channels of a token share a mean. BatchNorm: a channel shares one over all tokens of both sequences. InstanceNorm: a "
+        "channel shares one over the tokens of one sequence.",
+    )
 
 
-def _row(axes: Axes, at: tuple[float, float], size: tuple[float, float], numbers: list[int]) -> None:
+def _number_means(norm: str, B: int, T: int, C: int) -> Sequence[Sequence[Sequence[int]]]:
+    axes = NORMS[norm]
+    own = tuple(1 if axis in axes else size for axis, size in enumerate((B, T, C)))
+    return np.broadcast_to(np.arange(int(np.prod(own))).reshape(own), (B, T, C)).tolist()
+
+
+def _draw_token(axes: Axes, at: tuple[float, float], size: tuple[float, float], numbers: Sequence[int]) -> None:
     """One token; what shares mean 0 is coloured and heavy."""
     for c, number in enumerate(numbers):
-        style.cell(
-            axes,
-            (at[0] + c * size[0], at[1]),
-            size,
-            str(number),
-            "waiting" if number else "active",
-            heavy=not number,
-            bold=not number,
-        )
-
-
-def small_rows(rms: Sequence[float], inside: Sequence[float], outside: Sequence[float], eps: float) -> Figure:
-    """The rms of y against that of x, with eps inside the root and outside; the two thresholds are marked.
-
-    Args:
-        rms: of the rows, in rising order, above 0.
-        inside, outside: rms of the normalised rows, ``x / sqrt(rms^2 + eps)`` and ``x / (rms + eps)``.
-        eps: the one used.
-    """
-    figure = Figure()
-    axes = figure.add_subplot()
-    axes.plot(rms, inside, color=style.INK, linestyle="-", marker="")
-    axes.plot(rms, outside, color=style.QUIET, linestyle="--", marker="")
-    for at, name, y, ha in ((eps, "eps", 0.95, "right"), (eps**0.5, "sqrt(eps)", 0.02, "left")):
-        axes.axvline(at, color=style.QUIET, linestyle=":", linewidth=1.2)
-        axes.annotate(
-            f"{name} = {_short(at)}", (at, y), (5 if ha == "left" else -5, 0), textcoords="offset points", ha=ha
-        )
-    axes.annotate("outside:\nx / (rms + eps)", (eps, 0.6), (-10, 0), textcoords="offset points", ha="right")
-    axes.annotate("inside:\nx / sqrt(rms\u00b2 + eps)", (eps**0.5, 0.6), (14, -24), textcoords="offset points")
-    axes.set(xscale="log", xlabel="rms of the row", ylabel="rms of y (large rows: 1)", ylim=(-0.02, 1.08))
-    axes.set_title("Rows below sqrt(eps) stay small, or below eps if it stands outside")
-    return figure
-
-
-def _short(value: float) -> str:
-    """Two digits, in Python's notation for small numbers without the padded exponent."""
-    digits, _, exponent = f"{value:.2g}".partition("e")
-    return f"{digits}e{int(exponent)}" if exponent else digits
+        place = (at[0] + c * size[0], at[1])
+        style.cell(axes, place, size, str(number), "waiting" if number else "active", heavy=not number, bold=not number)

@@ -1,13 +1,15 @@
-"""The figures of lesson 03: errors against their bounds, and sums that stop growing."""
+"""The figures of lesson 03: the two terms of one-pass among the numbers of fp32, and errors of the variance against their bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
+from course_lib.norms import statistics
 
 NAMES = {
     "naive": "naive, op by op",
@@ -17,11 +19,104 @@ NAMES = {
     "welford": "Welford",
     "chan": "Chan merge",
 }
-_DTYPE_LOOKS = {"fp16": ("#D55E00", "--"), "bf16": ("#007F5F", "-."), "fp32": ("#00305A", "-")}
+RATIOS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
+COLUMNS, ROWS = 8192, 8
+
+
+def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> tuple[Figure, str]:
+    """E[x^2] and E[x]^2 of a row, as they are and as fp32 has them, on the line of fp32 numbers; and the picture's alt text.
+
+    Args:
+        x: one row, (N,), fp32, whose E[x^2] and E[x]^2 are a few units apart: a tensor or an array.
+        mean_square, squared_mean: the two as they were computed in fp32.
+    """
+    wide = np.array([float(value) for value in x])
+    terms = {
+        "E[x²]": ((wide * wide).mean(), np.float32(float(mean_square)), 0.45, "one_pass"),
+        "E[x]²": (wide.mean() ** 2, np.float32(float(squared_mean)), -0.45, "two_pass"),
+    }
+    step = float(np.spacing(terms["E[x²]"][1]))
+    values = [float(v) for exact, stored, _, _ in terms.values() for v in (exact, stored)]
+    low, high = np.floor((min(values) - 3 * step) / step) * step, max(values) + 3 * step
+    figure = Figure(figsize=(style.WIDTH, 2.6))
+    axes = figure.add_subplot()
+    numbers = np.arange(low, high, step)
+    axes.vlines(numbers, -0.12, 0.12, color=style.QUIET, linewidth=1.0)
+    axes.axhline(0.0, color=style.QUIET, linewidth=1.0)
+    for name, (exact, stored, height, colour) in terms.items():
+        ink = style.COLOURS[colour]
+        axes.plot(
+            [float(exact)],
+            [height],
+            marker="o",
+            markerfacecolor=style.PANEL,
+            markeredgewidth=1.6,
+            markeredgecolor=ink,
+            color=ink,
+            linestyle="",
+        )
+        axes.plot([float(stored)], [0.0], marker="o", markersize=8, color=ink, linestyle="")
+        axes.annotate(
+            "",
+            (float(stored), 0.0),
+            (float(exact), height),
+            arrowprops={"arrowstyle": "->", "color": style.COLOURS[colour]},
+        )
+        axes.annotate(
+            f"{name}, exact",
+            (float(exact), height),
+            (0, 9 if height > 0 else -17),
+            textcoords="offset points",
+            ha="center",
+        )
+    left = terms["E[x²]"][1] - terms["E[x]²"][1]
+    axes.set(
+        ylim=(-1.0, 1.0),
+        xlim=(low - step, high + step),
+        yticks=[],
+        xlabel=f"each stroke is a number that fp32 can hold: one every {step:g}",
+    )
+    axes.ticklabel_format(axis="x", useOffset=False, style="plain")
+    axes.spines["left"].set_visible(False)
+    axes.grid(visible=False)
+    axes.set_title(f"What is left over is {left:g}; the variance is {wide.var():.3f}")
+    return figure, (
+        f"A line on which fp32 numbers are strokes, {step:g} apart. The exact E[x²] and E[x]² lie above and below it; arrows go to the "
+        f"strokes where the computed ones lie. Their distance is {left:g}, and the variance is {wide.var():.3f}."
+    )
+
+
+def measure_against_bounds() -> tuple[Figure, str]:
+    """The errors of all algorithms in fp32 beside their bounds, and the picture's alt text."""
+    ratios, measured, bounds, _ = measure()
+    source = f"N = {COLUMNS}, fp32; sums in pairs, Welford element by element"
+    return errors_and_bounds(ratios, measured, bounds, source), (
+        "Six panels, relative error of the variance against mean/std on logarithmic axes, measured points below dashed bounds. Naive, "
+        "two-pass and shifted one-pass stay near 1e-7 far to the right. One-pass rises with the square of mean/std and passes 1 near 3000. "
+        "Welford and Chan rise slowly, to 1e-3 and 1e-4 at 30000."
+    )
+
+
+def measure() -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray], dict[str, bool]]:
+    """RATIOS; by algorithm the relative errors, (ratios, ROWS), the largest bounds, (ratios,), and whether no row passes its own bound."""
+    ratios = np.array(RATIOS)
+    x = (np.random.default_rng(0).standard_normal((ROWS, COLUMNS)) + ratios[:, None, None]).astype(np.float32)
+    u = statistics.unit_roundoff(np.float32)
+    true = x.astype(np.float64).var(axis=-1)
+    measured, bounds, holds = {}, {}, {}
+    for name in statistics.ALGORITHMS:
+        kappa = statistics.condition_number(x, x[..., 0] if name == "shifted" else 0.0 * x[..., 0])
+        limit = np.vectorize(lambda k, name=name: statistics.bound(name, COLUMNS, k, u))(kappa)
+        measured[name] = np.abs(statistics.compute(name, x).var.astype(np.float64) - true) / true
+        bounds[name], holds[name] = limit.max(axis=1), bool((measured[name] <= limit).all())
+    return ratios, measured, bounds, holds
 
 
 def errors_and_bounds(
-    ratios: Sequence[float], measured: Mapping[str, np.ndarray], bounds: Mapping[str, np.ndarray], source: str
+    ratios: Sequence[float] | np.ndarray,
+    measured: Mapping[str, np.ndarray],
+    bounds: Mapping[str, np.ndarray],
+    source: str,
 ) -> Figure:
     """A panel for each algorithm: the relative error of every row against its bound, over mean/std, on logarithmic axes.
 
@@ -55,25 +150,4 @@ def errors_and_bounds(
         fontsize=style.FONT + 2,
         weight="bold",
     )
-    return figure
-
-
-def stalled_sums(sums: Mapping[str, np.ndarray]) -> Figure:
-    """The running sum of ones after each addition, by the dtype of the accumulator."""
-    figure = Figure(figsize=(style.WIDTH, 3.6))
-    axes = figure.add_subplot()
-    for name, running in sums.items():
-        colour, line = _DTYPE_LOOKS[name]
-        axes.plot(np.arange(1, len(running) + 1), running, color=colour, linestyle=line, marker="")
-        where = {"fp32": (-6, -4, "right"), "fp16": (0, 6, "right"), "bf16": (0, 6, "right")}[name]
-        axes.annotate(
-            f"{name}: {running[-1]:g}",
-            (len(running), running[-1]),
-            where[:2],
-            textcoords="offset points",
-            ha=where[2],
-            va="bottom",
-        )
-    axes.set(xlabel="ones added up, one after the other", ylabel="the sum so far")
-    axes.set_title("A sum of ones stops at 2048 in fp16, at 256 in bf16")
     return figure

@@ -1,4 +1,4 @@
-"""The figures of lesson 05: how often a statistics kernel reads its rows, and what a second read costs."""
+"""The figure of lesson 05: what a second read of a row costs, and what Welford's arithmetic."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from course_lib.bench import measurement
+from course_lib.bench.row_statistics import KIND
 from course_lib.lessons import style
 
 LABELS = {
     "one_pass": "one-pass, streamed",
+    "shifted": "shifted one-pass, streamed",
     "two_pass": "two-pass, streamed",
     "welford": "Welford, streamed",
     "resident": "two passes in registers",
@@ -25,6 +28,29 @@ _LOOKS = {
     ),
     "torch": style.line("torch", linewidth=1.0, linestyle=(0, (1, 1)), marker="X"),
 }
+
+
+def read_stored_cost(dtype: str = "fp32") -> dict[tuple[str, int], float]:
+    """Time over one read of x by (provider, columns), from the newest stored measurement."""
+    return {
+        (row["provider"], row["N"]): row["over_floor"] for row in measurement.stored(KIND).rows if row["dtype"] == dtype
+    }
+
+
+def show_stored_cost() -> tuple[Figure, str]:
+    """The newest stored measurement in fp32, drawn, and the picture's alt text."""
+    stored = measurement.stored(KIND)
+    over = read_stored_cost()
+    shortest, longest = (pick(N for _, N in over) for pick in (min, max))
+    said = "; ".join(
+        f"{label}: {', '.join(f'{over[name, N]:.2f} at {N}' for N in (shortest, longest) if (name, N) in over)}"
+        for name, label in LABELS.items()
+    )
+    figure = sweep_cost([row for row in stored.rows if row["dtype"] == "fp32"], stored.label())
+    return (
+        figure,
+        f"Time of the statistics kernels over the time in which x is read once, by row length, fp32, {stored.label()}. {said}.",
+    )
 
 
 def sweep_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
@@ -66,23 +92,3 @@ def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
     longest = max(row["N"] for row in rows)
     at = {row["provider"]: row["over_floor"] for row in rows if row["N"] == longest}
     return f"At {longest} columns two sweeps cost {at['two_pass']:.2f} reads of x, Welford's one {at['welford']:.2f}"
-
-
-def sweeps() -> Figure:
-    """How often each kernel reads x from memory: by count, for rows in registers and for rows that no cache holds."""
-    names = ["one_pass", "two_pass", "welford", "resident", "resident_welford"]
-    figure = Figure(figsize=(style.WIDTH, 3.2))
-    axes = figure.add_subplot()
-    for position, name in enumerate(names):
-        reads = 2 if name == "two_pass" else 1
-        looks = style.fill({"resident": "two_pass", "resident_welford": "welford"}.get(name, name))
-        axes.barh(position, reads, height=0.6, **looks)
-        axes.annotate(f"{reads} M N", (reads, position), (5, -4), textcoords="offset points")
-    axes.set_yticks(range(len(names)), [LABELS[name] for name in names], fontsize=style.FONT)
-    axes.invert_yaxis()
-    axes.set(
-        xlabel="elements of x read from memory, by count, where no cache holds the row", xlim=(0, 2.5), xticks=[0, 1, 2]
-    )
-    axes.grid(visible=False, axis="y")
-    axes.set_title("Only a streamed two-pass kernel reads x twice")
-    return figure

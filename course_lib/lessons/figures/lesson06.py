@@ -1,81 +1,137 @@
-"""The two figures of lesson 06: what padding does to a variance, and what the sweeps of a kernel cost."""
+"""The two figures of lesson 06: where the norms stand under the roofline, and when a call costs more than its bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
+from course_lib.bench import measurement
 from course_lib.lessons import style
-
-PROVIDERS = {"blocked": "blocked: asks for 3 reads", "resident": "resident: 1 read", "torch": "PyTorch"}
-
-
-def padded_variance(
-    means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int
-) -> Figure:
-    """The variance of a row whose true variance is 1, against its mean, with padded lanes squared and with none.
-
-    Args:
-        means: the mean of each row, in rising order.
-        unmasked, masked: the variance computed for each row, by the kernel that squares its padded lanes and where there are none.
-        N, pad: columns of a row, and lanes past the last one.
-    """
-    figure = Figure()
-    axes = figure.add_subplot()
-    law = [1 + pad * mean * mean / N for mean in means]
-    axes.plot(means, law, color=style.QUIET, linestyle="-", linewidth=1.2, marker="", zorder=1)
-    axes.plot(means, unmasked, color=style.COLOURS["fault"], marker="D", markeredgecolor=style.INK, linestyle="")
-    axes.plot(means, masked, **style.line("two_pass"))
-    axes.annotate(
-        f"measured, {pad} padded lanes\non the curve 1 + {pad}/{N} mean\u00b2",
-        (means[-4], unmasked[-4]),
-        (-14, 22),
-        textcoords="offset points",
-        ha="right",
-    )
-    axes.annotate("measured, no padded lane", (means[-1], masked[-1]), (0, 10), textcoords="offset points", ha="right")
-    axes.set(
-        xlabel="mean of the row (its standard deviation is 1)", ylabel="variance computed (true: 1)", ylim=(0, None)
-    )
-    axes.set_title(f"{pad} padded lanes of {N + pad} ruin the variance once the mean leaves 0")
-    return figure
+from course_lib.lessons.live import Picture, picture
+from course_lib.lessons.norm_times import NormTimes
 
 
-def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Time of each LayerNorm forward over that of a copy of the same bytes, one position a shape, one line a provider.
+@dataclass(frozen=True)
+class Device:
+    """What a data sheet says of a GPU: bandwidth in byte/s, peak in FLOP/s (fp32, no tensor cores)."""
 
-    Args:
-        rows: measurements with ``provider``, ``M``, ``N`` and ``over_floor``; one a shape and provider.
-        source: the device and the date, which stand on the figure.
-    """
-    shapes = sorted({(row["N"], row["M"]) for row in rows})
-    figure = Figure()
-    axes = figure.add_subplot()
-    highest = max(row["over_floor"] for row in rows)
-    for provider, label in PROVIDERS.items():
-        points = sorted(
-            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
-        )
-        if points:
-            axes.plot(*zip(*points, strict=True), **style.line(provider, label=label))
-    axes.axhline(1.0, color=style.COLOURS["floor"], linewidth=1.2, linestyle="--")
-    axes.annotate("a copy of the same bytes", (0, 1.0), (0, -14), textcoords="offset points")
-    axes.set_xticks(range(len(shapes)), [f"{N}\n{M} rows" for N, M in shapes], fontsize=style.FONT)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
-    axes.set(xlabel="columns N, and M rows of them (fp16)", ylabel="time over a copy", ylim=(0, 1.15 * highest))
-    axes.legend(loc="upper center", ncols=3, bbox_to_anchor=(0.5, -0.26), frameon=False)
-    axes.set_title(_cost_title(rows))
-    axes.text(1.0, 0.02, source, transform=axes.transAxes, ha="right", color=style.QUIET)
-    return figure
+    name: str
+    bandwidth: float
+    peak: float
+
+    @property
+    def ridge(self) -> float:
+        """FLOP per byte at which arithmetic begins to cost more time than memory."""
+        return self.peak / self.bandwidth
 
 
-def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
-    """The message in the data's own numbers, so that it is true wherever they were measured."""
-    middle = {
-        name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")
+H100 = Device("H100 SXM", 3.35e12, 67e12)  # NVIDIA's data sheet
+FLOP = {"LayerNorm": 7, "RMSNorm": 4}  # of an element
+_FP16 = 2  # bytes
+INTENSITY = {  # FLOP per byte, in fp16
+    "LayerNorm, op by op": FLOP["LayerNorm"] / (8 * _FP16),
+    "RMSNorm": FLOP["RMSNorm"] / (2 * _FP16),
+    "LayerNorm": FLOP["LayerNorm"] / (2 * _FP16),
+    "matrix product": 2 * 4096**3 / (3 * 4096**2 * _FP16),
+}
+_ELEMENTS = 2**25  # of the matrices that the course times
+
+
+def norms_on_the_roofline(times: NormTimes) -> Picture:
+    """The roof of an H100, operations on it, and below it the resident kernels as they were measured at 8192 columns."""
+    measured = {
+        f"{name}, measured": (INTENSITY[name], FLOP[name] * _ELEMENTS / times.us(op, "resident", 8192) * 1e6)
+        for name, op in (("LayerNorm", "layer_norm"), ("RMSNorm", "rms_norm"))
     }
-    return f"Reading once costs {middle['resident']:.2f} copies, asking three times {middle['blocked']:.2f} (medians)"
+    return picture(
+        roofline(H100, INTENSITY, measured, times.label),
+        alt="Roofline of an H100: TFLOP/s against FLOP per byte, both axes logarithmic. The slope of the bandwidth meets the level of the peak at "
+        "20 FLOP per byte. LayerNorm op by op, RMSNorm and LayerNorm stand on the slope at 0.44, 1 and 1.75, a product of 4096 x 4096 matrices "
+        f"on the level. Diamonds a little below: {times.label}.",
+    )
+
+
+def roofline(
+    device: Device, intensities: Mapping[str, float], measured: Mapping[str, tuple[float, float]], source: str
+) -> Figure:
+    """FLOP/s that the device allows, against FLOP per byte, with operations on the roof and measurements below it.
+
+    Args:
+        intensities: FLOP per byte of each operation, by the name to write beside it.
+        measured: (FLOP per byte, FLOP/s) of each measured kernel, by name.
+        source: the device and the date of the measurements, which stand on the figure.
+    """
+    figure = Figure(figsize=(style.WIDTH, 4.6))
+    axes = figure.add_subplot()
+    grid = np.logspace(-1.7, 3.6, 200)
+    roof = np.minimum(device.peak, grid * device.bandwidth) / 1e12
+    axes.plot(grid, roof, color=style.COLOURS["floor"], linewidth=2.2, marker="")
+    axes.axvline(device.ridge, color=style.QUIET, linestyle=":", linewidth=1.2)
+    axes.annotate(
+        f"ridge: {device.ridge:.0f} FLOP per byte", (device.ridge, 0.4), (6, 0), textcoords="offset points", color=style.QUIET
+    )  # fmt: skip
+    for name, intensity in intensities.items():
+        height = min(device.peak, intensity * device.bandwidth) / 1e12
+        axes.plot([intensity], [height], linestyle="", marker="o", color=style.COLOURS["two_pass"], markersize=8)
+        under = intensity > device.ridge
+        axes.annotate(
+            name, (intensity, height), (0, -18) if under else (-8, 4), textcoords="offset points", ha="center" if under else "right"
+        )  # fmt: skip
+    for name, (intensity, speed) in measured.items():
+        axes.plot(
+            [intensity], [speed / 1e12],
+            linestyle="", marker="D", color=style.COLOURS["fault"], markeredgecolor=style.INK, markersize=8,
+        )  # fmt: skip
+        axes.annotate(name, (intensity, speed / 1e12), (9, -11), textcoords="offset points")
+    words = f"roof: data sheet of the {device.name}\ndiamonds: {source}"
+    axes.text(1.0, 0.02, words, transform=axes.transAxes, ha="right", color=style.QUIET)
+    axes.set(xscale="log", yscale="log", xlabel="arithmetic intensity in FLOP per byte", ylabel="TFLOP/s")
+    axes.set(xlim=(0.02, 4000), ylim=(0.1, 150))
+    axes.set_title("A norm stands far left of the ridge: only bytes cost time")
+    return figure
+
+
+def call_or_bytes(bandwidth: float) -> Picture:
+    """The time of a copy against its bytes, and what a call costs the CPU, from the stored measurement of the host.
+
+    Args:
+        bandwidth: of the copy, in byte/s.
+    """
+    host = measurement.stored("host")
+    calls = {
+        label: next(
+            row["us"] for row in host.rows if (row["op"], row["passes"], row["provider"]) == ("layer_norm", "forward", provider)
+        )
+        for provider, label in (("torch", "a call of PyTorch's LayerNorm"), ("kernels", "a call of the course's kernel"))
+    }  # fmt: skip
+    shapes = {"16 x 4096": 2 * 16 * 4096 * _FP16, "4096 x 8192": 2 * 4096 * 8192 * _FP16}
+    told = ", ".join(f"{label} {us:.0f} µs" for label, us in calls.items())
+    return picture(
+        _draw_calls(np.logspace(4, 9.3, 60), bandwidth, calls, shapes, host.label()),
+        alt=f"Microseconds against bytes moved, both axes logarithmic: a copy at {bandwidth / 1e9:.0f} GB/s rises along a straight line. "
+        f"Level lines, {host.label()}: {told}. A matrix of 16 x 4096 lies far below them, one of 4096 x 8192 between them.",
+    )
+
+
+def _draw_calls(
+    sizes: np.ndarray, bandwidth: float, calls: Mapping[str, float], shapes: Mapping[str, float], source: str
+) -> Figure:
+    figure = Figure(figsize=(style.WIDTH, 4.0))
+    axes = figure.add_subplot()
+    axes.plot(sizes, sizes / bandwidth * 1e6, color=style.COLOURS["floor"], linestyle="-", marker="", linewidth=2.2)
+    for (label, us), key in zip(calls.items(), ("torch", "resident"), strict=True):
+        axes.axhline(us, color=style.COLOURS[key], linestyle="--", linewidth=1.6)
+        words = f"{label}: {us:.0f} µs, as long as {us * bandwidth / 1e12:.0f} MB"
+        axes.annotate(words, (sizes[0], us), (4, 4), textcoords="offset points")
+    for name, size in shapes.items():
+        at = size / bandwidth * 1e6
+        axes.plot([size], [at], linestyle="", marker="o", color=style.COLOURS["floor"], markersize=8)
+        axes.annotate(f"a copy of {name}", (size, at), (8, -12), textcoords="offset points", ha="left")
+    axes.text(1.0, 0.02, f"calls: {source}", transform=axes.transAxes, ha="right", color=style.QUIET)
+    axes.set(xscale="log", yscale="log", xlabel="bytes moved", ylabel="microseconds", xlim=(sizes[0], sizes[-1] * 4))
+    axes.set_ylim(0.003, 2000)
+    axes.set_title("A small matrix is moved long before Python has made the call")
+    return figure

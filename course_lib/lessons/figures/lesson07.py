@@ -1,49 +1,70 @@
-"""The figure of lesson 07: what a fused addition costs."""
+"""The figure of lesson 07: what padding does to a variance when BLOCK changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
-from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
+from course_lib.lessons.live import Picture, picture
 
-PROVIDERS = {"unfused": "two kernels: add, then norm", "resident": "one kernel"}
-_LOOKS = {"unfused": "torch", "resident": "resident"}  # half of the unfused pair is PyTorch's addition
+N, BLOCKS = 1000, (8, 64)  # 125 full blocks, or 16 blocks with 24 padded lanes
 
 
-def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Time of add + rms_norm in one kernel and in two, over the time in which an elementwise pass moves 4 M N elements.
+def make_rows() -> np.ndarray:
+    """Eleven rows of N numbers with means 0 to 10, all with variance 1."""
+    shape = np.random.default_rng(1).standard_normal(N)
+    return (shape - shape.mean()) / shape.std() + np.arange(11)[:, None]
+
+
+def find_unmasked_variance(x: np.ndarray, block: int) -> np.ndarray:
+    """The variance of each row, shape (M,), where lanes past the last column load 0 and are squared after the subtraction."""
+    padded = np.pad(x, ((0, 0), (0, -x.shape[1] % block)))
+    return ((padded - x.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / x.shape[1]
+
+
+def show_padded_variance() -> Picture:
+    """The variance found for rows of true variance 1, against their mean, with 24 padded lanes and with none."""
+    x = make_rows()
+    right, wrong = (find_unmasked_variance(x, block) for block in BLOCKS)
+    figure = padded_variance(list(range(11)), list(wrong), list(right), N, -N % BLOCKS[1])
+    return picture(
+        figure,
+        "The variance found for rows of true variance 1, against their mean. With BLOCK = 64 there are 24 padded lanes, and the points lie "
+        "on 1 + 0.024 mean squared: 3.4 at mean 10. With BLOCK = 8 there is no padded lane, and they stay at 1.",
+    )
+
+
+def padded_variance(
+    means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int
+) -> Figure:
+    """The variance of a row whose true variance is 1, against its mean, with padded lanes squared and with none.
 
     Args:
-        rows: measurements of "add_rms_norm" with ``provider``, ``M``, ``N`` and ``over_floor``; one a shape and provider.
-        source: the device and the date, which stand on the figure.
+        means: the mean of each row, in rising order.
+        unmasked, masked: the variance computed for each row, by the kernel that squares its padded lanes and where there are none.
+        N, pad: columns of a row, and lanes past the last one.
     """
-    shapes = sorted({(row["N"], row["M"]) for row in rows})
     figure = Figure()
     axes = figure.add_subplot()
-    for provider, label in PROVIDERS.items():
-        points = sorted(
-            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
-        )
-        axes.plot(*zip(*points, strict=True), **style.line(_LOOKS[provider]))
-        axes.annotate(label, points[-1], (8, -18), textcoords="offset points", ha="right")
-    for level, words in ((1.0, "4 M N"), (1.25, "5 M N")):
-        axes.axhline(level, color=style.COLOURS["floor"], linewidth=1.0, linestyle="--")
-        axes.annotate(words, (-0.9, level), (3, 3), textcoords="offset points")
-    axes.set_xticks(range(len(shapes)), [f"{N}\n\u00d7 {M}" for N, M in shapes], fontsize=style.FONT)
-    highest = max(row["over_floor"] for row in rows)
-    axes.set(xlabel=f"columns N, with the rows M below (fp16)\n{source}", ylabel="time over a pass of 4 M N elements")
-    axes.set(xlim=(-0.9, len(shapes) - 0.6), ylim=(0, 1.1 * max(highest, 1.25)))
-    axes.set_title(_cost_title(rows))
-    return figure
-
-
-def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
-    """The message in the data's own numbers, so that it is true wherever they were measured."""
-    middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in PROVIDERS}
-    return (
-        f"Add + RMSNorm: {middle['resident']:.2f} of the floor in one kernel, {middle['unfused']:.2f} in two (medians)"
+    law = [1 + pad * mean * mean / N for mean in means]
+    axes.plot(means, law, color=style.QUIET, linestyle="-", linewidth=1.2, marker="", zorder=1)
+    axes.plot(means, unmasked, color=style.COLOURS["fault"], marker="D", markeredgecolor=style.INK, linestyle="")
+    axes.plot(means, masked, **style.line("two_pass"))
+    axes.annotate(
+        f"BLOCK = {BLOCKS[1]}: {pad} padded lanes,\non the curve 1 + {pad}/{N} mean\u00b2",
+        (means[-4], unmasked[-4]),
+        (-14, 22),
+        textcoords="offset points",
+        ha="right",
     )
+    axes.annotate(
+        f"BLOCK = {BLOCKS[0]}: no padded lane", (means[-1], masked[-1]), (0, 10), textcoords="offset points", ha="right"
+    )
+    axes.set(
+        xlabel="mean of the row (its standard deviation is 1)", ylabel="variance computed (true: 1)", ylim=(0, None)
+    )
+    axes.set_title(f"{pad} padded lanes of {N + pad} ruin the variance once the mean leaves 0")
+    return figure

@@ -1,70 +1,74 @@
-"""The figures of lesson 08: where each mistake in dx leaves its mark, and what bf16 statistics cost."""
+"""The figure of lesson 08: what reading a row once costs, and what asking for it three times costs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
+from course_lib.bench import forward
+from course_lib.bench.measurement import Measurement
 from course_lib.lessons import style
+from course_lib.lessons.live import Picture, picture
 
-PARTS = {"along 1": "mean", "along xhat": "x", "in neither": "masked"}
-_HATCHES = {"along 1": "\\\\", "along xhat": "", "in neither": "xx"}
-
-
-def marks(shares: Mapping[str, Sequence[float]]) -> Figure:
-    """A bar for each mistake, split into the shares of its squared error along 1, along xhat and in neither.
-
-    Args:
-        shares: for each mistake in words, three numbers that add up to 1, in the order of PARTS.
-    """
-    figure = Figure(figsize=(style.WIDTH, 0.9 + 0.42 * len(shares)))
-    axes = figure.add_subplot()
-    table = np.array(list(shares.values()))
-    start = np.zeros(len(table))
-    for part, column in zip(PARTS, table.T, strict=True):
-        colour = style.COLOURS[PARTS[part]]
-        axes.barh(
-            range(len(table)),
-            column,
-            0.66,
-            left=start,
-            label=part,
-            facecolor=colour,
-            hatch=_HATCHES[part],
-            edgecolor=style.INK,
-        )
-        start += column
-    axes.set(yticks=range(len(table)), yticklabels=list(shares), ylim=(len(table) - 0.5, -0.5), xlim=(0, 1))
-    axes.set_xlabel("share of the squared error")
-    axes.set_title("Where a mistake leaves its mark", pad=28)
-    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, borderaxespad=0.2)
-    axes.grid(axis="y", visible=False)
-    return figure
+PROVIDERS = {"blocked": "blocked: asks for 3 reads", "resident": "resident: 1 read", "torch": "PyTorch"}
 
 
-def saved_statistics(ratios: Sequence[float], off: Mapping[str, Sequence[float]], one_rounding: float) -> Figure:
-    """The error of dx, relative to its size, against mean over standard deviation, for statistics saved in fp32 and bf16.
+def list_costs(measured: Measurement) -> list[dict[str, Any]]:
+    """The times of LayerNorm forward in fp16: rows with provider, M, N, us and over_floor."""
+    wanted = [row for row in measured.rows if (row["op"], row["dtype"]) == ("layer_norm", "fp16")]
+    return [row for row in wanted if row["provider"] in PROVIDERS]
 
-    Args:
-        ratios: mean/std of the rows, rising.
-        off: "fp32" and "bf16", an error for each ratio.
-        one_rounding: what storing dx itself in bf16 costs.
-    """
-    figure = Figure(figsize=(style.WIDTH, 3.6))
-    axes = figure.add_subplot()
-    for dtype, key, marker in (("bf16", "one_pass", "s"), ("fp32", "two_pass", "o")):
-        axes.plot(
-            ratios, off[dtype], color=style.COLOURS[key], marker=marker, linestyle="-" if dtype == "bf16" else "--"
-        )
-        axes.annotate(
-            f"statistics in {dtype}", (ratios[-2], off[dtype][-2]), (0, 9), textcoords="offset points", ha="right"
-        )
-    axes.axhline(one_rounding, color=style.INK, linestyle=":", linewidth=1.4)
-    axes.annotate("storing dx in bf16", (ratios[0], one_rounding), (0, -13), textcoords="offset points")
-    axes.set(
-        xscale="log", yscale="log", xlabel="mean / standard deviation of the row", ylabel="error of dx over its size"
+
+def show_forward_cost() -> Picture:
+    """Time of the blocked and the resident kernel and of PyTorch over that of a copy, by row length."""
+    measured = forward.latest()
+    rows = list_costs(measured)
+    figure = forward_cost(rows, measured.label())
+    points = "; ".join(
+        f"N = {N}: " + ", ".join(f"{row['provider']} {row['over_floor']:.2f}" for row in rows if row["N"] == N)
+        for N in sorted({row["N"] for row in rows})
     )
-    axes.set_title("Far from 0, bf16 statistics cost dx more than rounding dx does")
+    return picture(
+        figure,
+        f"{_cost_title(rows)}. Time of LayerNorm forward over that of a copy of the same bytes, {measured.label()}. {points}.",
+    )
+
+
+def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
+    """Time of each LayerNorm forward over that of a copy of the same bytes, one position a shape, one line a provider.
+
+    Args:
+        rows: measurements with ``provider``, ``M``, ``N`` and ``over_floor``; one a shape and provider.
+        source: the device and the date, which stand on the figure.
+    """
+    shapes = sorted({(row["N"], row["M"]) for row in rows})
+    figure = Figure()
+    axes = figure.add_subplot()
+    highest = max(row["over_floor"] for row in rows)
+    for provider, label in PROVIDERS.items():
+        points = sorted(
+            (shapes.index((row["N"], row["M"])), row["over_floor"]) for row in rows if row["provider"] == provider
+        )
+        if points:
+            axes.plot(*zip(*points, strict=True), **style.line(provider, label=label))
+    axes.axhline(1.0, color=style.COLOURS["floor"], linewidth=1.2, linestyle="--")
+    axes.annotate("a copy of the same bytes", (0, 1.0), (0, -14), textcoords="offset points")
+    axes.set_xticks(range(len(shapes)), [f"{N}\n{M} rows" for N, M in shapes], fontsize=style.FONT)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
+    axes.set(xlabel="columns N, and M rows of them (fp16)", ylabel="time over a copy", ylim=(0, 1.15 * highest))
+    axes.legend(loc="upper center", ncols=3, bbox_to_anchor=(0.5, -0.26), frameon=False)
+    axes.set_title(_cost_title(rows))
+    axes.text(1.0, 0.02, source, transform=axes.transAxes, ha="right", color=style.QUIET)
     return figure
+
+
+def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
+    """The message in the data's own numbers, so that it is true wherever they were measured."""
+    middle = {
+        name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")
+    }
+    return f"Reading once costs {middle['resident']:.2f} copies, asking three times {middle['blocked']:.2f} (medians)"

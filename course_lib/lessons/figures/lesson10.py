@@ -1,70 +1,110 @@
-"""The figures of lesson 10: which test sees which bug, and how fast the model trains with each norm."""
+"""The two figures of lesson 10: the three paths from x to xhat as matrices, and what eps lets through."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course_lib.lessons import style
+from course_lib.norms import reference
 
-PROVIDERS = {"ours": "the course's kernels", "torch": "PyTorch's norm", "typed": "typed op by op"}
-_LOOKS = {"ours": "ours", "torch": "torch", "typed": "tutorial"}
+EPS = 1e-5
+THREE_PATHS = (
+    "Four matrices of 4 x 4 numbers. The first has the same number on its diagonal and 0 elsewhere, the second the same negative number "
+    "everywhere, the third the products of two xhats. Their sum, the Jacobian, has no zero entry."
+)
+LET_THROUGH = (
+    "Share of a push along xhat that reaches dx, against the standard deviation of the row on a logarithmic axis, eps = 1e-5. The share is "
+    "nearly 1 for rows below 0.0003, one half at sqrt(eps) = 0.0032, and nearly 0 from 0.1 on."
+)
+_NEGATIVE, _POSITIVE = np.array([0xF9, 0xB5, 0x84]) / 255, np.array([0x86, 0xC3, 0xF0]) / 255
 
 
-def seen(table: Mapping[str, Mapping[str, bool]]) -> Figure:
-    """A grid: a row for each bug, a column for each test, "sees it" or nothing.
+def split_jacobian(row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What x[i] does to xhat[a] by itself, through the mean and through sigma: three matrices of shape (N, N), for one row of N numbers."""
+    N = len(row)
+    forward = reference.layer_norm([row], eps=EPS)
+    xhat, rstd = forward.y[0], forward.rstd[0]
+    return rstd * np.eye(N), -rstd * np.ones((N, N)) / N, -rstd * np.outer(xhat, xhat) / N
 
-    Args:
-        table: for each bug in words, for each test in words, whether the test fails on it.
-    """
-    bugs, tests = list(table), list(next(iter(table.values())))
-    left, top, wide, high = 2.35, 1.05, (style.WIDTH - 2.5) / len(tests), 0.42
-    figure, axes = style.drawing(style.WIDTH, top + high * len(bugs) + 0.2)
-    complete = [test for test in tests if all(row[test] for row in table.values())]
-    style.write(
-        axes, 0.15, 0.28, f"{complete[0]} sees every bug" if complete else "No test sees every bug", font=12, bold=True
+
+def draw_three_paths(row: np.ndarray) -> Figure:
+    """The three parts of the Jacobian of one row and their sum, side by side, every number written out; at most 4 columns."""
+    direct, mean, sigma = split_jacobian(row)
+    whole = direct + mean + sigma
+    figure = Figure(figsize=(style.WIDTH, 2.7))
+    grid = figure.subplots(1, 4)
+    titles = ("x itself", "+ the mean", "+ sigma", "= the Jacobian")
+    largest = np.abs(whole).max()
+    for axes, title, matrix in zip(grid, titles, (direct, mean, sigma, whole), strict=True):
+        _numbers(axes, matrix, largest)
+        axes.set_title(title, fontsize=style.FONT + 1)
+        axes.set_xlabel("i: the x that moves")
+    grid[0].set_ylabel("a: the xhat that feels it")
+    figure.suptitle(
+        "Only a diagonal by itself; mean and sigma make every entry count",
+        fontsize=12,
+        weight="bold",
+        x=0.01,
+        ha="left",
     )
-    for column, test in enumerate(tests):
-        style.write(axes, left + wide * (column + 0.5), top - 0.22, test, ha="center", bold=True)
-    for line, bug in enumerate(bugs):
-        y = top + high * line
-        style.write(axes, left - 0.12, y + high / 2, bug, ha="right")
-        for column, test in enumerate(tests):
-            caught = table[bug][test]
-            style.cell(
-                axes,
-                (left + wide * column, y),
-                (wide - 0.06, high - 0.06),
-                "sees it" if caught else "passes",
-                "done" if caught else "waiting",
-            )
     return figure
 
 
-def training_speed(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Tokens a second, a bar for each norm and provider, eager and compiled.
+def _numbers(axes: Axes, matrix: np.ndarray, largest: float) -> None:
+    """A small matrix with its numbers; blue and plain where positive, orange and hatched where negative."""
+    N = len(matrix)
+    for a, i in np.ndindex(matrix.shape):
+        value = matrix[a, i]
+        strength = min(abs(value) / largest, 1.0)
+        colour = 1 - strength * (1 - (_POSITIVE if value > 0 else _NEGATIVE))
+        axes.fill_between(
+            [i - 0.5, i + 0.5], a - 0.5, a + 0.5, facecolor=tuple(colour), edgecolor=style.QUIET, linewidth=0.6,
+            hatch="//" if value < -0.02 else "", hatchcolor=style.PANEL,
+        )  # fmt: skip
+        axes.text(i, a, "0" if abs(value) < 5e-4 else f"{value:.2f}", ha="center", va="center", fontsize=style.FONT - 1)
+    axes.set(xlim=(-0.5, N - 0.5), ylim=(N - 0.5, -0.5), xticks=range(N), yticks=range(N), aspect="equal")
+    axes.grid(False)
 
-    Args:
-        rows: measurements with ``norm``, ``provider``, ``compiled`` and ``tokens_per_s``.
-        source: the device and the date, which stand on the figure.
-    """
-    order = sorted(rows, key=lambda row: (row["compiled"], row["norm"], list(PROVIDERS).index(row["provider"])))
-    figure = Figure(figsize=(style.WIDTH, 1.3 + 0.36 * len(order)))
+
+def measure_let_through(eps: float) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations of rows, rising, and the share of a push along xhat that reaches dx for each: eps * rstd^2."""
+    stds = np.logspace(-5, 0, 31)
+    row = np.tile([1.0, -1.0], 4)  # mean 0, standard deviation 1
+    return stds, np.array([eps * reference.layer_norm([std * row], eps=eps).rstd[0] ** 2 for std in stds])
+
+
+def draw_let_through(eps: float) -> Figure:
+    """How much of a push along xhat reaches dx, against the spread of the row; the root of eps is marked."""
+    stds, shares = measure_let_through(eps)
+    root = eps**0.5
+    figure = Figure()
     axes = figure.add_subplot()
-    highest = max(row["tokens_per_s"] for row in order)
-    for line, row in enumerate(order):
-        speed = row["tokens_per_s"]
-        axes.barh(line, speed / 1e3, 0.7, **style.fill(_LOOKS[row["provider"]]))
-        axes.annotate(f"{speed / 1e3:,.0f}", (speed / 1e3, line), (4, 0), textcoords="offset points", va="center")
-    names = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
-    axes.set_yticks(range(len(order)), [
-        f"{'compiled' if row['compiled'] else 'eager'}, {names[row['norm']]}: {PROVIDERS[row['provider']]}" for row in order
-    ])  # fmt: skip
-    axes.set(
-        ylim=(len(order) - 0.4, -0.6), xlim=(0, 1.12 * highest / 1e3), xlabel=f"thousand tokens a second\n{source}"
+    axes.plot(stds, shares, color=style.COLOURS["dw"], marker="o", markeredgecolor=style.INK, linestyle="-")
+    axes.axvline(root, color=style.QUIET, linestyle=":", marker="")
+    axes.annotate(
+        f"std = sqrt(eps) = {root:.2g}: half comes through",
+        (root, 0.5),
+        (10, 0),
+        textcoords="offset points",
+        va="center",
     )
-    figure.suptitle("Training speed of the small transformer, by norm", fontsize=12, weight="bold", x=0.01, ha="left")
-    axes.grid(axis="y", visible=False)
+    axes.annotate(
+        "ordinary rows: nearly nothing", (stds[-1], shares[-1]), (0, 12), textcoords="offset points", ha="right"
+    )
+    axes.annotate(
+        "nearly constant rows:\nLayerNorm only centres and scales",
+        (stds[0], 0.9),
+        (0, 0),
+        textcoords="offset points",
+        va="top",
+    )
+    axes.set(
+        xscale="log",
+        xlabel="standard deviation of the row",
+        ylabel="share of the push along xhat in dx / rstd",
+        ylim=(-0.04, 1.08),
+    )
+    axes.set_title("eps lets the scale of quiet rows learn")
     return figure

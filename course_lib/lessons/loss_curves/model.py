@@ -1,28 +1,25 @@
-"""Lesson 10: losses of the same training with two norms, their difference on an axis of its own, and where they part: what is shown, as plain data."""
+"""Lesson 14: losses of the same training with two norms, their difference, and where they part: what is shown, as plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from course_lib.base.errors import CourseError
 
-LIMITS = {"1e-6: a few fp32 roundings": 1e-6, "1e-4": 1e-4, "0.001: a hair on the axis": 1e-3, "0.01": 1e-2}
+LIMITS = tuple(float(f"{digit}e{exponent}") for exponent in range(-7, 0) for digit in (1, 3))  # nats
 
 
 @dataclass(frozen=True)
 class LossState:
-    """The reference's and another run's losses up to a step, and what they say about each other."""
+    """The reference's and another run's losses up to a step."""
 
-    reference: str
-    run: str
     wanted: tuple[float, ...]
     losses: tuple[float, ...]
     limit: float
-    baseline: float | None
-    number: int  # of the run among those compared: its colour and line
 
     @property
     def gaps(self) -> np.ndarray:
@@ -37,9 +34,7 @@ class LossState:
         return int(apart[0]) if apart.size else None
 
 
-def model(
-    runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float, baseline: float | None = None
-) -> LossState:
+def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float) -> LossState:
     """``run`` against the first of ``runs``, over the first ``until`` steps.
 
     Raises: CourseError if there is no such run, or nothing to compare it with.
@@ -53,49 +48,15 @@ def model(
         raise CourseError(
             f"loss_curves needs at least one step and a limit above 0; you asked for {until} steps and {limit}."
         )
-    return LossState(
-        names[0], run, tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit, baseline, names.index(run) - 1
-    )
+    return LossState(tuple(runs[names[0]][:until]), tuple(runs[run][:until]), limit)
 
 
-def title(state: LossState) -> str:
-    if not len(state.gaps):
-        return f"{state.reference}: waiting for {state.run}"
-    if not state.gaps.any():
-        return f"Every loss is equal, bit for bit, over {_steps(len(state.gaps))}"
-    if state.parts is None:
-        return f"Never further apart than {_number(state.gaps.max())} nats"
-    return f"Further apart than {state.limit:g} nats from step {state.parts} on"
-
-
-def describe(state: LossState) -> str:
-    """The caption."""
-    gaps = state.gaps
-    if not len(gaps):
-        return f"{state.reference}, {_steps(len(state.wanted))}. No losses yet of {state.run}."
-    words = [
-        f"{state.run} against {state.reference}, {_steps(len(gaps))}: the losses go from {state.losses[0]:.3f} to {_end(state.losses):.3f} "
-        f"and from {state.wanted[0]:.3f} to {_end(state.wanted):.3f} (mean of the last ten)."
-    ]
-    equal = int(np.argmax(gaps > 0)) if gaps.any() else len(gaps)
-    words.append(f"Equal bit for bit in the first {_steps(equal)}." if equal else "They differ from the first step on.")
-    if gaps.any():
-        words.append(f"The largest difference is {_number(gaps.max())} nats, at step {int(np.nanargmax(gaps))}.")
-        apart = f"from step {state.parts} on" if state.parts is not None else "never"
-        words.append(f"Further apart than {state.limit:g}: {apart}.")
-    if state.baseline is not None:
-        below = "below" if _end(state.losses) < state.baseline else "not below"
-        words.append(f"It ends {below} {state.baseline:.3f}, what counting single characters reaches.")
-    return " ".join(words)
-
-
-def _end(losses: Sequence[float]) -> float:
-    return float(np.mean(losses[-10:]))
-
-
-def _steps(count: int) -> str:
-    return f"{count} step" if count == 1 else f"{count} steps"
-
-
-def _number(value: float) -> str:
-    return f"{value:.0e}" if value < 1e-2 else f"{value:.2f}"
+def make_data(runs: Mapping[str, Sequence[float]], steps: int, baseline: float | None, show: str) -> dict[str, Any]:
+    """What ``picture.js`` needs. The differences are taken here, of all the digits: equal means bit for bit."""
+    names = list(runs)
+    return {
+        "start": {"run": show, "step": 0, "limit": 1e-3, "smooth": False},
+        "steps": steps, "baseline": baseline, "names": names, "limits": LIMITS,
+        "losses": {name: list(runs[name]) for name in names},
+        "gaps": {name: model(runs, name, steps, 1e-3).gaps.tolist() for name in names[1:]},
+    }  # fmt: skip

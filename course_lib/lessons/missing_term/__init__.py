@@ -1,1 +1,1 @@
-"""Lesson 08: leave a term of the VJP out, and read from the error of dx which one it was."""
+"""Lesson 11: leave a term of the VJP out, and read from the error of dx which one it was."""

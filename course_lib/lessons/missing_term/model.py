@@ -1,14 +1,14 @@
-"""Lesson 08: leave a term of the VJP out, and read from the error of dx which one it was: what is shown, as plain data."""
+"""Lesson 11: leave a term of the VJP out, and read from the error of dx which one it was: what is shown, as plain data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from course_lib.base.errors import CourseError
-from course_lib.lessons.words import format_number
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 # what is wrong, by norm: the key says which term, the words what happens to it
@@ -36,6 +36,16 @@ TERMS: dict[str, dict[str, str]] = {
         "statistics": "statistics saved in bf16",
     },
 }
+MYSTERIES = (
+    "c2",
+    "w",
+    "both",
+    "c1",
+    "divisor",
+    "rstd",
+    "mean",
+    "statistics",
+)  # by number, so that a page's code does not tell
 RATIOS = (0.0, 1.0, 3.0, 10.0, 100.0, 1000.0)
 COLUMNS = (3, 8, 16, 32)
 WEIGHTS = {"random": "random, 0.5 to 2", "ones": "all 1"}
@@ -55,9 +65,6 @@ class MissingTermState:
 
     kind: str
     term: str
-    ratio: float
-    weights: str
-    gradient: str
     xhat: np.ndarray
     wdy: np.ndarray
     rstd: float
@@ -138,24 +145,52 @@ def model(
         raise CourseError(
             f"missing_term draws rows of at least 3 columns with a finite mean; you asked for N={columns}, mean/std={ratio}."
         )
-    rng = np.random.default_rng(columns)
-    noise = rng.standard_normal(columns)
-    x = STD * (ratio + (noise - noise.mean()) / noise.std())
-    w = (
-        np.ones(columns)
-        if weights == "ones"
-        else rng.uniform(0.5, 2.0, columns) * np.where(np.arange(columns) % 4 == 3, -1, 1)
-    )
-    dy = np.ones(columns) if gradient == "ones" else rng.normal(0.5, size=columns)
+    noise, w, dy = make_row(columns)
+    x = STD * (ratio + noise)
+    w = np.ones(columns) if weights == "ones" else w
+    dy = np.ones(columns) if gradient == "ones" else dy
 
     layer = kind == "layer_norm"
-    mean = x.mean() if layer else 0.0
-    rstd = 1 / np.sqrt(((x - mean) ** 2).mean() + EPS)
+    mean, rstd = compute_statistics(kind, x)
     xhat, wdy = (x - mean) * rstd, w * dy
     true = _dx(xhat, wdy, rstd, c2=layer)
     dx = _compute_mistaken_dx(term, layer, x, w, dy, mean, rstd)
     slope, intercept = _line(xhat, dx - true)
-    return MissingTermState(kind, term, ratio, weights, gradient, xhat, wdy, float(rstd), dx, true, intercept, slope)
+    return MissingTermState(kind, term, xhat, wdy, rstd, dx, true, intercept, slope)
+
+
+def make_row(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A row with mean 0 and standard deviation 1, random weights (some negative) and a random gradient."""
+    rng = np.random.default_rng(columns)
+    noise = rng.standard_normal(columns)
+    w = rng.uniform(0.5, 2.0, columns) * np.where(np.arange(columns) % 4 == 3, -1, 1)
+    return (noise - noise.mean()) / noise.std(), w, rng.normal(0.5, size=columns)
+
+
+def compute_statistics(kind: str, x: np.ndarray) -> tuple[float, float]:
+    """Mean (0 for RMSNorm) and rstd of a row."""
+    mean = float(x.mean()) if kind == "layer_norm" else 0.0
+    return mean, float(1 / np.sqrt(((x - mean) ** 2).mean() + EPS))
+
+
+def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[str, Any]:
+    """What ``picture.js`` needs: the rows, and the statistics of each as bf16 saves them, which is rounding. With ``hidden`` a mistake that
+    is not told, ``term`` is the reader's guess."""
+    saved = {}
+    rows = {columns: make_row(columns) for columns in COLUMNS}
+    for columns, (noise, _, _) in rows.items():
+        for ratio in RATIOS:
+            for norm in KINDS:
+                exact = compute_statistics(norm, STD * (ratio + noise))
+                saved[f"{norm}|{columns}|{ratio:g}"] = [float(ml_dtypes.bfloat16(value)) for value in exact]
+    return {
+        "start": {
+            "kind": kind, "term": term, "hidden": hidden, "gradient": "random", "weights": "random", "ratio": 3.0, "columns": 16, "column": 0,
+        },
+        "kinds": KINDS, "terms": TERMS, "ratios": RATIOS, "columns": COLUMNS, "weights": WEIGHTS, "gradients": GRADIENTS,
+        "std": STD, "eps": EPS, "saved": saved,
+        "rows": {str(columns): [part.tolist() for part in row] for columns, row in rows.items()},
+    }  # fmt: skip
 
 
 def _dx(
@@ -231,30 +266,3 @@ def name_cause(state: MissingTermState) -> str:
     if error < 0.01 * size(state.true):
         return "Below 1 % of dx, and no line: digits are lost somewhere"
     return "No line: the row sums may be right, so look at wdy"
-
-
-def describe(state: MissingTermState) -> str:
-    """The caption: the setting, the sizes of the parts, and the line beside c1 and c2."""
-    what = TERMS[state.kind][state.term]
-    words = [
-        f"{KINDS[state.kind]}, N = {state.N}, mean/std = {state.ratio:g}, w {WEIGHTS[state.weights]}, "
-        f"dy {GRADIENTS[state.gradient]}; {what}.",
-        f"The true dx has size {format_size(size(state.true), state)}, the error {format_size(size(state.error), state)}: "
-        f"{format_size(size(state.along_one), state)} along 1, {format_size(size(state.along_xhat), state)} along xhat, "
-        f"{format_size(size(state.rest), state)} in neither.",
-        f"The line through the error: {format_size(state.intercept, state)} at xhat = 0, slope {format_size(state.slope, state)}; "
-        f"c2 * rstd is {format_size(state.c2 * state.rstd, state)}, c1 * rstd is {format_size(state.c1 * state.rstd, state)}.",
-        f"{name_cause(state)}.",
-    ]
-    if size(state.true) <= state.noise:
-        words.append("The true dx is 0 here: whatever returns 0 passes.")
-    return " ".join(words)
-
-
-def clean(value: float, state: MissingTermState) -> float:
-    return 0.0 if abs(value) <= max(state.noise, 1e-6 * size(state.error)) else float(value)
-
-
-def format_size(value: float, state: MissingTermState) -> str:
-    value = clean(value, state)
-    return format_number(value, 3)

@@ -1,1 +1,1 @@
-"""Lesson 04: how often each way to normalise a row sweeps over the matrix, counted from a trace of real kernels."""
+"""Lesson 06: how often each way to normalise a row sweeps over the matrix, counted from a trace of real kernels."""

@@ -1,12 +1,17 @@
-"""Lesson 04: how often each way to normalise a row sweeps over the matrix, counted from a trace of real kernels: what is shown, as plain data."""
+"""Lesson 06: how often each way to normalise a row sweeps over the matrix, counted from a trace of real kernels, as plain data.
+
+The kernels here are the algorithms and nothing else: packed rows, one row a program, no w and b. They run in Triton's
+interpreter, whose accesses can be traced. Where this process compiles its kernels, a second process interprets them.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
+import linecache
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,7 +25,8 @@ from course_lib.base.errors import CourseError
 from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerTimeout, take_stdout
 from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import Trace, tracing
-from course_lib.lessons.words import format_bytes, format_duration
+from course_lib.lessons.access_map.run import record
+from course_lib.lessons.compiled_kernel.model import learners_kernel
 
 ALGORITHMS = {
     "copy": "copy",
@@ -35,6 +41,16 @@ ROWS = (1, 16, 256, 4096, 65536)
 COLUMNS = (100, 1024, 4096, 8192)
 BLOCK = 1024
 RESIDENT_LIMIT = 32768  # columns; a longer row does not fit the registers of one program
+OWN = {  # exercise: the parameters of its kernel that are tensors, then how many strides, then the constants
+    "06a": (("x", "y:row"), 1, ()),
+    "05a": (("x", "mean:row", "var:row"), 1, ()),
+    "05b": (("x", "mean:row", "var:row"), 1, ()),
+    "07a": (("x", "y", "w:column", "b:column", "mean:row", "rstd:row"), 2, ()),
+    "08a": (("x", "y", "w:column", "b:column", "mean:row", "rstd:row"), 2, ("ROWS",)),
+    "09a": (("x", "residual", "total", "y", "w:column", "rstd:row"), 4, ()),
+}
+WHOLE_ROWS = ("08a", "09a")  # of OWN: one block takes the whole row
+LAUNCH_US = 10.0  # what lesson 06 takes for a launch
 _TRACED_ROWS = 2  # all rows are alike
 _EPS = 1e-5
 _SECONDS = 120.0
@@ -79,9 +95,21 @@ def square_kernel(d_ptr, s_ptr, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def scale_kernel(d_ptr, var_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+def add_eps_kernel(var_ptr, sum_ptr, eps):
     row = tl.program_id(0).to(tl.int64)
-    rstd = tl.rsqrt(tl.load(var_ptr + row) + eps)
+    tl.store(sum_ptr + row, tl.load(var_ptr + row) + eps)
+
+
+@triton.jit
+def rsqrt_kernel(sum_ptr, rstd_ptr):
+    row = tl.program_id(0).to(tl.int64)
+    tl.store(rstd_ptr + row, tl.rsqrt(tl.load(sum_ptr + row)))
+
+
+@triton.jit
+def scale_kernel(d_ptr, rstd_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    rstd = tl.load(rstd_ptr + row)
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         d = tl.load(d_ptr + row * N + cols, mask=cols < N).to(tl.float32)
@@ -167,17 +195,22 @@ class Pass:
     tensor: str
     kind: str
     amount: float
+    code: str  # the line of the kernel that does it
 
 
 @dataclass(frozen=True)
 class Count:
-    """What an algorithm asks of memory. ``a_row`` are bytes of single numbers a row (mean, variance), loads and stores."""
+    """What an algorithm asks of memory. ``a_row`` are bytes of single numbers a row (mean, variance), loads and stores.
+
+    ``order`` has for each access of the first row, as it happened, the sweep that it belongs to.
+    """
 
     algorithm: str
     N: int
     launches: int
     sweeps: tuple[Pass, ...]
     a_row: int
+    order: tuple[int, ...]
 
     def passes(self, kind: str | None = None) -> float:
         """Passes over a matrix of M x N elements: the loads, the stores, or both."""
@@ -216,12 +249,14 @@ def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], 
 
     def launch() -> Tensor:
         if algorithm == "naive":
-            mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
+            mean, var, above, rstd = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(4))
             mean_kernel[grid](x, mean, N, BLOCK=block)
             centre_kernel[grid](x, mean, matrices["d"], N, BLOCK=block)
             square_kernel[grid](matrices["d"], matrices["s"], N, BLOCK=block)
             mean_kernel[grid](matrices["s"], var, N, BLOCK=block)
-            scale_kernel[grid](matrices["d"], var, y, N, _EPS, BLOCK=block)
+            add_eps_kernel[grid](var, above, _EPS)
+            rsqrt_kernel[grid](above, rstd)
+            scale_kernel[grid](matrices["d"], rstd, y, N, BLOCK=block)
         elif algorithm == "resident":
             resident_kernel[grid](x, y, N, _EPS, BLOCK=triton.next_power_of_2(N))
         else:
@@ -276,23 +311,69 @@ def _trace(algorithm: str, N: int, block: int) -> Count:
 
 
 def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
-    """One Pass for each line of a kernel that loads or stores a matrix, in the order of program 0."""
-    size = {region.name: region.nbytes for region in trace.regions}
+    def name_launches() -> Iterable[tuple[int, bool, Any, str]]:
+        launch, before = 0, (0, 0, 0)
+        for event in trace.events:
+            if event.program < before:  # the next kernel's program 0
+                launch += 1
+            before = event.program
+            code = linecache.getline(event.file, event.line).strip() if event.file and event.line else ""
+            yield launch, event.program == (0, 0, 0), event, code
+
+    return _gather(algorithm, N, {region.name: region.nbytes for region in trace.regions}, name_launches())
+
+
+def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]) -> Count:
+    """One Pass for each line of a kernel that loads or stores a matrix, in the order of program 0.
+
+    ``sizes`` are the bytes of each matrix. ``accesses``: launch, whether it is the first row's, the access, its line of code.
+    """
     sweeps: dict[tuple[int, str, str, int | None], int] = {}
-    numbers, launch, before = 0, 0, (0, 0, 0)
-    for event in trace.events:
-        if event.program < before:  # the next kernel's program 0
-            launch += 1
-        before = event.program
-        if event.tensor is None:
-            numbers += event.bytes
+    codes: list[str] = []
+    order, numbers, launches = [], 0, 0
+    for launch, is_first, access, code in accesses:
+        launches = launch + 1
+        if access.tensor not in sizes:
+            numbers += access.bytes
             continue
-        key = (launch, event.tensor, event.kind, event.line)
-        sweeps[key] = sweeps.get(key, 0) + event.bytes
+        key = (launch, access.tensor, access.kind, access.line)
+        if key not in sweeps:
+            codes.append(code)
+        sweeps[key] = sweeps.get(key, 0) + access.bytes
+        if is_first:
+            order.append(list(sweeps).index(key))
     passes = tuple(
-        Pass(launch, tensor, kind, moved / size[tensor]) for (launch, tensor, kind, _), moved in sweeps.items()
+        Pass(launch, tensor, kind, moved / sizes[tensor], code)
+        for ((launch, tensor, kind, _), moved), code in zip(sweeps.items(), codes, strict=True)
     )
-    return Count(algorithm, N, launch + 1, passes, numbers // _TRACED_ROWS)
+    return Count(algorithm, N, launches, passes, numbers // _TRACED_ROWS, tuple(order))
+
+
+def count_own(exercise_id: str, N: int) -> Count:
+    """The count of the learner's kernel of an exercise, one of OWN, as its file is now; w and b are left out.
+
+    Raises: CourseError if the file is not there, is still as the course wrote it, or its kernel fails.
+    """
+    tensors, strides, constants = OWN[exercise_id]
+    kernel = learners_kernel(exercise_id)
+    block = triton.next_power_of_2(N) if exercise_id in WHOLE_ROWS else BLOCK
+    shapes = {"": (_TRACED_ROWS, N), "row": (_TRACED_ROWS,), "column": (N,)}
+    made = {name: torch.randn(shapes[shape]) for name, _, shape in (part.partition(":") for part in tensors)}
+    numbers = (
+        [N] * strides + ([_TRACED_ROWS] if exercise_id == "08a" else []) + [N] + ([_EPS] if "rstd" in made else [])
+    )
+    recording = record(
+        kernel, (_TRACED_ROWS,), [*made.values(), *numbers], {"BLOCK": block, **dict.fromkeys(constants, 1)}
+    )
+    if recording.fault:
+        raise CourseError(f"your kernel of {exercise_id} could not be counted. {recording.fault}")
+    sizes = {name: tensor.nbytes for name, tensor in made.items() if tensor.ndim == 2}
+    accesses = (
+        (0, access.program == 0, access, recording.source.get(access.line or 0, "").strip())
+        for access in recording.accesses
+        if access.tensor not in ("w", "b")
+    )
+    return _gather(exercise_id, N, sizes, accesses)
 
 
 def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int], dict[str, Count]]:
@@ -323,7 +404,7 @@ def _launch() -> Launch:
 
 def _read_count(fields: Mapping[str, Any]) -> Count:
     sweeps = tuple(Pass(**sweep) for sweep in fields["sweeps"])
-    return Count(fields["algorithm"], fields["N"], fields["launches"], sweeps, fields["a_row"])
+    return Count(**{**fields, "sweeps": sweeps, "order": tuple(fields["order"])})
 
 
 def main() -> None:
@@ -334,60 +415,26 @@ def main() -> None:
     print(json.dumps(counts), file=answers)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What the picture compares: every algorithm at one size."""
+def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict[str, Any]:
+    """Every count of the picture; ``own`` names the exercise of a learner's kernel that is counted beside the course's, or is "".
 
-    chosen: str
-    M: int
-    N: int
-    dtype: str
-    counts: tuple[Count, ...]
-
-    @property
-    def count(self) -> Count:
-        return next(made for made in self.counts if made.algorithm == self.chosen)
-
-    @property
-    def copy(self) -> Count:
-        return self.counts[0]
-
-    def bytes(self, made: Count) -> float:
-        return made.bytes(self.M, ITEMSIZE[self.dtype])
-
-
-def model(algorithm: str, M: int, N: int, dtype: str) -> Shown:
-    """The counts of every algorithm for M x N, one of them chosen.
-
-    Raises: CourseError if an argument is not one that :func:`count` takes, or M or the dtype is not one of the widget's.
+    Raises: CourseError if an argument is not one that :func:`count` takes, or M or the dtype is not one of the picture's.
     """
     if M < 1 or dtype not in ITEMSIZE:
         raise CourseError(
             f"the pass counter takes M >= 1 and the dtypes {', '.join(ITEMSIZE)}; you asked for M={M}, dtype={dtype!r}."
         )
     count(algorithm, N)
-    return Shown(algorithm, M, N, dtype, tuple(_count_all(N, BLOCK)[name] for name in list_fitting(N)))
-
-
-def title(state: Shown) -> str:
-    """Passes of the chosen algorithm, and what they are against a copy."""
-    passes, copied = state.count.passes(), state.copy.passes()
-    if state.chosen == "copy":
-        return f"A copy makes {copied:g} passes: nothing that reads x and writes y can do with less"
-    if passes == copied:
-        return f"{ALGORITHMS[state.chosen]}: {passes:g} passes, as many as a copy"
-    return f"{ALGORITHMS[state.chosen]}: {passes:g} passes, {passes / copied:g} times a copy"
-
-
-def describe(state: Shown, bandwidth: float) -> str:
-    """The caption: the sweeps in words, the bytes, the time at the memory limit, and how it was counted."""
-    made = state.count
-    loads, stores = made.passes("load"), made.passes("store")
-    us = state.bytes(made) / bandwidth * 1e-3
-    launches = "1 launch" if made.launches == 1 else f"{made.launches} launches"
-    return (
-        f"M = {state.M}, N = {state.N}, {state.dtype}, {launches}: {loads:g} {'pass' if loads == 1 else 'passes'} of reading, "
-        f"{stores:g} of writing. That asks for {format_bytes(state.bytes(made))}, a copy for {format_bytes(state.bytes(state.copy))}; "
-        f"at {bandwidth:g} GB/s {format_duration(us)}. Counted from a trace of {_TRACED_ROWS} rows in the interpreter, w and b left out. "
-        "A GPU moves less where a cache answers."
-    )
+    columns = sorted({*COLUMNS, N})
+    names = {key: label for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))}
+    counts = {size: {name: count(name, size) for name in names} for size in columns}
+    if own:
+        names[own] = f"your {own}"
+        for size in columns:
+            counts[size][own] = count_own(own, size)
+    return {
+        "start": {"algorithm": own or algorithm, "m": M, "n": N, "dtype": dtype, "bandwidth": 2800, "at": 0},
+        "names": names, "rows": sorted({*ROWS, M}), "columns": columns, "itemsize": ITEMSIZE, "launch_us": LAUNCH_US,
+        "block": BLOCK, "traced": _TRACED_ROWS,
+        "counts": {size: {name: asdict(made) for name, made in by_name.items()} for size, by_name in counts.items()},
+    }  # fmt: skip

@@ -1,1 +1,1 @@
-"""Lesson 02: the VJP of a norm as a projection, for rows of three numbers, which are points in space."""
+"""Lesson 10: the VJP of a norm as a projection, for rows of three numbers, which are points in space."""

@@ -1,20 +1,23 @@
-"""Lesson 04: many numbers become one sum. Which thread adds which partner's, through shared memory or by shuffles: what is shown, as plain data."""
+"""Lesson 06: many numbers become one sum. Which thread adds which partner's, through shared memory or by shuffles, as plain data.
+
+``picture.js`` takes the same steps, so that a hand can change the settings; a test compares the two.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from course_lib.base.errors import CourseError
-from course_lib.lessons.words import format_count, format_number
 
 WAYS = {"shared": "shared memory", "shuffle": "warp shuffles"}
 DTYPES = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16)}
-COUNTS = (1, 5, 8, 13, 16, 24, 32)
 THREADS = (2, 4, 8, 16)
 WARPS = (4, 8, 16)
+MOST_VALUES = 32
 DATA = {"counting": "1, 2, 3, ...", "near_ten": "near 10"}
 _SEED = 4
 
@@ -184,106 +187,28 @@ def _numbers(held: np.ndarray) -> tuple[float, ...]:
     return tuple(float(number) for number in held)
 
 
-def title(made: Reduction, done: int) -> str:
-    """The message of the picture after ``done`` steps."""
-    n = len(made.values)
-    if not done:
-        return f"{format_count(n, 'value')} for {made.threads} threads: {_first(made)}"
-    step = made.steps[done - 1]
-    if done == len(made.steps):
-        adding = len(made.additions)
-        cost = f"instead of {n - 1}" if adding < n - 1 else f"where one thread needs {n - 1}"
-        return f"{format_count(adding, 'step')} of additions {cost}: the sum is {format_number(made.sum, 6)}"
-    if step.kind == "meet":
-        return f"{_step(made, done)}: {made.threads // made.warp} warps leave their sums in shared memory"
-    if step.kind == "shuffle" and not step.idle:
-        return f"{_step(made, done)}: every thread t adds the number of thread t xor {step.stride}"
-    return f"{_step(made, done)}: {format_count(step.working, 'thread')} {'adds' if step.working == 1 else 'add'}, {step.idle} idle"
-
-
-def describe(made: Reduction, done: int) -> str:
-    """The caption: who adds what in this step, and at the end what it cost and what rounding made of it."""
-    words = [f"{format_count(len(made.values), 'value')}, {made.threads} threads, {WAYS[made.way]}, {made.dtype}."]
-    if not done:
-        words.append(
-            "Thread t starts with value t."
-            + (" Threads without one start with 0." if len(made.values) < made.threads else "")
-        )
-    else:
-        words.append(_described(made, done))
-    if done == len(made.steps) and made.steps:
-        words.append(_describe_cost(made))
-    return " ".join(words)
-
-
-def _described(made: Reduction, done: int) -> str:
-    step, count = made.steps[done - 1], made.threads
-    head = f"{_step(made, done)}"
-    if step.kind == "own":
-        idle = f"; {_describe_idle(step.working, count)} idle" if step.idle else ""
-        return f"{head}: {_until_words(step.working)} value t + {step.stride} to a sum of their own{idle}. No thread needs another."
-    if step.kind == "shared":
-        return (
-            f"{head}, stride {step.stride}: {_until_words(step.working)} the number of thread t + {step.stride}, from shared memory; "
-            f"{_describe_idle(step.working, count)} idle. Then all wait at a barrier."
-        )
-    if step.kind == "meet":
-        return (
-            f"{head}: a shuffle does not leave its warp. So one thread of each of the {step.working} warps writes the warp's sum to shared "
-            f"memory, all wait at a barrier, and threads 0 to {step.working - 1} read them."
-        )
-    if step.kind == "share":
-        return f"{head}: thread 0 writes the total to shared memory, all wait at a barrier, and all read it."
-    if step.idle:
-        return f"{head}, stride {step.stride}: threads 0 to {step.working - 1} add the sums of the warps, by shuffles; the others are idle."
-    return (
-        f"{head}, stride {step.stride}: thread t adds the number of thread t xor {step.stride}, straight from that thread's register. "
-        "Partners do the same addition, so nobody is idle and nobody waits."
-    )
-
-
-def _describe_cost(made: Reduction) -> str:
-    n = len(made.values)
-    useful = n - 1
-    done = sum(step.working for step in made.additions)
-    spare = (
-        f"{done - useful} of the {done} additions were done twice or added 0"
-        if done > useful
-        else f"{format_count(done, 'addition')}"
-    )
-    error, other = abs(made.sum - made.exact), abs(made.sequential - made.exact)
-    rounding = (
-        f"Sum {format_number(made.sum, 7)}, exact."
-        if not error and not other
-        else f"Sum {format_number(made.sum, 7)}, off by {error:.2g}; added one after the other {format_number(made.sequential, 7)}, off by {other:.2g}."
-    )
-    return (
-        f"In all: {format_count(len(made.additions), 'step')} where one thread needs {useful}, {spare}, {format_count(made.idle, 'place')} idle, "
-        f"{format_count(made.barriers, 'barrier')}. {rounding}"
-    )
-
-
-def _first(made: Reduction) -> str:
-    n = len(made.values)
-    return f"each starts with {'one of them' if n >= made.threads else 'one or none'}"
-
-
-def _step(made: Reduction, done: int) -> str:
-    return f"Step {done} of {len(made.steps)}"
-
-
-def _until_words(working: int) -> str:
-    return "thread 0 adds" if working == 1 else f"threads t = 0 to {working - 1} add"
-
-
-def _describe_idle(first: int, threads: int) -> str:
-    if first >= threads:
-        return "no thread is"
-    return f"thread {first} is" if first == threads - 1 else f"threads {first} to {threads - 1} are"
-
-
 def values_of(kind: str, n: int) -> np.ndarray:
-    """The rows that the widget offers: 1, 2, 3, ... and n numbers near 10 that no fp16 holds exactly."""
+    """The rows that the picture offers: 1, 2, 3, ... and n numbers near 10 that no fp16 holds exactly."""
     if kind == "counting":
         return np.arange(1.0, n + 1)
     return 10 + np.random.Generator(np.random.PCG64(_SEED)).normal(size=n)
+
+
+def make_data(n: int, threads: int, way: str, warp: int) -> dict[str, Any]:
+    """The rows, and the settings at the start.
+
+    Raises: CourseError if an argument is none that there is.
+    """
+    if not 1 <= n <= MOST_VALUES or threads not in THREADS or warp not in WARPS or way not in WAYS:
+        raise CourseError(
+            f"the reduction tree draws 1 to {MOST_VALUES} values, {', '.join(map(str, THREADS))} threads, warps of "
+            f"{', '.join(map(str, WARPS))} and the ways {', '.join(WAYS)}; "
+            f"you asked for n={n}, threads={threads}, warp={warp}, way={way!r}."
+        )
+    return {
+        "start": {
+            "n": n, "threads": threads, "way": way, "warp": warp, "row": "counting", "dtype": "fp32", "done": 0, "picked": None,
+        },
+        "rows": {kind: values_of(kind, MOST_VALUES).tolist() for kind in DATA},
+        "names": DATA, "ways": WAYS, "threads": THREADS, "warps": WARPS, "dtypes": tuple(DTYPES),
+    }  # fmt: skip

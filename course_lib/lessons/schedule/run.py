@@ -6,7 +6,7 @@ in this process, else in :mod:`course_lib.lessons.second_process`. A learner's f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ class Operation:
     found: tuple[float, ...]
     left: tuple[float, ...]
     changed: bool
+    sem: str = ""  # an atomic's memory order; "relaxed" for a volatile load
 
     @property
     def is_atomic(self) -> bool:
@@ -90,11 +91,11 @@ class Interleaving:
 
         Raises: CourseError if the kernel has no such tensor.
         """
-        return _view(self.tensor(name), self.memory)
+        return read_tensor(self.tensor(name), self.memory)
 
     def first(self, name: str) -> np.ndarray:
         """What stood in that tensor before the run."""
-        return _view(self.tensor(name), self.before)
+        return read_tensor(self.tensor(name), self.before)
 
     def tensor(self, name: str) -> Tensor:
         wanted = name.removesuffix("_ptr")
@@ -154,8 +155,21 @@ def run_all(kernel: Any, job: Job, seeds: Sequence[int], resident: int) -> list[
     return [run(kernel, job, seed, resident) for seed in seeds]
 
 
-def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
+def run(
+    kernel: Any,
+    job: Job,
+    seed: int,
+    resident: int,
+    *,
+    order: Sequence[int] = (),
+    most_steps: int = MOST_STEPS,
+    watch: Callable[[Any], None] = lambda access: None,
+) -> dict[str, Any]:
     """One seed as plain data. Only where Triton interprets.
+
+    Args:
+        order: the programs that make the first steps, before the seed draws.
+        watch: called by each program's thread with its next access, as :func:`course_lib.interpreter.hooks.observing` does.
 
     Raises: CourseError with what stopped the kernel.
     """
@@ -172,10 +186,10 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
         seen.setdefault(access.program, []).append(access)
 
     try:
-        with LOCK, hooks.observing(keep), checked(copies.regions):
+        with LOCK, hooks.observing(keep), hooks.observing(watch), checked(copies.regions):
             outcome = schedule.run(
-                kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=MOST_STEPS, **job.constexprs
-            )
+                kernel, job.grid, *copies.values, seed=seed, resident=resident, max_steps=most_steps, order=order, **job.constexprs
+            )  # fmt: skip
     except CourseError:
         raise
     except Exception as raised:
@@ -187,6 +201,8 @@ def run(kernel: Any, job: Job, seed: int, resident: int) -> dict[str, Any]:
     return {
         "seed": seed,
         "programs": len(outcome.programs),
+        "indices": outcome.programs,
+        "barriers": [finding.message for finding in outcome.no_barrier],
         "operations": operations,
         "races": [
             asdict(
@@ -212,7 +228,13 @@ class _Replay:
         self.job, self.memory, self.places = job, memory, places
 
     def apply(self, step: Any, access: Any) -> dict[str, Any]:
-        plain: dict[str, Any] = {"program": step.program, "kind": step.kind, "line": step.line, "changed": step.changed}
+        plain: dict[str, Any] = {
+            "program": step.program,
+            "kind": step.kind,
+            "line": step.line,
+            "changed": step.changed,
+            "sem": access.sem,
+        }
         nothing = {"tensor": "", "elements": (), "found": (), "left": ()}
         if not step.lanes:
             return plain | nothing
@@ -267,7 +289,7 @@ def _dtype(tensor: Tensor) -> np.dtype:
     return np.dtype(names.get(tensor.dtype, tensor.dtype))
 
 
-def _view(tensor: Tensor, memory: Sequence[bytes]) -> np.ndarray:
+def read_tensor(tensor: Tensor, memory: Sequence[bytes]) -> np.ndarray:
     dtype = _dtype(tensor)
     strides = tuple(stride * tensor.itemsize for stride in tensor.strides)
     return np.ndarray(tensor.shape, dtype, memory[tensor.buffer], tensor.start, strides).copy()

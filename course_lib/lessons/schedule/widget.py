@@ -1,12 +1,10 @@
-"""The schedule explorer: step through a real interleaving of a kernel's programs, the learner's own kernel included."""
+"""The schedule explorer: scrub through real interleavings of a kernel's programs, or drive them by hand, the learner's kernel included."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
-
-import ipywidgets
 
 from course_lib import catalog
 from course_lib.base import paths
@@ -14,97 +12,93 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.compiler import KernelSource
 from course_lib.grading.public import Unreadable, read_text
-from course_lib.lessons import style
-from course_lib.lessons.live import LiveStepper, Picture
-from course_lib.lessons.schedule.figure import figure
-from course_lib.lessons.schedule.model import ScheduleFrame, caption, find_telling_frame, frames, title
-from course_lib.lessons.schedule.run import Interleaving, interleaved
+from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.schedule.model import SEEDS, ScheduleLaunch, make_data
 
-_AT_ONCE = 20  # seeds that a second process runs in one go: its start is what takes time
+__all__ = ["ScheduleLaunch", "learners_file", "schedule_explorer"]
+
 MOST_SEED = 9999
+_ALT = (
+    "A row for each program with its operations on shared memory in the order in which they happened, the shared memory below, and the "
+    "kernel's lines with a marker for each program at its next operation."
+)
 
 
-@dataclass(frozen=True)
-class ScheduleLaunch:
-    """A launch to explore: ``kernel`` is a @triton.jit function, a KernelSource, or a function that gives one anew each time."""
+def schedule_explorer(
+    launches: Mapping[str, ScheduleLaunch],
+    seed: int = 0,
+    resident: int | Sequence[int] = 8,
+    *,
+    at_fault: bool = False,
+    view: str = "programs",
+) -> MovingPicture | AskingPicture:
+    """Scrub through real interleavings, or choose who moves next: a row a program, locks, buffers, who waits for whom.
 
-    kernel: Any
-    grid: Sequence[int]
-    arguments: Sequence[Any]
-    named: Mapping[str, Any] = field(default_factory=dict)
-
-
-class _Runs:
-    """Seeds of one launch, each run once while the kernel's text stays as it is."""
-
-    def __init__(self, launch: ScheduleLaunch, resident: int):
-        self.launch, self.resident = launch, resident
-        self._known: dict[int, Interleaving] = {}
-        self._text: str | None = None
-
-    def get(self, seed: int) -> Interleaving:
-        kernel = self.launch.kernel
-        if callable(kernel) and not hasattr(kernel, "fn"):
-            kernel = kernel()
-        text = kernel.text if isinstance(kernel, KernelSource) else None
-        if text != self._text:
-            self._known.clear()
-            self._text = text
-        if seed not in self._known:
-            first = seed // _AT_ONCE * _AT_ONCE
-            seeds = range(first, first + _AT_ONCE)
-            runs = interleaved(
-                kernel,
-                self.launch.grid,
-                *self.launch.arguments,
-                seeds=seeds,
-                resident=self.resident,
-                **self.launch.named,
-            )
-            self._known |= {run.seed: run for run in runs}
-        return self._known[seed]
-
-
-def schedule_explorer(launches: Mapping[str, ScheduleLaunch], seed: int = 0, resident: int = 8) -> LiveStepper:
-    """Step, play and reseed real interleavings: a lane a program, every operation in order, locks, buffers, who waits for whom.
+    Launches whose kernel is a function that reads a file are run when a button is pressed, as the file is then.
 
     Args:
         launches: by the name that the reader chooses from; at least one. Grids of up to 8 programs.
-        seed: of the first picture, 0 to 9999.
-        resident: how many unfinished programs there may be at once.
+        seed: of the first order, 0 to 9999; nineteen more orders come with it.
+        resident: how many unfinished programs there may be at once; of several numbers the reader chooses, and it opens with the first.
+        at_fault: it opens at the first race of its order, or at its deadlock, if there is one, and not at the start.
+        view: what it opens with: "programs", or "threads", those of one program.
 
-    Raises: CourseError if there is no launch, or the first one cannot be run.
+    Raises: CourseError if there is no launch, or one cannot be run.
     """
     if not launches:
         raise CourseError("the schedule explorer has nothing to explore: pass at least one launch by name.")
-    runs = {name: _Runs(launch, resident) for name, launch in launches.items()}
-    controls = {
-        "kernel": ipywidgets.Dropdown(
-            options=list(launches), description="kernel", layout=ipywidgets.Layout(width="330px")
-        ),
-        "seed": ipywidgets.BoundedIntText(
-            seed, 0, MOST_SEED, description="seed", layout=ipywidgets.Layout(width="130px")
-        ),
-        "everything": ipywidgets.Checkbox(
-            False, description="private memory, too", indent=False, layout=ipywidgets.Layout(width="180px")
-        ),
-    }
+    if not 0 <= seed <= MOST_SEED:
+        raise CourseError(f"the schedule explorer takes seeds from 0 to {MOST_SEED}; you asked for {seed}.")
+    seeds = list(range(seed, seed + len(SEEDS)))
+    read = [name for name, launch in launches.items() if callable(launch.kernel) and not hasattr(launch.kernel, "fn")]
+    rooms = [resident] if isinstance(resident, int) else list(resident)
+    make = functools.partial(make_data, seeds=seeds, rooms=rooms)
+    known = {name: make(launch) for name, launch in launches.items() if name not in read}
 
-    def make(kernel: str, seed: int, everything: bool) -> list[ScheduleFrame]:
-        return frames(runs[kernel].get(seed), everything=everything)
+    def show(chosen: str) -> MovingPicture:
+        data = {
+            "launches": known,
+            "chosen": chosen,
+            "seeds": seeds,
+            "rooms": rooms,
+            "at_fault": at_fault,
+            "view": view,
+        }
+        return MovingPicture("schedule", data, _ALT)
 
-    return LiveStepper(make, draw, controls, still=find_telling_frame)
+    if not read:
+        return show(next(iter(known)))
+    return _AskingExplorer(show, known, {name: launches[name] for name in read}, make)
 
 
-def draw(all_frames: Sequence[ScheduleFrame], index: int) -> Picture:
-    """The picture of one frame."""
-    frame = all_frames[index]
-    words = caption(frame)
-    return Picture(style.png(figure(frame), words), f"{title(frame)}. {words}", words)
+class _AskingExplorer(AskingPicture):
+    """The explorer with a button that runs the learner's file, as it is at that moment, and adds it to the kernels to choose from."""
+
+    def __init__(
+        self,
+        show: Callable[[str], MovingPicture],
+        known: dict[str, Any],
+        files: Mapping[str, ScheduleLaunch],
+        make: Callable[[ScheduleLaunch], dict[str, Any]],
+    ) -> None:
+        import ipywidgets
+
+        self._asked = not known  # without another kernel there is nothing to show but the file
+
+        def work(file: str) -> MovingPicture:
+            if not self._asked:
+                self._asked = True
+                return show(next(iter(known)))
+            known[file] = make(files[file])
+            return show(file)
+
+        choose = ipywidgets.Dropdown(options=list(files), description="file", disabled=len(files) < 2)
+        super().__init__(work, {"file": choose}, "Run it as it is now")
 
 
 def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
-    """A function that reads the learner's kernel of an exercise as the file is now, solved or not, for a :class:`Launch`.
+    """A function that reads the learner's kernel of an exercise as the file is now, solved or not, for a :class:`ScheduleLaunch`.
 
     The function raises CourseError if the file is not there or cannot be read.
     """

@@ -1,25 +1,22 @@
-"""A while loop over moved pointers."""
+"""A while loop, zeros like the first column."""
 
-import triton
-import triton.language as tl
+import numpy as np
 
 
-@triton.jit
-def row_sum_kernel(
-    x_ptr, y_ptr,
-    stride_x,               # elements between rows of x
-    N,
-    BLOCK: tl.constexpr,    # columns a step, a power of two
-):
-    row = tl.program_id(0).to(tl.int64)
-    total = tl.zeros([BLOCK], dtype=tl.float32)
+def welford_update(count: int, mean: np.ndarray, M2: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    deviation = x - mean
+    new_mean = mean + deviation / (count + 1)
+    new_M2 = M2 + deviation * (x - new_mean)
+    return new_mean, new_M2
 
-    x_ptr += row * stride_x
-    left = N
-    lanes = tl.arange(0, BLOCK)
-    while left > 0:
-        total += tl.load(x_ptr + lanes, mask=lanes < left, other=0.0).to(tl.float32)
-        x_ptr += BLOCK
-        left -= BLOCK
 
-    tl.store(y_ptr + row, tl.sum(total, axis=0))
+def welford(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    M, N = x.shape
+    x = x.astype(np.float32)
+    mean = M2 = np.zeros_like(x[:, 0])
+    count = 0
+    while count < N:
+        mean, M2 = welford_update(count, mean, M2, x[:, count])
+        count += 1
+    var = M2 / N
+    return mean, var

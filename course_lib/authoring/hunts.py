@@ -1,0 +1,240 @@
+"""``python -m course_lib.authoring.hunts``: builds the hunts from the wrong solutions of tests/mutants/. It takes some minutes.
+
+A wrong solution becomes a hunt if it comes to its end in CPU mode with wrong results, or reaches outside a tensor; if a learner can type an
+input that shows it, on which the right solution is right; and if its wrong lines are known: those that differ from the solution's. Of each
+exercise ``MOST`` are taken, one a cause, most of them such as few inputs show; of the first exercises the rest is kept for the days.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import io
+import sys
+import tokenize
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from course_lib import catalog
+from course_lib.authoring import mutants
+from course_lib.base import paths
+from course_lib.base.files import write_atomic
+from course_lib.catalog import Exercise, texts
+from course_lib.catalog.cut import drop_marks
+from course_lib.grading.cases.case import Case
+from course_lib.grading.families import find_parts
+from course_lib.grading.judging.judge import Judged
+from course_lib.grading.trials import run_cases
+from course_lib.hunt.collection import FILE, IMPORTS, Hunt, pack, read_built, read_hunts
+from course_lib.hunt.draw import DAILY
+from course_lib.hunt.probe import Probe, find_options
+
+MOST = 8  # of an exercise
+_EASY = 2  # of those, at least, that nearly every input shows
+STARTERS = 3
+_FAMILIES = (
+    "copying",
+    "layer_norm",
+    "rms_norm",
+    "statistics_kernels",
+    "reductions",
+    "dx_kernels",
+)  # one program's work is its own
+_MOST_LINES = 3
+# what is no hunt: it does not come to an end, has right results, or shows itself
+_CAUSES = {
+    "undefined_name", "kernel_raised", "time_limit", "would_not_compile", "extra_pass", "work_not_shared", "right_only_once", "input_changed",
+    "output_read_first", "not_written", "statistics_not_saved",
+}  # fmt: skip
+# written to fool a grader; nobody writes such a line by mistake
+_NOBODYS = {
+    "zeros", "nothing_from_program_16_on", "row_63_for_all_later_ones", "tile_63_for_all_later_ones", "wrong_from_row_128_on", "wrong_from_program_128_on",
+    "places_instead_of_values", "a_reciprocal_root_of_0_replaced", "at_most_4096_columns", "always_4096_columns", "later_blocks_are_zero",
+    "last_x_for_every_block", "shift_of_the_last_block_without_other", "tile_parked_in_y", "dy_never_read", "residual_forgotten", "gain_by_row",
+    "statistics_of_the_first_row", "one_mean_for_the_tile", "lanes_weigh_the_same",
+}  # fmt: skip
+
+
+def list_exercises() -> list[Exercise]:
+    """Those whose wrong solutions can be hunted."""
+    return [e for e in catalog.exercises().values() if e.kind == "kernel" and e.family in _FAMILIES]
+
+
+def list_candidates(exercise: Exercise) -> list[dict]:
+    """The exercise's wrong solutions that may become hunts, before any was run."""
+    return [
+        entry
+        for entry in mutants.read_mutants(exercise)
+        if not entry.get("slow") and entry["id"] not in _NOBODYS and entry["cause"] not in _CAUSES
+    ]
+
+
+def strip(text: str) -> str:
+    """The kernels of a file as they are shown: from the first decorator on, without comments, docstrings and spare blank lines."""
+    lines = text.splitlines(keepends=True)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
+    first: int | None = None
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef):
+            first = first or node.decorator_list[0].lineno
+            if ast.get_docstring(node) is not None:
+                for row in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1):
+                    lines[row - 1] = ""
+    kept: list[str] = []
+    for line in lines[(first or 1) - 1 :]:
+        if line.strip() or (kept and kept[-1].strip()):
+            kept.append(line.rstrip(" "))
+    return "".join(kept).strip("\n") + "\n"
+
+
+def find_lines(right: str, wrong: str) -> tuple[int, ...]:
+    """The lines of ``wrong`` that are not as in ``right``, from 1; none where something is only missing."""
+    sides = [[line.strip() for line in text.splitlines()] for text in (right, wrong)]
+    found: list[int] = []
+    for kind, _, _, start, end in difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
+        if kind in ("replace", "insert"):
+            found += [row + 1 for row in range(start, end) if sides[1][row]]
+    return tuple(found)
+
+
+def name_hunt(exercise: Exercise, mutant: str) -> str:
+    """A name that says nothing, and stays when other hunts come: two syllables from the hash of what it was made of."""
+    number = int.from_bytes(hashlib.blake2b(f"hunt {exercise.id}/{mutant}".encode(), digest_size=4).digest())
+    letters = ""
+    for among in ("bdfghjklmnprstvz", "aeiou", "bdfghjklmnprstvz", "aeiou", "bdgklmnrst"):
+        number, which = divmod(number, len(among))
+        letters += among[which]
+    return f"{exercise.id}-{letters}"
+
+
+def digest(exercise: Exercise) -> str:
+    """Of all that the exercise's hunts follow from: the solution, the candidates, the grader's cases, and the rules above."""
+    rules = (MOST, STARTERS, _EASY, _MOST_LINES, sorted(_NOBODYS), sorted(_CAUSES), exercise.id in DAILY)
+    return _hash(texts.read_solution(exercise), list_candidates(exercise), _read_battery(exercise), rules)
+
+
+def make_text(exercise: Exercise, entry: dict) -> tuple[str, tuple[int, ...]]:
+    """What is shown of a wrong solution, and its wrong lines."""
+    wrong = strip(drop_marks(mutants.make_text(exercise, entry)))
+    return wrong, find_lines(strip(texts.make_plain_solution(exercise)), wrong)
+
+
+def is_exposed(judged: Judged) -> bool:
+    return not judged.right and not judged.changes_input
+
+
+class Builder:
+    """Builds the hunts. What was measured before of the same text, cases and solution is not measured again."""
+
+    def __init__(self, known: dict[str, Any], keep: Callable[[dict[str, Any]], None]) -> None:
+        """``keep`` is called after each exercise with all that is known by then, so that who stops the building loses little."""
+        self._known, self._keep = known, keep
+        self.measured: dict[str, Any] = {}
+
+    def build(self) -> list[Hunt]:
+        """Every hunt, in the order of the course."""
+        names = [
+            name_hunt(exercise, entry["id"]) for exercise in list_exercises() for entry in list_candidates(exercise)
+        ]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two hunts have one name: change what name_hunt begins its hash with. {sorted(names)}")
+        hunts: list[Hunt] = []
+        for exercise in list_exercises():
+            found = [hunt for entry in list_candidates(exercise) if (hunt := self._make(exercise, entry)) is not None]
+            of_exercise = choose(found, daily=exercise.id in DAILY)
+            if not hunts:  # the first exercise of the course
+                of_exercise = [replace(hunt, starter=n < STARTERS) for n, hunt in enumerate(of_exercise)]
+            hunts += of_exercise
+            self._keep(self._known | self.measured)
+            print(f"{exercise.id}: {len(of_exercise)} hunts of {len(found)} that could be", flush=True)
+        return hunts
+
+    def _make(self, exercise: Exercise, entry: dict) -> Hunt | None:
+        text, lines = make_text(exercise, entry)
+        if not 0 < len(lines) <= _MOST_LINES:
+            return None
+        key = _hash(exercise.id, text, texts.read_solution(exercise), _read_battery(exercise))
+        if key not in self.measured:
+            self.measured[key] = self._known[key] if key in self._known else measure(exercise, text)
+        seen = self.measured[key]
+        cause = entry.get("cause_cpu", entry["cause"])
+        return seen and Hunt(
+            name_hunt(exercise, entry["id"]), exercise.id, text, lines, cause, entry["id"], seen["cases"], seen["killers"],
+            Probe.from_dict(seen["probe"]),
+        )  # fmt: skip
+
+
+def measure(exercise: Exercise, text: str) -> dict[str, Any] | None:
+    """How many of the grader's cases there are, how many of them show the mistake, and the smallest input that does; None if a person
+    cannot type one, or the kernel does not come to its end."""
+    options = find_options(exercise.id)
+    near = [case for case in _read_battery(exercise) if not case.is_far]
+    judged = run_cases(exercise, IMPORTS + text, "hunt.py", near)
+    if any(j.raised for j in judged) or not all(j.ran for j in judged):
+        return None
+    killers = [case for case, j in zip(near, judged, strict=True) if is_exposed(j)]
+    probes = {probe for case in killers if (probe := options.find_probe(case)) is not None}
+    ordered = sorted(probes, key=lambda p: (p.M * p.N, str(p)))
+    if not ordered:
+        return None
+    cases = [options.make_case(probe) for probe in ordered]
+    wrong = run_cases(exercise, IMPORTS + text, "hunt.py", cases)
+    right = run_cases(exercise, texts.read_solution(exercise), "solution.py", cases)
+    showing = (p for p, w, r in zip(ordered, wrong, right, strict=True) if is_exposed(w) and r.passed)
+    probe = next(showing, None)
+    return probe and {"cases": len(near), "killers": len(killers), "probe": probe.as_dict()}
+
+
+def choose(found: list[Hunt], daily: bool) -> list[Hunt]:
+    """At most ``MOST``, one a cause: the hard ones first, since an input that shows nearly every mistake is soon found.
+
+    ``daily``: those that are left are kept for the hunts of the day.
+    """
+    ranked = sorted(found, key=lambda h: (h.grader_needs, h.id))
+    by_cause = list({hunt.cause: hunt for hunt in ranked}.values())  # of a cause the hardest
+    by_cause.sort(key=lambda h: (h.grader_needs, h.id))
+    hard, easy = [h for h in by_cause if h.level > 1], [h for h in by_cause if h.level == 1]
+    picked = _spread(hard, MOST - min(_EASY, len(easy)))
+    picked += _spread(easy, MOST - len(picked))
+    rest = [replace(hunt, daily=True) for hunt in ranked if hunt not in picked] if daily else []
+    return sorted(picked + rest, key=lambda h: (h.daily, h.grader_needs, h.id))
+
+
+def _spread(ranked: list[Hunt], most: int) -> list[Hunt]:
+    """At most so many, from the first to the last."""
+    count = min(most, len(ranked))
+    return [ranked[round(n * (len(ranked) - 1) / max(count - 1, 1))] for n in range(count)]
+
+
+def _read_battery(exercise: Exercise) -> tuple[Case, ...]:
+    ((_, part),) = find_parts(exercise).items()
+    return part.battery
+
+
+def _hash(*said: object) -> str:
+    return hashlib.blake2b(repr(said).encode(), digest_size=12).hexdigest()
+
+
+def main() -> int:
+    before = read_built()
+
+    def keep(measured: dict[str, Any]) -> None:
+        write_atomic(FILE, pack(list(read_hunts().values()) if before else [], before.get("digests", {}), measured))
+
+    builder = Builder(before.get("measured", {}), keep)
+    hunts = builder.build()
+    digests = {exercise.id: digest(exercise) for exercise in list_exercises()}
+    write_atomic(FILE, pack(hunts, digests, builder.measured))
+    print(
+        f"{paths.shown(FILE)}: {len(hunts)} hunts, {sum(hunt.daily for hunt in hunts)} of them for the hunts of the day"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

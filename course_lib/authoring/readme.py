@@ -1,0 +1,85 @@
+"""``python -m course_lib.authoring.readme``: writes what README.md takes from stored measurements. A test compares."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import write_atomic
+from course_lib.bench import measurement
+from course_lib.bench.goals import PEER_MARGIN, compare_with_goals
+
+PAGE = paths.ROOT / "README.md"
+_KINDS = ("forward", "backward", "long_rows")
+_COLUMNS = (256, 1024, 4096, 4097, 8192, 32768, 65536, 262144)
+_OPERATIONS = {
+    "layer_norm": "LayerNorm forward",
+    "rms_norm": "RMSNorm forward",
+    "add_layer_norm": "add + LayerNorm",
+    "add_rms_norm": "add + RMSNorm",
+    "layer_norm_backward": "LayerNorm backward",
+    "rms_norm_backward": "RMSNorm backward",
+}
+_BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", re.DOTALL)
+
+
+def make_page(page: str) -> str:
+    """README's text with its table of kernels as the newest stored measurements have it.
+
+    Raises: CourseError if the marks of the table are missing, or the kinds were not measured on one device in the same versions.
+    """
+    if not _BLOCK.search(page):
+        raise CourseError(
+            f"{paths.shown(PAGE)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing."
+        )
+    return _BLOCK.sub(lambda marks: f"{marks[1]}{write_kernels()}{marks[2]}", page)
+
+
+def write_kernels() -> str:
+    """A table, a row an operation and a column a row length, and where it was measured.
+
+    Raises: CourseError if the kinds were not measured on one device with one version of everything.
+    """
+    results = [measurement.stored(kind) for kind in _KINDS]
+    first = results[0]
+    for kind, result in zip(_KINDS, results, strict=True):
+        if result.device != first.device or any(
+            result.versions[name] != first.versions[name] for name in ("torch", "triton")
+        ):
+            raise CourseError(
+                f"{kind} was measured on {result.device}, {_KINDS[0]} on {first.device}: one table cannot show both."
+            )
+    entries = [entry for result in results for entry in compare_with_goals(result) if entry["M"] > 16]
+    cells = {(entry["op"].split(" ")[0], entry["N"]): entry for entry in entries}
+    lines = [f"| N | {' | '.join(map(str, _COLUMNS))} |", "|---" * (len(_COLUMNS) + 1) + "|"]
+    for op, name in _OPERATIONS.items():
+        pairs = [_write_pair(cells.get((op, N))) for N in _COLUMNS]
+        lines.append(f"| {name} | {' | '.join(pairs)} |")
+    compared = [entry for entry in entries if entry["to_peer"]]
+    behind = sum(entry["to_peer"] > PEER_MARGIN for entry in compared)
+    ahead = sum(entry["to_peer"] < 1 / PEER_MARGIN for entry in compared)
+    versions = f"PyTorch {first.versions['torch'].split('+')[0]}, Triton {first.versions['triton']}"
+    return (
+        "\n".join(lines) + f"\n\n{first.label()}, {versions}, fp16. Of the {len(compared)} shapes with many "
+        f"rows that were\ncompared the course's kernel is more than 2 % ahead at {ahead} and more than 2 % behind at {behind} (`course bench --stored`).\n"
+    )
+
+
+def _write_pair(entry: dict | None) -> str:
+    if entry is None:
+        return "-"
+    return f"**{entry['ours']:.2f}** {'-' if entry['peer_over_floor'] is None else format(entry['peer_over_floor'], '.2f')}"
+
+
+def main() -> int:
+    before = PAGE.read_text(encoding="utf-8")
+    after = make_page(before)
+    write_atomic(PAGE, after)
+    print(f"{PAGE.name}: {'up to date' if after == before else 'written anew'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

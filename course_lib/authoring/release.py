@@ -1,0 +1,136 @@
+"""``course release DIR``: the course for learners, without solutions, tests, lessons' scripts and the tools of authors and instructors.
+
+What the course itself reads of ``solutions/`` and ``notebooks/source/`` while a learner works is kept in ``paths.RELEASED``: the exercises as
+they are before anybody works on them, and the cells of the lessons' steps, which show an answer after a pass or two failures.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import course_lib
+from course_lib.authoring import exercises
+from course_lib.authoring.nbval import read_built
+from course_lib.authoring.notebooks import find_notebook, list_sources
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import step_cells
+
+# As they are in the repository. A folder stands for all that is in it; what is not named here, a learner does not get.
+COPIED = (
+    ".binder", ".devcontainer", ".gitattributes", ".gitignore", "CITATION.cff", "LICENSE", "SECURITY.md", "constraints.txt",
+    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml", "pyproject.toml",
+    "tools/bootstrap.py", "tools/installer.py", "tools/jupyter", "tools/machine.py",
+)  # fmt: skip
+LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
+_README = Path(__file__).parent / "release_readme.md"
+# commands of the Makefile that are of no use without what is left out
+_NOT_FOR_LEARNERS = re.compile(r"## (authors|instructors): |^test:|^NBVAL = ", re.MULTILINE)
+_THEIR_SETTINGS = re.compile(r"^.*\b(TEST_ARGS|NBVAL_ARGS|BUNDLE_ARGS|LESSONS|SOLVED|WORKERS)\b.*\n", re.MULTILINE)
+
+
+def release(folder: Path) -> str:
+    """Make the copy in ``folder``; what it is, in words. It is there whole or not at all.
+
+    Raises: CourseError if ``folder`` holds anything or lies in the course's own folders, or a notebook is not what its script builds; OSError
+        if it cannot be written.
+    """
+    folder = folder.absolute()
+    _require_free(folder)
+    files = dict(_collect())
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        for name, content in files.items():
+            path = unfinished / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            if (original := paths.ROOT / name).exists():
+                shutil.copymode(original, path)
+        exercises.write(unfinished / "exercises")
+        unfinished.chmod(0o755)  # mkdtemp makes it 0700
+        unfinished.rename(folder)  # over an empty folder, and over nothing else
+    except OSError:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        _require_free(folder)  # somebody else's files may have come meanwhile
+        raise
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    notebooks = len(list((folder / "notebooks").glob("*.ipynb")))
+    return (
+        f"{folder}: {_describe()}, {notebooks} lessons, {size / 1e6:.0f} MB, without solutions, tests and authors' tools. "
+        "docs/instructors.md says what a learner can find all the same, and how to hand it out."
+    )
+
+
+def _require_free(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
+    if folder.exists() and any(folder.iterdir()):
+        raise CourseError(
+            f"{folder} is not empty, and nothing is overwritten. Name one that is not there yet, or an empty one."
+        )
+    ours = [
+        paths.ROOT / name for name in ("course_lib", "docs", "exercises", "notebooks", "solutions", "tests", "tools")
+    ]
+    if any(folder.is_relative_to(own) for own in ours):
+        raise CourseError(f"{folder} lies in the course's own files. Name a folder beside the course.")
+
+
+def _collect() -> Iterator[tuple[str, bytes]]:
+    """Every file of the copy but the exercises, by its path in it."""
+    for name in _list_files():
+        if _lies_in(name, COPIED) and not _lies_in(name, LEFT_OUT):
+            yield name, (paths.ROOT / name).read_bytes()
+    for source in list_sources():
+        yield f"notebooks/{find_notebook(source).name}", read_built(source, committed_first=True).encode()
+        yield f"{paths.RELEASED.relative_to(paths.ROOT)}/{source.name}", step_cells.extract(source).encode()
+    for name, text in exercises.generate().items():
+        yield f"{paths.RELEASED.relative_to(paths.ROOT)}/{name}", text.encode()
+    yield "Makefile", _cut_makefile((paths.ROOT / "Makefile").read_text(encoding="utf-8")).encode()
+    yield "README.md", _README.read_text(encoding="utf-8").replace("VERSION", _describe()).encode()
+
+
+def _lies_in(name: str, places: tuple[str, ...]) -> bool:
+    return any(Path(name).is_relative_to(place) for place in places)
+
+
+def _list_files() -> list[str]:
+    """The course's files as paths from its root: what git knows or would take; without git, all but caches."""
+    found = _ask_git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if found is not None:
+        return sorted(name for name in found.split("\0") if name and (paths.ROOT / name).is_file())
+    places = [paths.ROOT / name for name in COPIED]
+    files = [file for place in places for file in (place.rglob("*") if place.is_dir() else [place]) if file.is_file()]
+    return sorted(str(file.relative_to(paths.ROOT)) for file in files if "__pycache__" not in file.parts)
+
+
+def _describe() -> str:
+    """Version and commit: "version 0.1.0, commit 1a2b3c4"."""
+    commit = _ask_git("describe", "--always", "--dirty=, with changes")
+    return f"version {course_lib.__version__}" + (f", commit {commit.strip()}" if commit else "")
+
+
+def _ask_git(*arguments: str) -> str | None:
+    """What git says of the course; None if it is no checkout, or there is no git."""
+    if not (paths.ROOT / ".git").exists() or shutil.which("git") is None:
+        return None
+    done = subprocess.run(["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    return done.stdout if done.returncode == 0 else None
+
+
+def _cut_makefile(text: str) -> str:
+    """The Makefile without the commands that say in their help that they are for authors or instructors, and without `test`."""
+    parts = text.split("\n\n")
+    gone = [part for part in parts if _NOT_FOR_LEARNERS.search(part)]
+    names = {name for part in gone for name in re.findall(r"^([a-z-]+):", part, re.MULTILINE)}
+    kept = _THEIR_SETTINGS.sub("", "\n\n".join(part for part in parts if part not in gone))
+    return re.sub(r"^\.PHONY: (.*)$", lambda found: _drop(found, names), kept, flags=re.MULTILINE).rstrip("\n") + "\n"
+
+
+def _drop(phony: re.Match[str], names: set[str]) -> str:
+    return " ".join([".PHONY:", *(name for name in phony[1].split() if name not in names)])

@@ -1,0 +1,93 @@
+"""Stage the pages, and have Sphinx build them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+import nbformat
+
+from course_lib.authoring.site import front, guides, lessons
+from course_lib.authoring.site.html import Source
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.lessons.panel_page import STYLE
+
+_HERE = Path(__file__).parent
+# a row of four lanes, the last of them masked; without an icon a browser asks for one that is not there
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M0 3h3v10H0zM4 3h3v10H4zM8 3h3v10H8z"/>'
+    '<path fill="none" stroke="#8a8a8a" d="M12.5 3.5h3v9h-3z"/></svg>\n'
+)
+
+
+def build(out: Path, wanted: Collection[str] = (), source: Source | None = None) -> list[Path]:
+    """Write the site into ``out``, in the place of what was there; its pages. ``wanted`` are lessons, "03"; none means all.
+
+    Raises: CourseError if a page cannot be made, or Sphinx has a warning: a link that leads nowhere, a formula that cannot be drawn.
+    """
+    staged = out.with_name(f"{out.name}-source")
+    for folder in (staged, out):
+        shutil.rmtree(folder, ignore_errors=True)
+    stage(staged, wanted, source or Source.read())
+    run_sphinx(staged, out)
+    return sorted(out.rglob("*.html"))
+
+
+def stage(folder: Path, wanted: Collection[str], source: Source) -> None:
+    """Everything that Sphinx reads.
+
+    Raises: CourseError if there is no such lesson, or a page cannot be made.
+    """
+    files = [file for file in sorted(paths.NOTEBOOKS.glob("*.ipynb")) if not wanted or file.name[:2] in wanted]
+    if not files or len(files) < len(set(wanted)):
+        raise CourseError(
+            f"not every one of the lessons {', '.join(wanted) or 'of the course'} is in {paths.shown(paths.NOTEBOOKS)}. "
+            "`make notebooks` builds them."
+        )
+    built = {file.stem: nbformat.read(file, as_version=4) for file in files}
+    names = guides.list_guides()
+    pages = {*names, *(f"notebooks/{name}.ipynb" for name in built)}
+    for name, notebook in built.items():
+        page = lessons.make_page(notebook, name, source)
+        for cell in page.cells:
+            if cell.cell_type == "markdown":
+                cell.source = guides.mend_links(cell.source, f"notebooks/{name}.ipynb", source, pages)
+        _write(folder / "notebooks" / f"{name}.ipynb", nbformat.writes(page))
+    for name in names:
+        _write(folder / name, guides.read_guide(name, source, pages))
+    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    told = [lessons.read_lesson(notebook, name, readme) for name, notebook in built.items()]
+    _write(folder / "index.md", front.write_front(built, told, names, source))
+    for file in files:
+        _write(folder / "_extra" / "notebooks" / file.name, file.read_text(encoding="utf-8"))
+    _write(folder / "_extra" / ".nojekyll", "")  # else GitHub Pages leaves out the folders that begin with _
+    outputs = STYLE.removeprefix("<style>").removesuffix("</style>")
+    _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
+    _write(folder / "conf.py", (_HERE / "conf.py").read_text(encoding="utf-8"))
+    _write(folder / "_static" / "icon.svg", _ICON)
+    _write(folder / "_static" / "site.js", (_HERE / "site.js").read_text(encoding="utf-8"))
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def run_sphinx(staged: Path, out: Path) -> None:
+    """Raises: CourseError if Sphinx ends with a warning or an error; what it says was shown."""
+    from sphinx.cmd.build import main
+
+    doctrees = staged.with_name(f"{staged.name}-doctrees")
+    # every warning is an error, told after all of them were shown
+    arguments = ["-q", "-W", "--keep-going", "-b", "html", "-d", str(doctrees), str(staged), str(out)]
+    try:
+        failed = main(["-j", str(min(os.cpu_count() or 1, 4)), *arguments])
+    finally:
+        shutil.rmtree(doctrees, ignore_errors=True)
+    if failed:
+        raise CourseError(
+            f"the site could not be built; Sphinx said why above. Its sources are in {paths.shown(staged)}."
+        )

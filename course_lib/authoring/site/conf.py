@@ -1,0 +1,45 @@
+"""Sphinx's settings for the site; ``course_lib.authoring.site.build`` says from where to where."""
+
+from typing import Any
+
+from course_lib import __version__
+from course_lib.authoring.site.style import DARK, LIGHT
+
+project = html_title = "LayerNorm and RMSNorm in Triton"
+author = "the course authors"
+copyright = "the course authors, MIT licence"
+version = release = __version__
+language = "en"
+
+extensions = ["myst_nb", "course_lib.authoring.site.formulas"]
+nb_execution_mode = "off"
+nb_merge_streams = True
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+html_math_renderer = "svg"
+
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
+html_js_files = [("site.js", {"defer": "defer"})]
+html_extra_path = ["_extra"]
+exclude_patterns = ["_extra", "_static"]
+html_copy_source = False
+html_show_sphinx = False
+# found pages alone, without an extract: it would show answers, and cannot be read where the site is opened from a folder
+html_show_search_summary = False
+html_theme_options = {"light_css_variables": LIGHT, "dark_css_variables": DARK}
+pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-contrast-dark"
+html_use_index = False
+
+
+def _mend_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Sphinx makes the parts' names headings without a level, which axe-core calls critical."""
+    context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
+        'role="heading"', 'role="heading" aria-level="2"'
+    )
+
+
+def setup(app: Any) -> None:
+    app.connect("html-page-context", _mend_navigation, priority=900)  # after the theme, which writes it

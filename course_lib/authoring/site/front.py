@@ -1,0 +1,117 @@
+"""The first page: what the course is, a picture that moves, how to start, and every lesson with its minutes."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+import nbformat
+
+from course_lib.authoring.site.html import Source, write_raw
+from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
+from course_lib.base.errors import CourseError
+from course_lib.lessons.words import format_count
+
+# the parts of the course, by the number of their last lesson
+_PARTS = ((5, "A kernel you can trust"), (9, "Forward, fast, for any input"), (14, "Backward"), (99, "Know it"))
+# what moves on the first page, the first of these that a built notebook has, and how
+_PICTURES = {
+    "race": "press Play, or take it step by step",
+    "block_stepper": "press Play, or take it step by step, and drag a number",
+    "cancellation": "drag the point, or choose another algorithm",
+}
+
+_HEAD = """# LayerNorm and RMSNorm in Triton
+
+You write GPU kernels for two norms that every language model runs, from the formula to the memory limit of the GPU. You predict before you
+see, your kernels are graded against float64 references on a laptop or on a GPU, and a verdict names the cause, not "not close".
+
+"""
+_MOVES = """
+This picture of lesson {number} moves: {moves}. All pictures of the course do, here and in JupyterLab.
+
+## Start
+
+On Linux with Python 3.11 or newer, two commands open lesson 00 in JupyterLab ([](./docs/setup.md) has Windows and macOS):
+
+{commands}
+
+You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. `make lab` says what it fetches
+before it does: about 0.5 GB without a GPU. On this site you can read every lesson first, with its answers folded.
+"""
+
+
+def write_front(
+    notebooks: Mapping[str, nbformat.NotebookNode], lessons: Sequence[Lesson], guides: Sequence[str], source: Source
+) -> str:
+    """The first page as Markdown; ``notebooks`` as they were built, by name."""
+    name, moves, picture = find_picture(notebooks)
+    commands = write_raw(f'<pre class="commands">{chr(10).join(map(html.escape, source.commands))}</pre>')
+    hours = round(sum(lesson.minutes for lesson in lessons) / 60)
+    parts = [
+        _HEAD,
+        write_raw(picture),
+        _MOVES.format(number=name[:2], moves=moves, commands=commands),
+        f"## Lessons\n\n{len(lessons)} lessons, {hours} hours.\n",
+    ]
+    for title, group in groupby(lessons, key=find_part):
+        parts.append(f"### {title}\n")
+        parts += [_write_lesson(lesson) for lesson in group]
+    parts.append(_write_guides(guides))
+    parts += [
+        _write_contents(title, [f"notebooks/{lesson.name}" for lesson in group])
+        for title, group in groupby(lessons, key=find_part)
+    ]
+    parts.append(_write_contents("Guides", [guide.removesuffix(".md") for guide in guides]))
+    return "\n".join(parts)
+
+
+def find_part(lesson: Lesson) -> str:
+    return next(title for last, title in _PARTS if int(lesson.name[:2]) <= last)
+
+
+def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, str, str]:
+    """The notebook that has the picture, how it is moved, and its HTML.
+
+    Raises: CourseError if no notebook has one.
+    """
+    for kind in _PICTURES:
+        for name, notebook in notebooks.items():
+            for cell in notebook.cells:
+                for output in cell.get("outputs", []):
+                    markup = output.get("data", {}).get("text/html", "")
+                    if re.match(rf'<div data-picture="{kind}-', markup):
+                        return name, _PICTURES[kind], mend_words(markup)
+    raise CourseError(
+        f"no lesson of the site has one of the pictures {', '.join(_PICTURES)}, of which its first page shows one."
+    )
+
+
+def _write_lesson(lesson: Lesson) -> str:
+    work = [format_count(lesson.predictions, "prediction"), format_count(lesson.steps, "step")]
+    facts = f"{lesson.minutes} minutes; {', '.join(work)}"
+    exercises = f"; you write {', '.join(list_exercises(lesson))}" if lesson.exercises else ""
+    return f"**[{lesson.title}](notebooks/{lesson.name}.ipynb)**\n: {lesson.about}\n\n  *{facts}{exercises}.*\n"
+
+
+def _write_guides(guides: Sequence[str]) -> str:
+    lines = {
+        "docs/setup.md": "Windows, macOS, hosted notebooks, a GPU, and what to do when a message stops you",
+        "docs/commands.md": "the grader and the measurements from a terminal",
+        "docs/instructors.md": "to teach with it: a class graded, reports, what to expect",
+        "CONTRIBUTING.md": "to change it: how a lesson, an exercise, a picture or a kernel is added",
+        "docs/architecture.md": "the rooms of the code, and who may use whom",
+        "docs/kernels.md": "what each idea in the kernels was expected to bring, and what it brought",
+        "docs/verdicts.md": "what the grader says to each kind of mistake",
+        "docs/cpu-mode.md": "what Triton's interpreter does otherwise than a GPU, and what the course corrects",
+        "docs/site.md": "how this site is made",
+        "docs/security.md": "how code that a stranger handed in is kept in",
+    }
+    items = "\n".join(f"- [](./{guide}){f': {lines[guide]}' if guide in lines else ''}" for guide in guides)
+    return f"## Guides: set-up, teaching, changing the course\n\n{items}\n"
+
+
+def _write_contents(caption: str, entries: Sequence[str]) -> str:
+    return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *entries, "```", ""])

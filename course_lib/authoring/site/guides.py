@@ -1,0 +1,107 @@
+"""The repository's documents as pages, at the place that they have in the repository, so that links between them hold."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from pathlib import PurePosixPath
+
+from course_lib import catalog
+from course_lib.authoring.site.html import Source, close_fold, open_fold, write_raw
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+
+VERDICTS = "docs/verdicts.md"
+# in this order; what else lies in docs/ follows
+_FIRST = ("docs/setup.md", "docs/commands.md", "docs/instructors.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/kernels.md", VERDICTS, "docs/cpu-mode.md", "docs/security.md", "docs/site.md")  # fmt: skip
+_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+_SECTION = re.compile(r"^## (\w+)(?:: (.*))?$", re.MULTILINE)
+_ORIGIN = re.compile(r"Exercise (\w+), mutant `([^`]+)`:\n\n")
+_COUNT = re.compile(r"^\| (\w+) \| (\d+) \|$", re.MULTILINE)
+
+
+def list_guides() -> list[str]:
+    """Paths in the repository, in the order of the site."""
+    there = {f"docs/{path.name}" for path in (paths.ROOT / "docs").glob("*.md")} | {"CONTRIBUTING.md"}
+    return [name for name in _FIRST if name in there] + sorted(there - set(_FIRST))
+
+
+def read_guide(name: str, source: Source, pages: set[str]) -> str:
+    """A document as MyST takes it. ``pages`` are the paths in the repository that the site has a page of.
+
+    Raises: CourseError if a link names no file of the repository, or if the verdicts are not laid out as they are written.
+    """
+    text = (paths.ROOT / name).read_text(encoding="utf-8")
+    return mend_links(write_verdicts(text) if name == VERDICTS else text, name, source, pages)
+
+
+def mend_links(text: str, name: str, source: Source, pages: set[str]) -> str:
+    """Links inside the repository: to a page where the site has one, else to the file in the repository, else the words alone."""
+
+    def mend(match: re.Match[str]) -> str:
+        words, target, anchor = match[1], match[2], match[3] or ""
+        if not target or re.match(r"[a-z]+:", target):
+            return match[0]
+        path = PurePosixPath(os.path.normpath(PurePosixPath(name).parent / target))
+        if str(path) in pages:
+            return match[0]
+        if not (paths.ROOT / path).exists():
+            raise CourseError(f"{name} links to {target}, and there is no {path} in the repository.")
+        return f"[{words}]({source.repository}/blob/main/{path}{anchor})" if source.repository else words
+
+    return _LINK.sub(mend, text)
+
+
+def write_verdicts(text: str) -> str:
+    """docs/verdicts.md by exercise, each verdict folded under its headline.
+
+    Raises: CourseError if a section names no exercise.
+    """
+    head, *sections = re.split(r"(?=^## )", text, flags=re.MULTILINE)
+    counts = dict(_COUNT.findall(head))
+    folds: dict[str, list[tuple[str, str, str]]] = {}
+    others, causes = [], []
+    for section in sections:
+        title, origin = _SECTION.match(section), _ORIGIN.search(section)
+        if title is None or origin is None:
+            others.append(section)
+            continue
+        cause, exercise = title[1], origin[1]
+        headline = title[2] or cause.replace("_", " ")
+        causes.append((cause, exercise))
+        verdict = re.sub(r"^> ?", "", section[origin.end() :], flags=re.MULTILINE).replace("```python", "```text")
+        summary = f"{_capitalise(html.escape(headline))} <code>{cause}</code>"
+        fold = f"{open_fold(summary, look='verdict', anchor=f'cause-{cause}')}\n\nA wrong solution, `{origin[2]}`:\n\n{verdict}\n\n{close_fold()}\n"
+        folds.setdefault(exercise, []).append((headline, cause, fold))
+    if not folds or any(exercise not in catalog.exercises() for exercise in folds) or len(others) > 1:
+        raise CourseError(
+            f"{VERDICTS} is not laid out as course_lib.authoring.verdicts writes it; so the site cannot sort it."
+        )
+    intro = head[: head.index("| Exercise |")]
+    parts = [
+        intro,
+        f"The verdicts stand under their exercises: {len(causes)} causes, found among {counts['all']} wrong solutions. Open the one that "
+        "you want to read; the names of all causes are at the end.\n",
+    ]
+    for exercise in sorted(folds):
+        verdicts = "\n".join(fold for *_, fold in sorted(folds[exercise], key=lambda entry: entry[0].lower()))
+        parts.append(
+            f"## {exercise} {catalog.get(exercise).title}\n\n{counts[exercise]} wrong solutions in all.\n\n{verdicts}"
+        )
+    items = "".join(
+        f'<li><a href="#cause-{cause}"><code>{cause}</code></a>, exercise {exercise}</li>'
+        for cause, exercise in sorted(causes)
+    )
+    names = write_raw(f'<ul class="columns">{items}</ul>')
+    return "\n".join([*parts, *others, "## All causes by name\n", names, ""])
+
+
+def _capitalise(words: str) -> str:
+    """As the beginning of a line; symbols (dx, eps) keep their letters."""
+    first = words.split()[0]
+    return (
+        words
+        if first in ("dx", "dw", "db", "eps", "c1", "c2", "x", "w", "b", "y", "rstd")
+        else words[0].upper() + words[1:]
+    )

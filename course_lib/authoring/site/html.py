@@ -1,0 +1,66 @@
+"""The few pieces of HTML that all pages of the site share, as MyST takes them."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from dataclasses import dataclass
+
+_HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
+_CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the site's reader gets the course.
+
+    Attributes:
+        repository: the address of its web page, without a slash at the end; empty if the site is built for a folder.
+    """
+
+    repository: str = ""
+
+    @classmethod
+    def read(cls) -> Source:
+        """From ``COURSE_SITE_REPOSITORY``, which the workflow that publishes the site sets."""
+        return cls(os.environ.get("COURSE_SITE_REPOSITORY", "").rstrip("/"))
+
+    @property
+    def commands(self) -> tuple[str, str]:
+        """The two commands that open lesson 00."""
+        if not self.repository:
+            return "cd FOLDER-OF-THE-COURSE", "make lab"
+        name = self.repository.rpartition("/")[2].removesuffix(".git")
+        return f"git clone {self.repository} && cd {name}", "make lab"
+
+
+def write_raw(markup: str) -> str:
+    """HTML that MyST hands on as it is, blank lines and all."""
+    return f"````````{{raw}} html\n{markup}\n````````"
+
+
+def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:
+    """The start of what is folded until the reader opens it.
+
+    ``summary`` is HTML; ``look`` is answer, dive or verdict; ``answers`` is the id of the question that the fold answers.
+    """
+    given = {"id": anchor, "data-answers": answers}
+    attributes = "".join(f' {name}="{html.escape(value)}"' for name, value in given.items() if value)
+    return write_raw(f'<details class="fold {look}"{attributes}><summary>{summary}</summary><div class="folded">')
+
+
+def close_fold() -> str:
+    return write_raw("</div></details>")
+
+
+def write_headings_flat(markdown: str) -> str:
+    """``markdown`` for a fold: its headings begin no section of the page, since a section cannot end after the fold that it begins in."""
+    code = [match.span() for match in _CODE.finditer(markdown)]
+
+    def flatten(match: re.Match[str]) -> str:
+        if any(start <= match.start() < end for start, end in code):
+            return match[0]
+        return f"````{{rubric}} {match[2]}\n:heading-level: {len(match[1])}\n````"
+
+    return _HEADING.sub(flatten, markdown)

@@ -1,0 +1,290 @@
+"""A built notebook as a page: what it printed and drew stays, answers are folded, and where Python is needed a sentence says so.
+
+Nothing is run. A prediction shows its question, and folded what comes out; a step, an exercise and the controls that ask Python say what
+they do and how the lesson is run. A dive is folded under its heading.
+"""
+
+from __future__ import annotations
+
+import copy
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import nbformat
+from nbformat.v4 import new_markdown_cell
+
+from course_lib import catalog
+from course_lib.authoring.notebooks import ANSWER, DIVE, STEP
+from course_lib.authoring.site.html import Source, close_fold, open_fold, write_headings_flat, write_raw
+from course_lib.base.errors import CourseError
+from course_lib.lessons import prediction
+from course_lib.lessons.live import VIEW
+from course_lib.lessons.panel_page import write_box, write_inline
+
+Cell = nbformat.NotebookNode
+
+_HEADING = re.compile(r"(#{1,6}) +(.+)")
+_CALL = re.compile(r'^(predict|exercise|review_predictions|step)\("([^"]+)"\)', re.MULTILINE)
+_CALL_ALONE = re.compile(r'\s*(from [\w.]+ import [\w, ]+\s+)*(predict|exercise|review_predictions)\("[^"]+"\)\s*')
+_STYLE_ALONE = re.compile(
+    r"\s*<style>.*</style>\s*", re.DOTALL
+)  # what JupyterLab's page takes from it, this page has of its own
+_MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)
+
+RUN = '<a href="#run-this-lesson">run the lesson</a> with <code>make lab</code>'
+_REVIEW = f"Here the lesson sums up your predictions: how many came out as you thought, and what surprised you. For that, {RUN}."
+_CONTROLS = (
+    f'<p class="needs-python">Here are controls that have Python compute another picture. For them, {RUN}. The picture below moves '
+    "without them.</p>"
+)
+_UNSEEN = f'<p class="needs-python">What this code prints or draws, you see when you {RUN}.</p>'
+# what a notebook says to somebody who can run its cells, and what stands there on a page
+_INSTEAD = {
+    "<p><em>Run this cell for the controls that ask Python.</em></p>": _CONTROLS,
+    "<p><em>Run this cell to wake the picture.</em></p>": "<p><em>It moves in a browser that runs scripts.</em></p>",
+}
+_TO_RUN = re.compile(r"Run this cell (to|for) ([^.;<]+)")
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What the first page says of a lesson.
+
+    Attributes:
+        name: the notebook's name without its ending, "03_large_means".
+        about: what it is about: what the README's table says behind the link to it, else the first sentences of the page, as Markdown.
+        exercises: the exercises on the page, by id, in their order.
+    """
+
+    name: str
+    title: str
+    minutes: int
+    about: str
+    exercises: tuple[str, ...]
+    predictions: int
+    steps: int
+
+
+def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
+    """What a built notebook and the text of README.md say of it.
+
+    Raises: CourseError if the first cell lacks its title or "*About N minutes"."""
+    first = notebook.cells[0].source
+    title, minutes = _HEADING.match(first), _MINUTES.search(first)
+    if title is None or minutes is None:
+        raise CourseError(f"notebooks/{name}.ipynb: the first cell has no `# title`, or no line `*About N minutes`.")
+    paragraph = " ".join(first.split("\n\n")[1].split())
+    named = re.search(rf"\]\(notebooks/{name}\.ipynb\): ([^|\n]+?) *\|", readme)
+    about = f"{named[1][0].upper()}{named[1][1:]}." if named else " ".join(re.split(r"(?<=[.?]) ", paragraph)[:2])
+    calls = [call for cell in notebook.cells if cell.cell_type == "code" for call in _CALL.findall(cell.source)]
+    return Lesson(
+        name,
+        title[2],
+        int(minutes[1]),
+        about,
+        tuple(argument for call, argument in calls if call == "exercise"),
+        sum(call == "predict" for call, _ in calls),
+        sum(call == "step" for call, _ in calls),
+    )
+
+
+def make_page(notebook: Cell, name: str, source: Source) -> Cell:
+    """The notebook that the site shows; ``notebook`` stays as it is.
+
+    Raises: CourseError if an output still tells the reader to run a cell.
+    """
+    page = copy.deepcopy(notebook)
+    first, *rest = page.cells
+    cells = [first, _markdown(_write_way_to_run(name, source))]
+    diving, number = False, 0
+    while number < len(rest):
+        cell = rest[number]
+        heading = _HEADING.match(cell.source) if cell.cell_type == "markdown" else None
+        if diving and heading and len(heading[1]) <= 2:
+            cells.append(_markdown(close_fold()))
+            diving = False
+        if heading and DIVE in _get_tags(cell):
+            title, _, below = cell.source.partition("\n")
+            cells += [_markdown(title), _markdown(open_fold("Open this dive", look="dive")), _markdown(below)]
+            diving = True
+        elif (asked := _find_call(cell, "predict")) or ANSWER in _get_tags(cell):
+            run = _count_answers(rest, number + bool(asked))
+            cells += _make_fold(rest[number + bool(asked) : number + bool(asked) + run], asked)
+            number += run + bool(asked) - 1
+        else:
+            cells.append(_make_cell(cell, flat=diving))
+        number += 1
+    page.cells = cells + [_markdown(close_fold())] * diving
+    for index, cell in enumerate(page.cells):
+        cell["id"] = f"page-{index:03}"
+    _check_nothing_is_to_run(page, name)
+    return page
+
+
+def _write_way_to_run(name: str, source: Source) -> str:
+    folder, lab = (html.escape(command) for command in source.commands)
+    return write_raw(
+        '<div class="run" id="run-this-lesson"><p>The pictures of this page move, and its answers are folded: predict first, then open '
+        "them. To write kernels and have them checked, run the lesson on your machine (Linux, Python 3.11 or newer; no GPU needed):</p>"
+        f"<pre>{folder}\n{lab}</pre>"
+        f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p></div>'
+    )
+
+
+def _find_call(cell: Cell, call: str) -> str | None:
+    """The argument of the cell's ``call("...")``, if it has one."""
+    found = [argument for name, argument in _CALL.findall(cell.source) if name == call]
+    return found[0] if cell.cell_type == "code" and found else None
+
+
+def _count_answers(cells: list[Cell], start: int) -> int:
+    """How many cells from ``start`` on are tagged ``answer``, one after the other."""
+    run = 0
+    while start + run < len(cells) and ANSWER in _get_tags(cells[start + run]):
+        run += 1
+    return run
+
+
+def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
+    """A prediction's question, if there is one, and folded what answers it."""
+    made = []
+    if asked is None:
+        unseen = all(cell.cell_type == "code" and not cell.outputs for cell in answers)
+        made.append(_markdown(open_fold("The code that shows it" if unseen else "What came out")))
+    else:
+        question = prediction.find(asked)
+        made += [
+            _markdown(write_raw(_write_question(question))),
+            _markdown(open_fold("Show what comes out", answers=question.id)),
+        ]
+        answer = f"{_write_said(question)}<p>It is <b>{write_inline(question.write(question.answer))}</b>.</p>"
+        others = "".join(
+            f"<li>{write_inline(_write_key(question, said))}: {write_inline(told)}</li>"
+            for said, told in question.others.items()
+        )
+        told = f"<p>Other answers:</p><ul>{others}</ul>" if others else ""
+        made.append(_markdown(write_raw(f"{answer}<p>{write_inline(question.why)}</p>{told}")))
+    made += [_make_cell(_mend_first_line(cell), flat=True) for cell in answers]
+    if any(cell.cell_type == "code" and not cell.outputs for cell in answers):
+        made.append(_markdown(write_raw(_UNSEEN)))
+    return [*made, _markdown(close_fold())]
+
+
+def _mend_first_line(cell: Cell) -> Cell:
+    """An answer's text without the line that JupyterLab shows while it is folded: the fold has a name of its own."""
+    if cell.cell_type != "markdown":
+        return cell
+    text = cell.source.removeprefix("What came out\n\n")
+    return _markdown(re.sub(r"\A([^\n.?!:]{1,60})\n\n", r"**\1**\n\n", text))
+
+
+def _write_key(question: prediction.Question, said: str) -> str:
+    return question.write(float(said)) if question.kind == "number" else said
+
+
+def _write_question(question: prediction.Question) -> str:
+    """The question with a place for the reader's prediction; site.js says it again when the fold below is opened."""
+    parts = [f"<b>Predict.</b> {write_inline(question.question)}", _write_field(question)]
+    parts.append(f'<p class="needs-python">To have it kept and summed up at the end, {RUN}.</p>')
+    return write_box("".join(parts), "task", role=None).replace("<div", f'<div data-question="{question.id}"', 1)
+
+
+def _write_field(question: prediction.Question) -> str:
+    if question.kind == "choice":
+        choices = "".join(
+            f'<label><input type="radio" name="{question.id}"> <span>{write_inline(choice)}</span></label>'
+            for choice in question.choices
+        )
+        return f'<fieldset class="prediction"><legend>Your prediction</legend>{choices}</fieldset>'
+    if question.kind == "cells":
+        rows = "".join(
+            "<tr>"
+            + "".join(
+                f'<td><label><input type="checkbox" value="{row},{column}"> <span>{html.escape(label)}</span></label></td>'
+                for column, label in enumerate(labels)
+            )
+            + "</tr>"
+            for row, labels in enumerate(question.cells)
+        )
+        return f'<table class="course-cells prediction">{rows}</table>'
+    size, unit = (12, f" {html.escape(question.unit)}") if question.kind == "number" else (30, "")
+    return (
+        f'<label class="prediction">Your prediction <input type="text" size="{size}" autocomplete="off">{unit}</label>'
+    )
+
+
+def _write_said(question: prediction.Question) -> str:
+    """An empty line for what the reader predicted, with what it is judged by; a text is not judged."""
+    answer, judged = question.answer, {}
+    if question.kind == "number":
+        judged = {"answer": answer, "within": question.within, "factor": question.factor}
+    elif question.kind == "choice":
+        judged = {"answer": str(answer).replace("`", "")}
+    elif isinstance(answer, Sequence) and question.kind == "cells":
+        judged = {"answer": " ".join(f"{row},{column}" for row, column in sorted(map(tuple, answer)))}
+    attributes = "".join(f' data-{name}="{html.escape(str(value))}"' for name, value in judged.items())
+    return f'<p class="said" data-kind="{question.kind}"{attributes} hidden></p>'
+
+
+def _make_cell(cell: Cell, *, flat: bool) -> Cell:
+    if cell.cell_type == "markdown":
+        return _markdown(write_headings_flat(cell.source) if flat else cell.source)
+    made = copy.deepcopy(cell)
+    made.metadata = nbformat.NotebookNode(tags=["remove-input"] if _CALL_ALONE.fullmatch(cell.source) else [])
+    made.outputs = [output for output in made.outputs if not _STYLE_ALONE.fullmatch(_get_html(output))]
+    for output in made.outputs:
+        _mend_output(output, cell)
+        if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+            made.metadata["mystnb"] = {"image": {"alt": alt}}
+    return made
+
+
+def _get_html(output: Cell) -> str:
+    return output.get("data", {}).get("text/html", "")
+
+
+def _mend_output(output: Cell, cell: Cell) -> None:
+    data = output.get("data", {})
+    data.pop(VIEW, None)
+    if "text/html" not in data:
+        return
+    if STEP in _get_tags(cell) and (step := _find_call(cell, "step")):
+        mark = "REPAIR" if "# REPAIR" in cell.source else "YOUR CODE"
+        data["text/html"] = write_box(
+            f"<b>Step {step}.</b> You change the part marked {mark}, run the cell, and it is checked at once. For that, {RUN}.", "open", role=None
+        )  # fmt: skip
+    elif _find_call(cell, "review_predictions"):
+        data["text/html"] = write_box(_REVIEW, role=None)
+    data["text/html"] = mend_words(data["text/html"])
+
+
+def mend_words(markup: str) -> str:
+    """An output's HTML, with what it says to somebody who can run its cell in words for a page."""
+    for words, instead in _INSTEAD.items():
+        markup = markup.replace(words, instead)
+    return _TO_RUN.sub(lambda said: f"{said[1].capitalize()} {said[2]}, {RUN}", markup)
+
+
+def _check_nothing_is_to_run(page: Cell, name: str) -> None:
+    for cell in page.cells:
+        for output in cell.get("outputs", []):
+            if found := re.search(r".{0,60}[Rr]un this cell.{0,60}", _get_html(output)):
+                raise CourseError(
+                    f"notebooks/{name}.ipynb: an output tells a reader without Python to run a cell: {found[0]!r}. Say in {__name__} "
+                    "what stands there on the site."
+                )
+
+
+def list_exercises(lesson: Lesson) -> list[str]:
+    """ "03a One pass and two passes", for each exercise of the lesson."""
+    return [f"{exercise_id} {catalog.get(exercise_id).title}" for exercise_id in lesson.exercises]
+
+
+def _markdown(text: str) -> Cell:
+    return new_markdown_cell(text)
+
+
+def _get_tags(cell: Cell) -> list[str]:
+    return cell.metadata.get("tags", [])

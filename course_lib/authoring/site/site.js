@@ -1,0 +1,41 @@
+// A fold that a link names is opened, one that answers a prediction says what the reader predicted, and what scrolls can be reached by the
+// keyboard. Nothing is kept or sent.
+function openNamed() {
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!named?.closest("details")) return;
+  for (let fold = named; fold; fold = fold.parentElement) if (fold.matches("details")) fold.open = true;
+  named.scrollIntoView();
+}
+function reachScrolling() {
+  for (const box of document.querySelectorAll("pre, .formula-block, .table-wrapper, .output.text_html")) {
+    if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+}
+// as Question.is_expected judges in a lesson
+function isExpected(said, { kind, answer, within, factor }) {
+  if (kind === "text") return null;
+  if (kind === "choice" || kind === "cells") return said === answer;
+  const [number, right] = [Number(said.replace(",", ".")), Number(answer)];
+  if (Number.isNaN(number)) return null;
+  if (Number(factor) && number * right > 0) return number / right >= 1 / factor && number / right <= Number(factor);
+  return Math.abs(number - right) <= Number(within);
+}
+function sayWhatWasPredicted(fold) {
+  const line = fold.querySelector(".said");
+  const fields = [...document.querySelectorAll(`[data-question="${fold.dataset.answers}"] :is(input:checked, input[type=text])`)];
+  const words = fields.map((field) => (field.type === "text" ? field.value.trim() : field.nextElementSibling.textContent)).join(", ");
+  line.hidden = !words;
+  if (!words) return;
+  const expected = isExpected(line.dataset.kind === "cells" ? fields.map((field) => field.value).join(" ") : words, line.dataset);
+  line.textContent = `You predicted ${words}.${expected === null ? "" : expected ? " As it is." : " A surprise."}`;
+}
+for (const fold of document.querySelectorAll("[data-answers]")) fold.addEventListener("toggle", () => fold.open && sayWhatWasPredicted(fold));
+// the theme leaves its two side columns without names that tell them apart
+document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages of the site");
+document.querySelector(".toc-drawer")?.setAttribute("aria-label", "Sections of this page");
+addEventListener("hashchange", openNamed);
+addEventListener("resize", reachScrolling);
+document.addEventListener("toggle", reachScrolling, true);
+openNamed();
+reachScrolling();

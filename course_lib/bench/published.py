@@ -1,0 +1,61 @@
+"""The benchmark tables that Triton's tutorial "Layer Normalization" shows: GB/s of a backward pass by row length, and the time behind each.
+
+The English and the Chinese edition each have a table from a run of their own, of the tutorial's kernels and of PyTorch. Neither names its
+GPU, its clocks or its versions; both were copied in November 2026. Source:
+https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+
+FILE = paths.BENCH_RESULTS / "published-layer-norm-backward.csv"
+M, ITEMSIZE, MATRICES = (
+    4096,
+    2,
+    3,
+)  # rows, bytes of an fp16 number, and what the tutorial counts: x and dy read, dx written
+EDITIONS = ("English", "Chinese")
+
+
+@dataclass(frozen=True)
+class Published:
+    """One line of a table: the GB/s that it prints for the tutorial's kernels ("triton") and for PyTorch ("torch")."""
+
+    edition: str
+    N: int
+    triton: float
+    torch: float
+
+    def us(self, provider: str) -> float:
+        """Microseconds of one call, from the GB/s and the bytes that the tutorial counts.
+
+        Raises: KeyError if the provider is neither "triton" nor "torch".
+        """
+        gbps = {"triton": self.triton, "torch": self.torch}[provider]
+        return MATRICES * M * self.N * ITEMSIZE / gbps * 1e-3
+
+
+def read_published(edition: str = "English") -> list[Published]:
+    """The table of an edition, by row length.
+
+    Raises: CourseError if there is no such edition, or the file cannot be read.
+    """
+    if edition not in EDITIONS:
+        raise CourseError(
+            f"the tutorial's tables are of the editions {', '.join(EDITIONS)}; you asked for {edition!r}."
+        )
+    try:
+        with FILE.open(encoding="utf-8", newline="") as opened:
+            lines = [line for line in csv.DictReader(opened) if line["edition"] == edition]
+        return [
+            Published(edition, int(line["N"]), float(line["triton_gbps"]), float(line["torch_gbps"])) for line in lines
+        ]
+    except (OSError, KeyError, ValueError) as broken:
+        raise CourseError(
+            f"{paths.shown(FILE)} cannot be read ({broken}). `git checkout -- {paths.shown(FILE)}` brings it back."
+        ) from broken

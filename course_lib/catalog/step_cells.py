@@ -1,0 +1,96 @@
+"""The cells of steps, as they stand in the lessons' scripts: solved, with the marks of what a learner writes.
+
+A learner's release has no scripts. It has their cells with steps alone, because a step shows an answer after a pass or two failures.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from pathlib import Path
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog.cut import BEGIN, CELL_WIDTH, END, cut, drop_marks
+
+_CALL = re.compile(r"""^step\((["'])(\d\d-[a-z0-9-]+)\1\)""", re.MULTILINE)
+
+
+def list_ids(lesson: str) -> list[str]:
+    """The ids of a lesson's steps, "03", in the order of its page; none if it has no script."""
+    return [
+        found[2] for script in _find_scripts(lesson) for found in _CALL.finditer(script.read_text(encoding="utf-8"))
+    ]
+
+
+def make_unsolved(step_id: str) -> str:
+    """The cell as the course gives it to the learner.
+
+    Raises: CourseError if no script has it, or its marks do not pair up.
+    """
+    return cut_cell(_read(step_id), f"step {step_id}")
+
+
+def cut_cell(solved: str, where: str) -> str:
+    """A step's cell as the course gives it to the learner, cut out of its solved form.
+
+    Raises: CourseError, with ``where``, if its marks do not pair up.
+    """
+    return cut(solved, where, CELL_WIDTH).rstrip("\n")
+
+
+def make_solved(step_id: str) -> str:
+    """The cell with the course's answer.
+
+    Raises: CourseError if no script has it.
+    """
+    return drop_marks(_read(step_id)).rstrip("\n")
+
+
+def read_answer(step_id: str) -> str:
+    """The lines that the learner is asked for, as the course writes them.
+
+    Raises: CourseError if no script has the step.
+    """
+    parts, inside = [], False
+    for line in _read(step_id).splitlines():
+        if line.strip() in (BEGIN, END):
+            inside = line.strip() == BEGIN
+            parts += [[]] if inside else []
+        elif inside and not line.strip().startswith(("#:", "#|")):
+            parts[-1].append(line)
+    return "\n".join(textwrap.dedent("\n".join(part)) for part in parts)
+
+
+def list_parameters(step_id: str, function: str) -> list[str]:
+    """The names of the parameters of a function, or kernel, of the solved cell; none if it has no such function."""
+    for node in ast.walk(ast.parse(make_solved(step_id))):
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+    return []
+
+
+def _read(step_id: str) -> str:
+    for script in _find_scripts(step_id[:2]):
+        for cell in _split(script):
+            if any(found[2] == step_id for found in _CALL.finditer(cell)):
+                return cell.strip("\n")
+    raise CourseError(
+        f"the lesson's script in {paths.shown(paths.NOTEBOOK_SOURCES)} has no cell with step({step_id!r})."
+    )
+
+
+def extract(script: Path) -> str:
+    """A lesson's script with its cells of steps alone."""
+    cells = [cell.strip("\n") for cell in _split(script) if _CALL.search(cell)]
+    return "".join(f"# %%\n{cell}\n" for cell in cells)
+
+
+def _split(script: Path) -> list[str]:
+    return re.split(r"^# %%.*\n?", script.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def _find_scripts(lesson: str) -> list[Path]:
+    folder = paths.RELEASED if paths.is_release() else paths.NOTEBOOK_SOURCES
+    return sorted(folder.glob(f"{lesson}_*.py"))

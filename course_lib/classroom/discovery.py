@@ -1,0 +1,280 @@
+"""Who handed in what: the entries of a class's folder, one a learner, whatever system the folder comes from.
+
+Nothing is opened here but folders. Four layouts are told apart by their names:
+
+- Canvas, "Download Submissions": flat files ``doejane_12345_67890_ex07a_layer_norm_forward.py`` with the user's and the file's number,
+  and ``doejane_LATE_12345_...`` for what came late (``lib/content_zipper.rb`` of instructure/canvas-lms at 05e9653);
+- Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file_``, or files that begin so;
+- GitHub Classroom: repositories ``assignment-username``, each with ``exercises`` in it;
+- plain: a folder or an archive for each learner, named as they are.
+
+A mapping file says it for any other.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import stat
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import read_plain_file
+from course_lib.base.text import make_visible_line, shorten
+from course_lib.classroom.archives import is_archive, name_without_suffix
+
+CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
+CANVAS_ANONYMOUS = re.compile(r"(?P<name>)(?P<late>LATE_)?(?P<id>anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
+CANVAS_ONLINE = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<kind>text|link)\.html")
+MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>file|onlinetext)_?(?P<rest>.*)")
+_LONGEST = 120  # characters of a name
+_MAP_BYTES = 4 << 20
+_MAP_COLUMNS = ("learner", "path", "id", "login")
+_KINDS = {
+    stat.S_IFLNK: "a symbolic link, which is not followed",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFBLK: "a device",
+    stat.S_IFCHR: "a device",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder, an archive or a plain file that belongs to a learner. ``name``: what the learner called it, where the system
+    that the class was downloaded from put something in front."""
+
+    path: Path
+    name: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one learner handed in.
+
+    ``key`` tells learners apart: the system's own number where there is one, else the name. ``learner`` is the name as it is shown, ``id`` and
+    ``login`` are what a gradebook is matched by, empty where the layout does not say them. ``late``: the layout marks it so.
+    ``problem`` says why nothing of it can be read, ``notes`` what else a person should know.
+    """
+
+    key: str
+    learner: str
+    sources: tuple[Source, ...] = ()
+    id: str = ""
+    login: str = ""
+    late: bool = False
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Submissions:
+    """All that one learner handed in; more than one entry where two submissions bear one name."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def learner(self) -> Entry:
+        return self.entries[0]
+
+
+def discover(folder: Path, mapping: Path | None = None) -> list[Submissions]:
+    """Everybody in ``folder``, in the order of their names, or of those in ``mapping``, a CSV file with the columns learner and path
+    (relative to ``folder``), and if wanted id and login.
+
+    Raises: CourseError if there is no such folder, nobody in it, or it is one person's submission; or if the mapping cannot be used.
+    """
+    found = _read_mapping(folder, mapping) if mapping else _read_folder(folder)
+    people: dict[str, list[Entry]] = {}
+    for entry in found:
+        people.setdefault(entry.key, []).append(entry)
+    ordered = sorted(people.items(), key=lambda item: (item[1][0].learner.casefold(), item[0]))
+    return _tell_apart([Submissions(tuple(entries)) for _, entries in ordered])
+
+
+def _tell_apart(people: list[Submissions]) -> list[Submissions]:
+    """Two learners of one name are shown with the numbers that tell them apart."""
+    names = [person.learner.learner for person in people]
+    told = []
+    for person in people:
+        first = person.learner
+        if names.count(first.learner) > 1 and first.id:
+            name = f"{first.learner} ({first.id})"
+            person = Submissions(tuple(replace(entry, learner=name) for entry in person.entries))
+        told.append(person)
+    return told
+
+
+def _read_folder(folder: Path) -> list[Entry]:
+    names = _list_folder(folder)
+    if not names:
+        raise CourseError(
+            f"there is no submission in {paths.shown(folder)}. It needs one sub-folder or archive a learner; `course grade --help` lists the layouts."
+        )
+    canvas = _read_canvas(folder, names)
+    rest = [name for name in names if name not in {source.path.name for entry in canvas for source in entry.sources}]
+    moodle = _read_moodle(folder, rest)
+    rest = [name for name in rest if not MOODLE.fullmatch(name)]
+    if not canvas and not moodle and all(re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in rest):
+        raise CourseError(
+            f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a class. Name the folder above it, "
+            "with one sub-folder or archive a learner."
+        )
+    prefix = _find_classroom_prefix(folder, rest)
+    return [*canvas, *moodle, *(_read_plain(folder / name, prefix) for name in rest)]
+
+
+def _list_folder(folder: Path) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except NotADirectoryError:
+        unpack = " Unpack it first." if is_archive(folder.name) else ""
+        raise CourseError(f"{paths.shown(folder)} is a file, and a class's folder is wanted.{unpack}") from None
+    except OSError as error:
+        raise CourseError(f"{paths.shown(folder)} cannot be read: {error.strerror}.") from None
+    return sorted(name for name in names if not name.startswith(".") and name not in ("__MACOSX", "desktop.ini"))
+
+
+def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
+    """A learner of Canvas's for each number; only files count, for Canvas writes no folders."""
+    entries: dict[str, Entry] = {}
+    for name in names:
+        online = CANVAS_ONLINE.fullmatch(name)
+        match = online or CANVAS_ANONYMOUS.fullmatch(name) or CANVAS.fullmatch(name)
+        if match is None or "assignsubmission" in name or not _is_plain(folder / name):
+            continue
+        number = match["id"]
+        shown = clean_name(match["name"] or number)
+        entry = entries.setdefault(number, Entry(f"canvas {number}", shown, id=number))
+        source = Source(folder / name, "" if online else match["rest"])
+        notes = (f"{make_visible_line(name)} was typed into Canvas, and is not graded",) if online else ()
+        entries[number] = replace(
+            entry,
+            sources=(*entry.sources, source),
+            late=entry.late or bool(match["late"]),
+            notes=(*entry.notes, *notes),
+        )
+    return list(entries.values())
+
+
+def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
+    """A learner of Moodle's for each number: a folder, or flat files."""
+    entries: dict[str, Entry] = {}
+    for name in names:
+        match = MOODLE.fullmatch(name)
+        if match is None:
+            continue
+        number, path = match["id"], folder / name
+        entry = entries.setdefault(number, Entry(f"moodle {number}", clean_name(match["name"]), id=number))
+        if match["kind"] == "onlinetext":
+            entries[number] = replace(
+                entry, notes=(*entry.notes, f"{make_visible_line(name)} is an online text, which is not graded")
+            )
+        elif problem := _find_obstacle(path, match["rest"]):
+            entries[number] = replace(entry, sources=(*entry.sources, Source(path, "")), notes=(*entry.notes, problem))
+        else:
+            entries[number] = replace(entry, sources=(*entry.sources, Source(path, match["rest"])))
+    return list(entries.values())
+
+
+def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
+    """What stands before the user's name in GitHub Classroom's repositories: the name of the folder that ``gh classroom clone`` makes
+    without "-submissions"; else what the names of all repositories with exercises share up to a hyphen. Whoever handed in something
+    else changes nobody's name."""
+    if folder.name.endswith("-submissions"):
+        return f"{folder.name.removesuffix('-submissions')}-"
+    names = [name for name in names if all(os.path.isdir(folder / name / inner) for inner in (".git", "exercises"))]
+    if len(names) < 2:
+        return ""
+    first, last = min(names), max(names)  # what these two share, all between them share
+    same = next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    return first[: first[:same].rfind("-") + 1]
+
+
+def _read_plain(path: Path, prefix: str) -> Entry:
+    name = path.name
+    if prefix and name.startswith(prefix) and len(name) > len(prefix):
+        user = name[len(prefix) :]
+        return Entry(
+            _make_key(user), clean_name(user), (Source(path, ""),), login=clean_name(user), problem=_find_obstacle(path)
+        )
+    bare = name_without_suffix(name) if is_archive(name) and not os.path.isdir(path) else name
+    return Entry(_make_key(bare), clean_name(bare), (Source(path, ""),), problem=_find_obstacle(path))
+
+
+def _find_obstacle(path: Path, rest: str = "") -> str:
+    """Why ``path`` cannot be a submission; "" if it can. ``rest``: what it is called, if it is a flat file."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError as error:
+        return f"{make_visible_line(path.name)} cannot be read: {error.strerror}"
+    shown = make_visible_line(path.name)
+    if stat.S_IFMT(mode) in _KINDS:
+        return f"{shown} is {_KINDS[stat.S_IFMT(mode)]}"
+    if stat.S_ISREG(mode) and not rest and not is_archive(path.name):
+        return f"{shown} is a file; a folder or an archive (zip, tar) was expected"
+    return ""
+
+
+def _read_mapping(folder: Path, mapping: Path) -> list[Entry]:
+    shown = paths.shown(mapping)
+    try:
+        text = read_plain_file(mapping, _MAP_BYTES).decode("utf-8-sig")
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except OSError as error:
+        raise CourseError(f"the mapping {shown} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CourseError(f"the mapping {shown} is no CSV file in UTF-8: {error}.") from None
+    header = [cell.strip().lower() for cell in rows[0]] if rows else []
+    if not {"learner", "path"} <= set(header) <= set(_MAP_COLUMNS) or len(set(header)) < len(header):
+        raise CourseError(
+            f"the mapping {shown} needs a first line with the columns learner,path, and may have id and login; it has {header}."
+        )
+    entries = []
+    for number, row in enumerate(rows[1:], start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(header):
+            raise CourseError(
+                f"the mapping {shown}, line {number}, has {len(row)} columns, and the first line {len(header)}."
+            )
+        cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
+        if not cells["learner"]:
+            raise CourseError(f"the mapping {shown}, line {number}, names no learner.")
+        path = Path(cells["path"])
+        problem, sources = "nothing was handed in", ()
+        if cells["path"]:
+            if path.is_absolute() or ".." in path.parts:
+                raise CourseError(
+                    f"the mapping {shown}, line {number}: {cells['path']} does not lie in the class's folder."
+                )
+            problem, sources = _find_obstacle(folder / path, "a flat file"), (Source(folder / path, ""),)
+        key = cells.get("id") or cells["learner"]
+        number, login = (clean_name(cells[name]) if cells.get(name) else "" for name in ("id", "login"))
+        entries.append(Entry(_make_key(key), clean_name(cells["learner"]), sources, number, login, problem=problem))
+    if not entries:
+        raise CourseError(f"the mapping {shown} names nobody.")
+    return entries
+
+
+def clean_name(name: str) -> str:
+    """A name as it is shown everywhere: on one line, nothing in it obeyed, its accents composed, and with an end."""
+    return shorten(make_visible_line(unicodedata.normalize("NFC", name)).strip(), _LONGEST) or "(no name)"
+
+
+def _make_key(name: str) -> str:
+    """What makes two entries one learner's: the same name, not one that only looks like it in capitals."""
+    return f"name {unicodedata.normalize('NFC', name)}"
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False

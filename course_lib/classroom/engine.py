@@ -1,0 +1,186 @@
+"""Has files checked by any executor and keeps each verdict in the journal. Knows nothing of learners, exercises or grading.
+
+- As many files are on their way as there are workers, and as many again: memory does not grow with the class.
+- A grader fault, and a machine that does not let a file be checked, say nothing about a file: it is tried three times in all, and then
+  listed apart. Neither is kept, so the next run tries again.
+- A worker that dies takes those on their way with it. Each of them is then checked alone, so that the one that kills
+  workers is known, and costs nobody else a verdict.
+- If three different files in a row cannot be checked because of the machine, the rest would fare no better: it stops, and says why.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from course_lib.base.errors import EnvironmentFault
+from course_lib.grading.verdict import GRADER_FAULT
+
+TRIES = 3
+_MOST_MACHINE_FAULTS = 3
+
+
+class Answer(Protocol):
+    """What the check function returns: a plain verdict with its status, or None and the machine's fault in words."""
+
+    @property
+    def verdict(self) -> dict[str, Any] | None: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def fault(self) -> str: ...
+
+
+class Journal(Protocol):
+    def __contains__(self, key: str) -> bool: ...
+    def append(self, key: str, verdict: dict[str, Any]) -> None: ...
+
+
+@dataclass
+class Job:
+    """A file to check. ``request`` goes to the worker as it is; ``anew``: check it although the journal has its verdict."""
+
+    key: str
+    request: object
+    anew: bool = False
+    tries: int = 0
+    deaths: int = 0
+    suspect: bool = False  # it was on its way when a worker died
+
+
+@dataclass
+class Outcome:
+    """``faults``: why there is no verdict, by key. ``checked``: verdicts made in this run; ``kept``: those that the journal had."""
+
+    faults: dict[str, str] = field(default_factory=dict)
+    checked: int = 0
+    kept: int = 0
+
+
+class Engine:
+    """Args:
+    start: a context manager that starts workers; used again when they broke.
+    check: sent to a worker with each request.
+    width: how many files may be on their way.
+    tell: called for each file, with its key and the seconds that it took; None for one that the journal has, or that came twice.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], AbstractContextManager[Executor]],
+        check: Callable[[Any], Answer],
+        journal: Journal,
+        *,
+        width: int,
+        tell: Callable[[str, float | None], None] = lambda key, seconds: None,
+    ):
+        self.start, self.check, self.journal, self.width, self.tell = start, check, journal, width, tell
+        self.outcome = Outcome()
+        self._machine_faults: dict[str, str] = {}  # in a row
+
+    def run(self, jobs: Iterable[Job]) -> Outcome:
+        """Check what the journal does not have. Two jobs of one key are checked once.
+
+        Raises: EnvironmentFault if the journal cannot be written, or this machine lets nothing be checked.
+        """
+        waiting, alone = self._leave_out_known(jobs), deque[Job]()
+        again: deque[Job] = deque()
+        while True:
+            with self.start() as executor:
+                broken = self._run_until_broken(executor, waiting, again, alone)
+            if not broken:
+                return self.outcome
+            for job in broken:
+                job.deaths, job.suspect = job.deaths + (len(broken) == 1), True
+                if job.deaths >= 2:
+                    self._give_up(
+                        job, "the process that checks it ended twice, and nothing else was checked at the same time"
+                    )
+                else:
+                    alone.append(job)
+
+    def _leave_out_known(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        seen: set[str] = set()
+        for job in jobs:
+            if job.key in seen:
+                self.tell(job.key, None)
+                continue
+            seen.add(job.key)
+            if not job.anew and job.key in self.journal:
+                self.outcome.kept += 1
+                self.tell(job.key, None)
+            else:
+                yield job
+
+    def _run_until_broken(
+        self, executor: Executor, waiting: Iterator[Job], again: deque[Job], alone: deque[Job]
+    ) -> list[Job]:
+        """Run everything; or, if the executor breaks, return what was on its way."""
+        running: dict[Future, Job] = {}
+        while True:
+            while (job := self._choose_next(running, waiting, again, alone)) is not None:
+                try:
+                    running[executor.submit(self.check, job.request)] = job
+                except BrokenExecutor:
+                    return [*running.values(), job]
+            if not running:
+                return []
+            broken: list[Job] = []
+            for future in wait(running, return_when=FIRST_COMPLETED)[0]:
+                job = running.pop(future)
+                try:
+                    answer = future.result()
+                except BrokenExecutor:
+                    broken.append(job)
+                except (
+                    Exception
+                ) as error:  # of the worker's, or of the way to it: no verdict, and nobody's fault but ours
+                    self._try_again(job, f"the check itself failed ({type(error).__name__}: {error})", again)
+                else:
+                    job.suspect = False
+                    self._take_answer(job, answer, again)
+            if broken:
+                return [*broken, *running.values()]
+
+    def _choose_next(
+        self, running: dict[Future, Job], waiting: Iterator[Job], again: deque[Job], alone: deque[Job]
+    ) -> Job | None:
+        """The next file to send off; None if all workers have enough, one has to be alone, or there is none left."""
+        if alone:
+            return None if running else alone.popleft()
+        if len(running) >= self.width or any(job.suspect for job in running.values()):
+            return None
+        return again.popleft() if again else next(waiting, None)
+
+    def _take_answer(self, job: Job, answer: Answer, again: deque[Job]) -> None:
+        if answer.verdict is None:
+            self._machine_faults[job.key] = answer.fault
+            if len(self._machine_faults) >= _MOST_MACHINE_FAULTS:
+                raise EnvironmentFault(
+                    f"{len(self._machine_faults)} files in a row could not be checked. {answer.fault} Every verdict so far is kept: give the same "
+                    "command again when that is set right."
+                )
+            self._try_again(job, answer.fault, again)
+            return
+        self._machine_faults.clear()
+        if answer.verdict["status"] == GRADER_FAULT:
+            self._try_again(job, answer.verdict["message"], again)
+            return
+        self.journal.append(job.key, answer.verdict)
+        self.outcome.checked += 1
+        self.tell(job.key, answer.seconds)
+
+    def _try_again(self, job: Job, why: str, again: deque[Job]) -> None:
+        job.tries += 1
+        if job.tries >= TRIES:
+            self._give_up(job, why)
+        else:
+            again.append(job)
+
+    def _give_up(self, job: Job, why: str) -> None:
+        self.outcome.faults[job.key] = why
+        self.tell(job.key, None)

@@ -1,0 +1,34 @@
+"""What a learner predicted in the lessons, out of a progress file that was handed in, and what the questions are."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tomllib
+
+from course_lib.base import paths
+
+_MOST_BYTES = 1 << 20
+_FOLDER = paths.ROOT / "course_lib" / "lessons" / "predictions"
+
+
+def read_surprises(data: bytes) -> dict[str, bool] | None:
+    """Whether each prediction of a progress file surprised, by its id; None if it is no such file. Only questions of the course count."""
+    if len(data) > _MOST_BYTES:
+        return None
+    try:
+        predictions = json.loads(data)["predictions"]
+        found = {name: said["surprised"] for name, said in predictions.items() if name in list_questions()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return {name: surprised for name, surprised in found.items() if isinstance(surprised, bool)}
+
+
+@functools.cache
+def list_questions() -> dict[str, str]:
+    """Every question of the lessons, by id, in the order of the course."""
+    found = {}
+    for file in sorted(_FOLDER.glob("*.toml")):
+        for entry in tomllib.loads(file.read_text(encoding="utf-8")).get("prediction", []):
+            found[entry["id"]] = entry["question"]
+    return found

@@ -1,0 +1,190 @@
+"""The pages: one that each learner can be sent, and one for the instructor about the class.
+
+A page is one file: no script, nothing fetched, light and dark. Every text goes through Jinja2's escaping, for names, notes and lines of
+code are other people's. A learner's page shows what a hidden case proves, and never the case: not its shape, not its numbers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from course_lib.base.text import shorten
+from course_lib.catalog import Exercise
+from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Row, format_points, weigh
+from course_lib.classroom.out_folder import write_lines
+from course_lib.classroom.predictions import list_questions
+from course_lib.classroom.similarity import Common, Pair
+from course_lib.grading.judging.causes import CAUSES, make_sentence
+from course_lib.grading.report import SIGNS, quote_line
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Place
+
+CLASS_PAGE, FOLDER = "class.html", "reports"
+_STYLES = {
+    PASS: "pass",
+    FAIL: "fail",
+    ERROR: "error",
+    NOT_ATTEMPTED: "unattempted",
+    NO_FILE: "none",
+    NOT_GRADED: "fault",
+}
+_SIGNS = SIGNS | {NO_FILE: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
+_MOST_SURPRISES = 20
+_MOST_PAIRS = 100
+_QUESTION = 220  # letters of a prediction's question
+_COLUMNS = 110
+
+
+def write_reports(
+    out: Path,
+    rows: Iterable[Row],
+    exercises: Sequence[Exercise],
+    weights: str,
+    pairs: Sequence[Pair],
+    common: Sequence[Common],
+) -> None:
+    """Write every page below ``out``; pages of learners who are no longer there are removed.
+
+    Raises: OSError if the disk is full or the folder cannot be written.
+    """
+    (out / FOLDER).mkdir(exist_ok=True)
+    shared = {
+        "exercises": {exercise.id: exercise for exercise in exercises},
+        "weights": {exercise.id: weigh(exercise, weights) for exercise in exercises},
+        "possible": sum(weigh(exercise, weights) for exercise in exercises),
+    }
+    gathered = _ClassPage(exercises)
+    written = set()
+    for row in rows:
+        name = name_page(row)
+        written.add(name)
+        gathered.add(row, name)
+        _write(out / FOLDER / name, "learner.html", shared | {"row": row})
+    for old in (out / FOLDER).glob("*.html"):
+        if old.name not in written:
+            old.unlink()
+    _write(out / CLASS_PAGE, "class.html", shared | gathered.describe(pairs, common))
+
+
+def name_page(row: Row) -> str:
+    """A file name that any system takes, that a person recognises, and that no two learners share."""
+    plain = unicodedata.normalize("NFKD", row.learner).encode("ascii", "ignore").decode().lower()
+    slug = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40] or "learner"
+    return f"{slug}-{hashlib.sha256(row.key.encode(errors='surrogatepass')).hexdigest()[:8]}.html"
+
+
+class _ClassPage:
+    """What the class's page says, gathered row by row."""
+
+    def __init__(self, exercises: Sequence[Exercise]):
+        self.exercises = {exercise.id: exercise for exercise in exercises}
+        self.statuses: dict[str, Counter[str]] = {exercise.id: Counter() for exercise in exercises}
+        self.causes: Counter[tuple[str, str]] = Counter()
+        self.answered: Counter[str] = Counter()
+        self.surprised: Counter[str] = Counter()
+        self.with_progress = 0
+        self.people: list[dict[str, Any]] = []
+        self.problems: list[tuple[str, list[str]]] = []
+        self.faults: list[tuple[str, str, str]] = []
+
+    def add(self, row: Row, page: str) -> None:
+        self.people.append(
+            {"learner": row.learner, "file": page, "points": row.points, "passed": row.passed, "late": row.late}
+        )
+        if said := [text for text in (row.problem, *row.notes) if text]:
+            self.problems.append((row.learner, said))
+        for mark in row.marks:
+            self.statuses[mark.exercise][mark.status] += 1
+            if mark.status == NOT_GRADED:
+                self.faults.append((row.learner, mark.exercise, mark.reason))
+            elif mark.verdict and mark.status in (FAIL, ERROR):
+                self.causes[mark.exercise, mark.verdict["cause"]] += 1
+        self.with_progress += bool(row.predictions)
+        for name, surprised in row.predictions.items():
+            self.answered[name] += 1
+            self.surprised[name] += surprised
+
+    def describe(self, pairs: Sequence[Pair], common: Sequence[Common]) -> dict[str, Any]:
+        order = {name: n for n, name in enumerate(list_questions())}
+        surprises = sorted(
+            (name for name in self.surprised if self.surprised[name]),
+            key=lambda name: (-self.surprised[name] / self.answered[name], -self.answered[name], order[name]),
+        )
+        causes = sorted(self.causes.items(), key=lambda item: (-item[1], item[0]))
+        left_out = len(pairs) - _MOST_PAIRS
+        return {
+            "statuses": self.statuses,
+            "people": self.people,
+            "problems": self.problems,
+            "faults": self.faults,
+            "with_progress": self.with_progress,
+            "causes": [(name, self._word_cause(name, cause), count) for (name, cause), count in causes],
+            "surprises": [
+                (name, shorten(list_questions()[name], _QUESTION), self.answered[name], self.surprised[name])
+                for name in surprises[:_MOST_SURPRISES]
+            ],
+            "pairs": pairs[:_MOST_PAIRS],
+            "pairs_left_out": max(left_out, 0),
+            "common": common,
+        }
+
+    def _word_cause(self, exercise_id: str, cause: str) -> str:
+        """The course's words for a cause, never a learner's: what could not be read or run has none but its name."""
+        exercise = self.exercises[exercise_id]
+        if cause in CAUSES:
+            return make_sentence(CAUSES[cause].word_for(exercise.kind, exercise.entry_points)[0])
+        return make_sentence(cause.replace("_", " "))
+
+
+def _write(file: Path, template: str, values: dict[str, Any]) -> None:
+    text = _open_templates().get_template(template).render(values)
+    try:
+        if file.read_bytes() == text.encode():
+            return  # as it was: nobody's date changes
+    except OSError:
+        pass  # it is not there yet, or cannot be read; writing it says what is wrong
+    write_lines(file, [text])
+
+
+@cache
+def _open_templates() -> Environment:
+    templates = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=False,
+    )
+    templates.globals |= {
+        "points": format_points,
+        "style": lambda status: _STYLES.get(status, "fault"),
+        "sign": lambda status: _SIGNS.get(status, "?"),
+        "quote": _quote,
+        "prose": _prose,
+    }
+    return templates
+
+
+def _prose(text: str) -> Markup:
+    """The text, escaped, with what stands between backquotes as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
+
+
+def _quote(place: dict[str, Any]) -> str:
+    """The learner's line with carets below it, as the terminal shows it."""
+    quoted = quote_line(Place(**place), _COLUMNS)
+    first = f"{place['file']}:{place['line']}\n{quoted.gutter}{quoted.source}"
+    return f"{first}\n{quoted.below}{quoted.carets} {quoted.label}".rstrip() if quoted.carets else first

@@ -1,0 +1,94 @@
+"""Where the checks run: processes of this machine, or of others by way of a dask scheduler. Both are executors to the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from typing import Any
+
+from course_lib.base.errors import EnvironmentFault
+from course_lib.sandbox import isolation
+
+CONNECT_SECONDS = 10.0
+
+
+@contextlib.contextmanager
+def start_processes(count: int) -> Iterator[Executor]:
+    """``count`` worker processes, gone at the end of the block however it ends, and when this process is killed.
+
+    Each is started anew and not forked: this process draws a progress bar with threads.
+    """
+    context = multiprocessing.get_context("spawn")
+    before = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),))
+    # read when a process of the pool starts: it need not choose between GPU and interpreter before its first check
+    os.environ["COURSE_DEFER_CHOICE"] = "1"
+    try:
+        yield executor
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()  # it may be in the middle of a check that nobody waits for any more
+        raise
+    finally:
+        os.environ.pop("COURSE_DEFER_CHOICE", None)
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker(parent: int) -> None:
+    isolation.die_with_parent()
+    if os.getppid() != parent:
+        os._exit(1)  # it was gone before the line above
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C goes to the whole group of a terminal; the parent ends its workers
+
+
+@contextlib.contextmanager
+def connect(scheduler: str) -> Iterator[Executor]:
+    """The workers of a dask scheduler, as many as it has.
+
+    Raises: EnvironmentFault if dask.distributed is not installed, or nobody answers at that address.
+    """
+    with _open_client(scheduler) as client, client.get_executor(pure=False) as executor:
+        yield executor
+
+
+def count_workers(scheduler: str) -> int:
+    """How many files the workers of a dask scheduler take at a time: one for each of their threads.
+
+    Raises: as :func:`connect`, and EnvironmentFault if it has no worker.
+    """
+    with _open_client(scheduler) as client:
+        threads = sum(client.nthreads().values())
+    if not threads:
+        raise EnvironmentFault(
+            f"the scheduler at {scheduler} has no worker. Start one on each machine: `dask worker {scheduler} --nthreads 1`."
+        )
+    return threads
+
+
+@contextlib.contextmanager
+def _open_client(scheduler: str) -> Iterator[Any]:
+    try:
+        import distributed
+    except ImportError:
+        raise EnvironmentFault(
+            "--scheduler needs dask.distributed, which is not installed: `pip install -c constraints.txt -e .[cluster]`."
+        ) from None
+    try:
+        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise EnvironmentFault(
+            f"no dask scheduler answers at {scheduler} ({error}). Start one with `dask scheduler`; the instructor's guide says how."
+        ) from None
+    with client:
+        yield client
+
+
+def count_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,25 @@
+"""What ``course release`` does."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from course_lib.base.errors import EnvironmentFault
+
+
+def release(folder: Path) -> int:
+    """Make the learners' copy and say what it is.
+
+    Raises: CourseError if it cannot be made; EnvironmentFault if the authors' tools are not installed.
+    """
+    import course_lib.authoring  # noqa: F401 - not in a copy for learners, where this ends in a sentence
+
+    if importlib.util.find_spec("jupytext") is None:
+        raise EnvironmentFault(
+            "a release is built with the authors' tools, which are not here. `make dev` installs them."
+        )
+    from course_lib.authoring import release as releasing
+
+    print(releasing.release(folder))
+    return 0

@@ -1,0 +1,293 @@
+"""Mean and rstd of rows from the statistics of their chunks: inputs that find the bugs of such kernels, and wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families.making import (
+    FIXED_EPS,
+    WORKED_EXAMPLE,
+    WRONG_ROOTS,
+    inverse_root,
+    make_expected,
+    place_statistic,
+)
+from course_lib.grading.judging import tolerance
+
+
+@dataclass(frozen=True)
+class MergeCase(Case):
+    """Rows of N columns in chunks of ``block``, which the kernel knows by their statistics alone.
+
+    ``fill`` also is "steps" (every chunk has a mean of its own, far from the others') or "flat" (every M2 is 0). Layout "sliced": between the rows of means and
+    of M2s lie places that nobody has written, NaN. ``spare``: the kernel has this many times the lanes that the chunks need.
+    """
+
+    block_name: str = "length"
+    spare: int = 1
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.N // self.block)
+
+    @property
+    def lanes(self) -> int:
+        return self.spare << (self.chunks - 1).bit_length()
+
+    @property
+    def empty_lanes(self) -> int:
+        """Lanes without a chunk; ``padded_lanes`` are the columns that the last chunk lacks."""
+        return self.lanes - self.chunks
+
+
+MERGE = (
+    MergeCase("worked example", 3, 8, 4, "the 3 x 8 worked example, two full chunks", fill="worked"),
+    MergeCase("short last chunk", 5, 19, 8, "chunks of 8, 8 and 3 columns, mean 3", mean=3.0),
+    MergeCase("one column left", 1, 129, 128, "M = 1, a full chunk and one of a single column", mean=1.0),
+    MergeCase("one short chunk", 3, 7, 16, "N below length: there is nothing to merge", mean=-2.0),
+    MergeCase("one full chunk", 3, 16, 16, "N equals length", mean=1.0),
+    MergeCase("one chunk, 16 lanes", 3, 11, 16, "15 lanes without a chunk", mean=2.0, spare=16),
+    MergeCase("full chunks", 3, 64, 16, "four full chunks in four lanes", mean=1.5, std=2.0),
+    MergeCase("three full chunks", 4, 48, 16, "one lane without a chunk", mean=-2.0, std=0.5),
+    MergeCase("many lanes", 3, 40, 16, "chunks of 16, 16 and 8 columns in 64 lanes", mean=2.0, spare=16),
+    MergeCase("many chunks", 2, 1000, 16, "63 chunks, the last one of 8 columns", mean=3.0),
+    MergeCase("many rows", 150, 21, 8, "150 programs", mean=1.0),
+    MergeCase("flat chunks", 3, 22, 4, "every M2 is 0: all of the variance lies between the chunks", mean=1.0, fill="flat"),
+    MergeCase("one column", 2, 1, 8, "N = 1: the variance is 0", mean=2.0, spare=4),
+    MergeCase("steps", 3, 150, 32, "every chunk has a mean of its own, far from the others'", std=0.1, fill="steps"),
+    MergeCase("places between rows", 4, 37, 8, "behind each row lie places that nobody has written", mean=2.0, layout="sliced"),
+    MergeCase("a million columns", 2, 1_000_003, 16384, "62 chunks: a count times a count passes 2^31", mean=1.0),
+    MergeCase("constant row", 2, 40, 16, "the variance is 0, the mean is not", fill="constant", mean=0.75, eps=1e-3),
+    MergeCase("tiny eps", 3, 100, 32, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    MergeCase("large eps", 3, 96, 32, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1, mean=0.5),
+    MergeCase("mean 1000", 3, 760, 64, "the mean is 1000 times the spread", mean=1e3),
+    MergeCase("mean 10000", 3, 250, 16, "the mean is 10000 times the spread", mean=1e4),
+    MergeCase("a NaN row", 4, 20, 8, "a chunk of row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    MergeCase("an Inf row", 4, 20, 8, "a chunk of row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+)  # fmt: skip
+
+
+def _count_columns(case: MergeCase) -> np.ndarray:
+    """(chunks,): columns of each chunk."""
+    return np.minimum(case.N - np.arange(case.chunks) * case.block, case.block)
+
+
+def _draw_statistics(case: MergeCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Means and M2s of the chunks, (M, chunks), fp32, distributed as those of normal rows are."""
+    shape, counts = (case.M, case.chunks), _count_columns(case)
+    if case.fill == "worked":
+        parts = WORKED_EXAMPLE.reshape(case.M, case.chunks, case.block)
+        means = parts.mean(axis=2)
+        M2s = ((parts - means[:, :, None]) ** 2).sum(axis=2)
+    elif case.fill == "constant":
+        means, M2s = np.full(shape, case.mean), np.zeros(shape)
+    else:
+        level = 5 * rng.normal(size=shape) if case.fill == "steps" else 0.0
+        means = case.mean + level + case.std * rng.normal(size=shape) / np.sqrt(counts)
+        squares = rng.chisquare(np.maximum(counts - 1, 1), size=shape)
+        M2s = np.where((counts > 1) & (case.fill != "flat"), case.std**2 * squares, 0.0)
+    if case.has_bad_row:
+        means[1, case.chunks // 2], M2s[1, case.chunks // 2] = np.nan if case.fill == "nan row" else np.inf, np.nan
+    return round_to(means, "fp32"), round_to(M2s, "fp32")
+
+
+def _plan_merge(case: MergeCase, kernel: str, rng: np.random.Generator) -> Plan:
+    """rstd may be off by half of what M2 may be: its own roundings, distances between means that are rounded, and the square of the
+    mean's error, which every distance contains."""
+    means, M2s = _draw_statistics(case, rng)
+    stride = case.chunks + (5 if case.layout == "sliced" else 0)
+    guard = size_guard(case.M * stride + case.lanes)
+    tensors = (
+        *(
+            Tensor(name, "fp32", (case.M, case.chunks), (stride, 1), values, guard=guard)
+            for name, values in (("means", means), ("M2s", M2s))
+        ),
+        place_statistic("mean", case),
+        place_statistic("rstd", case),
+    )
+    arguments = (
+        *(("tensor", tensor.name) for tensor in tensors),
+        ("int", stride), ("int", case.block), ("int", case.N), ("float", case.eps),
+    )  # fmt: skip
+    inputs = {
+        "means": means.astype(np.float64),
+        "M2s": M2s.astype(np.float64),
+        "counts": _count_columns(case).astype(np.float64),
+    }
+    with np.errstate(invalid="ignore"):
+        mean = inputs["means"] @ inputs["counts"] / case.N
+        between = (inputs["means"] - mean[:, None]) ** 2 @ inputs["counts"] / case.N
+        var = inputs["M2s"].sum(axis=1) / case.N + between
+        size = np.abs(inputs["means"]) @ inputs["counts"] / case.N
+        rstd = 1 / np.sqrt(var + case.eps)
+        of_var = var + size * np.sqrt(between) + tolerance.K * tolerance.UNIT * size**2
+        infinite = case.fill == "inf row"
+        expected = {
+            "mean": make_expected(mean, size, "fp32", infinite=infinite),
+            "rstd": make_expected(rstd, rstd * (1 + of_var / (2 * (var + case.eps))), "fp32", infinite=infinite),
+        }
+    return Plan(
+        case, kernel, (case.M,), tensors, arguments, {"BLOCK": case.lanes}, expected, inputs=inputs, spread={"means": case.M, "mean": case.M},
+    )  # fmt: skip
+
+
+# ---- wrong formulas
+
+
+def _merge(
+    p: Plan[MergeCase], *, lanes: str = "right", weigh: Callable | None = None, N: float | None = None, mean: Callable | None = None,
+    within: Callable = lambda M2, c, N: M2, between: Callable = lambda d, c, N: d**2 * c, divisor: float | None = None,
+    root: Callable = inverse_root, eps: float | None = None, chunks: slice = slice(None), means_by: Callable = np.sum, M2_by: Callable = np.sum,
+) -> Outputs:  # fmt: skip
+    """The merge with something wrong in it.
+
+    ``lanes``: how many columns a lane counts: "right", "full" (all chunks length), "full, empty too" (every lane length), or
+    "negative" (a lane past the last chunk less than none); an empty lane holds zeros. ``weigh`` the weights of the means, from counts;
+    ``N`` what the weighed sum is divided by, ``divisor`` what M2 is; ``mean`` what the distances are measured from, of (p, means, counts).
+    ``chunks``: those that take part; ``means_by`` and ``M2_by`` stand for the sums over the lanes.
+    """
+    case, spare = p.case, p.case.empty_lanes
+    means, M2s = (
+        np.concatenate([p.inputs[name][:, chunks], np.zeros((case.M, spare))], axis=1) for name in ("means", "M2s")
+    )
+    begins = np.arange(case.lanes) * case.block
+    counts = {
+        "right": np.clip(case.N - begins, 0, case.block),
+        "full": np.where(np.arange(case.lanes) < case.chunks, case.block, 0),
+        "full, empty too": np.full(case.lanes, case.block),
+        "negative": np.minimum(case.N - begins, case.block),
+    }[lanes].astype(np.float64)
+    counts = np.concatenate([counts[: case.chunks][chunks], counts[case.chunks :]])
+    weights = counts if weigh is None else weigh(counts)
+    row_mean = means_by(means * weights, axis=1) / np.float64(case.N if N is None else N)
+    centre = row_mean if mean is None else mean(p, means, counts)
+    distance = means - centre[:, None]
+    if lanes in ("right", "full"):
+        distance = np.where(counts > 0, distance, 0.0)
+    squares = M2_by(within(M2s, counts, case.N) + between(distance, counts, case.N), axis=1)
+    var = squares / np.float64(case.N if divisor is None else divisor)
+    return {"mean": row_mean, "rstd": root(var, case.eps if eps is None else eps)}
+
+
+def _take_one(counts: np.ndarray) -> np.ndarray:
+    return (counts > 0).astype(np.float64)
+
+
+_BETWEEN = (
+    lambda d, c, N: 0 * d, lambda d, c, N: -(d**2) * c, lambda d, c, N: d**2, lambda d, c, N: np.abs(d) * c, lambda d, c, N: d * c,
+    lambda d, c, N: d**2 * c * c, lambda d, c, N: d**2 * c * c / N, lambda d, c, N: d**2 * c / N, lambda d, c, N: d**2 * N,
+    lambda d, c, N: d**2 / np.maximum(c, 1), lambda d, c, N: 2 * d**2 * c, lambda d, c, N: d**2 * (N - c), lambda d, c, N: d**2 * c * (N - c) / N,
+    lambda d, c, N: (d * c) ** 2 / N,
+)  # fmt: skip
+_CENTRES = (
+    lambda p, means, counts: 0 * means[:, 0],
+    lambda p, means, counts: means[:, 0],
+    lambda p, means, counts: means @ _take_one(counts) / _take_one(counts).sum(),
+    lambda p, means, counts: means.sum(axis=1) / len(counts),
+)
+
+
+def _find_mean(p: Plan[MergeCase], means: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The right mean, whatever was saved."""
+    return p.inputs["means"] @ p.inputs["counts"] / p.case.N
+
+
+_WRONG_COUNTS = (("full", "short_chunk"), ("full, empty too", "empty_chunk"), ("negative", "empty_chunk"))
+
+
+def _list_models() -> Iterator[tuple[str, Model]]:
+    for between in _BETWEEN:
+        yield "merge_between", lambda p, b=between: _merge(p, between=b)
+    for centre in _CENTRES:
+        yield "merge_between", lambda p, c=centre: _merge(p, mean=c)
+    yield "M2s_left_out", lambda p: _merge(p, within=lambda M2, c, N: 0 * M2)
+    for within in (
+        lambda M2, c, N: M2 * c, lambda M2, c, N: M2 * c / N, lambda M2, c, N: M2 / np.maximum(c, 1), lambda M2, c, N: M2 / N,
+        lambda M2, c, N: M2**2, lambda M2, c, N: M2 * np.maximum(c - 1, 0),
+    ):  # fmt: skip
+        yield "M2_not_a_sum", lambda p, w=within: _merge(p, within=w)
+    for count in (_count_chunks, _count_lanes):
+        for between in (lambda d, c, N: d**2 * c, lambda d, c, N: d**2, lambda d, c, N: 0 * d):
+            yield "merge_weights", lambda p, n=count, b=between: _merge(p, weigh=_take_one, N=n(p), between=b)
+        yield "merge_weights", lambda p, n=count: _merge(p, weigh=_take_one, N=n(p), mean=_find_mean)
+
+    def fill_up(p: Plan[MergeCase], counts: np.ndarray) -> np.ndarray:
+        return (counts > 0) * float(p.case.block)
+
+    yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c))
+    yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c), N=p.case.chunks * p.case.block)
+    yield "short_chunk", lambda p: _merge(p, between=lambda d, c, N: d**2 * fill_up(p, c))
+    for lanes, cause in _WRONG_COUNTS:
+        for divide in (lambda p: None, lambda p: p.case.chunks * p.case.block):
+            for centre in (None, _find_mean):
+                yield cause, lambda p, k=lanes, d=divide, c=centre: _merge(p, lanes=k, N=d(p), divisor=d(p), mean=c)
+            yield cause, lambda p, k=lanes, d=divide: _merge(p, lanes=k, N=d(p))
+        # one of the two sums with a wrong count, beside a right one
+        yield cause, lambda p, k=lanes: {"mean": _merge(p, lanes=k)["mean"], "rstd": _merge(p)["rstd"]}
+        yield cause, lambda p, k=lanes: {"mean": _merge(p)["mean"], "rstd": _merge(p, lanes=k, mean=_find_mean)["rstd"]}
+    for some in (
+        lambda c: slice(0, c.N // c.block), lambda c: slice(0, -1), lambda c: slice(1, None), lambda c: slice(0, 1),
+        lambda c: slice(0, c.chunks - (c.N % c.block == 0)),  # N % length columns for the last one
+    ):  # fmt: skip
+        yield "chunk_left_out", lambda p, s=some: _merge(p, chunks=s(p.case))
+        yield "chunk_left_out", lambda p, s=some: _merge(p, chunks=s(p.case), N=_count_columns(p.case)[s(p.case)].sum())
+    for of in (_count_chunks, _count_lanes, lambda p: p.case.block, lambda p: p.case.lanes * p.case.block):
+        yield "divisor", lambda p, n=of: _merge(p, divisor=n(p))
+        yield "divisor", lambda p, n=of: _merge(p, N=n(p))
+        yield "divisor", lambda p, n=of: _merge(p, N=n(p), divisor=n(p))
+    for least in (0, 1):
+        yield "unbiased_variance", lambda p, least=least: _merge(p, divisor=max(p.case.N - 1, least))
+    yield "not_divided", lambda p: _merge(p, divisor=1)
+    yield "not_divided", lambda p: _merge(p, N=1, mean=_find_mean)
+    yield "not_divided", lambda p: _merge(p, N=1)
+    yield from _list_root_models()
+    right = ("mean", "rstd")
+    yield "outputs_swapped", lambda p: dict(zip(right, reversed(_merge(p).values()), strict=True))
+    yield "same_row", lambda p: {name: np.broadcast_to(values[:1], values.shape) for name, values in _merge(p).items()}
+    for means_by, M2_by in ((np.max, np.sum), (np.sum, np.max), (np.max, np.max)):
+        yield "max_for_sum", lambda p, m=means_by, s=M2_by: _merge(p, means_by=m, M2_by=s)
+
+
+def _list_root_models() -> Iterator[tuple[str, Model]]:
+    yield "eps_missing", lambda p: _merge(p, eps=0.0)
+    for cause, root in WRONG_ROOTS:
+        # the words of the other cause speak of y, which this kernel does not write
+        cause = "wrong_statistic_saved" if cause == "reciprocal_missing" else cause
+        yield cause, lambda p, root=root: _merge(p, root=root)
+    for saved in (lambda v, eps: v, lambda v, eps: np.sqrt(v)):
+        yield "wrong_statistic_saved", lambda p, saved=saved: _merge(p, root=saved)
+    for fixed in FIXED_EPS:
+        yield "eps_hard_coded", lambda p, fixed=fixed: _merge(p, eps=fixed)
+
+
+def _count_chunks(p: Plan[MergeCase]) -> int:
+    return p.case.chunks
+
+
+def _count_lanes(p: Plan[MergeCase]) -> int:
+    return p.case.lanes
+
+
+def _is_spoilt(p: Plan[MergeCase], outputs: Outputs) -> bool:
+    """Lanes without a chunk, and a NaN where a number belongs."""
+    return p.case.empty_lanes > 0 and any(
+        (np.isnan(values) & np.isfinite(p.expected[name].values)).any() for name, values in outputs.items()
+    )
+
+
+PARTS = {
+    "merge_kernel": Part(
+        MERGE,
+        _plan_merge,
+        _list_models,
+        # that short chunks fail, and they alone, says no more than that: what others take for padded lanes are none here
+        traits=(("empty_chunk", lambda c: c.empty_lanes > 0), ("wrong_values", lambda c: c.padded_lanes > 0)),
+        rare=(("empty_chunk", _is_spoilt),),
+    )
+}

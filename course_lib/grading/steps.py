@@ -1,0 +1,174 @@
+"""Checks a step of a lesson: the text of one cell against a few tries, in the same process rules as an exercise."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from course_lib.base import background
+from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.catalog import Exercise
+from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading.check import report_grader_fault
+from course_lib.grading.execution import runner
+from course_lib.grading.grade import grade_tries
+from course_lib.grading.judging.causes import make_sentence
+from course_lib.grading.submission import places, reader
+from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.grading.verdict import ERROR, NOT_ATTEMPTED, Verdict
+
+CELL = "this cell"
+_GIVEN = {
+    "kernel": "import math\nimport triton\nimport triton.language as tl",
+    "torch": "import math\nimport torch",
+    "numpy": "import math\nimport numpy as np",
+}
+_CASE_SECONDS = 5.0  # a try takes some hundredths
+_ROUNDING = {
+    "fp16": 2.0**-10,
+    "bf16": 2.0**-7,
+}  # of the largest number: what two right orders of operations may differ by
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a step asks: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the course wrote it."""
+
+    id: str
+    kind: str
+    entry_point: str
+    unsolved: str
+    question: str
+
+
+@dataclass(frozen=True)
+class TryCase(Case):
+    """A try is known by what its author says of it."""
+
+    def describe(self) -> str:
+        return self.why
+
+
+@dataclass
+class TryBuilder:
+    """Makes the plan of one try, argument by argument, in the order of the call."""
+
+    what: str
+    tensors: list[Tensor] = field(default_factory=list)
+    arguments: list[tuple[str, object]] = field(default_factory=list)
+    expected: dict[str, Expected] = field(default_factory=dict)
+
+    def add_input(self, name: str, values: np.ndarray, dtype: str, stride: int = 0) -> None:
+        """A tensor that the code is given; ``stride``: elements between the rows of a matrix, 0 where they follow each other."""
+        self.tensors.append(_place(name, dtype, values.shape, stride, values))
+        self.arguments.append(("tensor", name))
+
+    def add_number(self, value: int | float) -> None:
+        self.arguments.append(("int" if isinstance(value, int) else "float", value))
+
+    def add_output(
+        self, name: str, dtype: str, values: np.ndarray, within: float, stride: int = 0, start: float | None = None
+    ) -> None:
+        """A tensor that a kernel writes: ``values`` are expected in it, ``within`` the largest of them. It holds ``start`` before."""
+        before = None if start is None else np.full(values.shape, start)
+        tensor = _place(name, dtype, values.shape, stride, before)
+        self.tensors.append(replace(tensor, scratch=start is not None))
+        self.arguments.append(("tensor", name))
+        self._expect(name, values, max(within, _ROUNDING.get(dtype, 0.0)))
+
+    def add_result(self, name: str, values: np.ndarray, within: float) -> None:
+        """A value that a function returns, in any dtype of real numbers."""
+        self.tensors.append(replace(_place(name, "fp32", values.shape, 0, None), any_dtype=True))
+        self._expect(name, values, within)
+
+    def _expect(self, name: str, values: np.ndarray, within: float) -> None:
+        largest = float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) or 1.0
+        self.expected[name] = Expected(values, np.full(values.shape, within * largest))
+
+    def build(
+        self, entry_point: str, grid: tuple[int, ...] = (), constexprs: dict[str, int] | None = None, orders: int = 0
+    ) -> Plan:
+        """``grid`` is empty for a function; ``orders``: in how many orders programs that share memory are tried."""
+        blocks = constexprs or {}
+        room = max([0, *(size for size in blocks.values() if isinstance(size, int))])
+        tensors = tuple(replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in self.tensors)
+        case = TryCase(self.what, 1, 1, 0, self.what)
+        return Plan(
+            case, entry_point, grid, tensors, tuple(self.arguments), blocks, self.expected, interleavings=orders
+        )
+
+
+def _place(name: str, dtype: str, shape: tuple[int, ...], stride: int, values: np.ndarray | None) -> Tensor:
+    return Tensor(name, dtype, shape, (stride, 1) if stride else compute_strides(shape), values)
+
+
+def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
+    """The verdict on the ``text`` of a cell. Nothing it holds makes this raise.
+
+    Args:
+        plans: the tries.
+        mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; functions run on the CPU.
+
+    Raises: EnvironmentFault if the machine or the installation does not let it be checked: there is no verdict then.
+    """
+    started = time.monotonic()
+    mode = task.kind if task.kind != "kernel" else mode
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            verdict = _check(task, text, plans, mode)
+    except Exception as error:
+        if (fault := environment_fault(error)) is not None:
+            raise EnvironmentFault(f"step {task.id} was not checked: {fault}") from error
+        if isinstance(error, CourseError):
+            raise
+        verdict = report_grader_fault(task.id, mode, error, hidden=False)
+    return verdict.timed(time.monotonic() - started)
+
+
+def warm(kind: str, mode: str) -> None:
+    """Start what a check of this kind needs, so that the first one does not wait for it.
+
+    Raises: EnvironmentFault or WorkerFailure if it does not start.
+    """
+    running = background.start(lambda: runner.warm(mode if kind == "kernel" else kind))
+    reader.warm()
+    running.result()
+
+
+def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
+    warming = background.start(lambda: runner.warm(mode))  # beside the reader
+    step = _make_exercise(task)
+    try:
+        kernels = reader.read(step, text, CELL, unsolved=task.unsolved, given=_GIVEN[task.kind])
+    except Unreadable as unreadable:
+        return _write_unreadable(task, text, unreadable, mode)
+    if kernels is None:
+        return Verdict(task.id, NOT_ATTEMPTED, "not_attempted", "The cell is as the course wrote it.", mode=mode)
+    warming.exception()  # waits: of two that start the second would be for nothing. What went wrong, the run itself says
+    limits = runner.ResourceLimits.for_mode(mode)
+    limits = limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
+    verdict = grade_tries(step, text, kernels, plans, mode, limits)
+    return verdict if verdict.passed else replace(verdict, question=task.question)
+
+
+def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) -> Verdict:
+    where = unreadable.span and places.make_place(CELL, text, unreadable.span)
+    words = str(unreadable)
+    if unreadable.cause in ("no_kernel", "no_function") and unreadable.span is None:
+        what = "kernel" if task.kind == "kernel" else "function"
+        words = f"{CELL} has no {what} named `{task.entry_point}`, and the check calls it by that name. Give it back."
+    headline = make_sentence(unreadable.what if where else words)
+    return Verdict(task.id, ERROR, unreadable.cause, words, mode=mode, headline=headline, place=where)
+
+
+def _make_exercise(task: Task) -> Exercise:
+    return Exercise(
+        id=task.id, lesson=task.id[:2], file=CELL, title="", objective="", kind=task.kind, family="", entry_points=(task.entry_point,),
+        difficulty=1, minutes=2, needs_gpu=False, prerequisites=(), hints=(), stretch="", debrief="",
+    )  # fmt: skip

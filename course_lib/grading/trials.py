@@ -1,0 +1,42 @@
+"""Runs a kernel on cases of somebody's choice, outside of a check: judged one by one, without a verdict."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from course_lib.base import background
+from course_lib.catalog import Exercise
+from course_lib.grading.cases.case import Case
+from course_lib.grading.execution import runner
+from course_lib.grading.families import find_parts
+from course_lib.grading.grade import describe_not_started, judge_case
+from course_lib.grading.judging.judge import Judged
+from course_lib.grading.submission import reader
+
+
+def run_cases(exercise: Exercise, text: str, name: str, cases: Sequence[Case]) -> list[Judged]:
+    """What the ``text`` of a file does on each case, in CPU mode, in the same confined processes as a check.
+
+    The numbers of a case follow from its name. ``name`` is the file's, for messages. A case that did not come to its end has not
+    ``ran``; where it raised nothing either, it was stopped, or this machine had no room for it.
+
+    Raises: Unreadable if the text cannot be parsed, or lacks the entry point; EnvironmentFault if this machine cannot run it.
+    """
+    warming = background.start(lambda: runner.warm("cpu"))  # beside the reader
+    kernels = reader.read(exercise, text, name)
+    if kernels is None:
+        raise ValueError(f"{name} is {exercise.id} as the course wrote it: there is nothing to run")
+    ((entry_point, part),) = find_parts(exercise).items()
+    plans = [part.planner(case, entry_point, _generator(case)) for case in cases]
+    warming.exception()  # waits: of two that start the second would be for nothing. What went wrong, the run itself says
+    run = runner.run(kernels, plans, "cpu")
+    if run.ended == "not started":
+        raise describe_not_started(run)
+    return [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
+
+
+def _generator(case: Case) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64([0, zlib.crc32(case.name.encode())]))

@@ -1,0 +1,221 @@
+"""Runs a hunt's kernel on an input, apart, and puts what came back into tables that a terminal and a page can draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from course_lib.catalog import texts
+from course_lib.grading.public import Judged, run_cases
+from course_lib.hunt.collection import Hunt
+from course_lib.hunt.probe import Probe, find_options
+
+_ROWS, _COLUMNS = 3, 5  # that are shown of a tensor
+_STATISTICS = ("mean", "std")
+_WIDTH = 8  # of a number
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as it is shown; ``look`` is "" or, for what is expected where something else came out, "wrong". ``whole`` has all digits."""
+
+    text: str
+    look: str = ""
+    whole: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A part of a tensor. ``columns`` head the cells, ``rows`` have a name and cells; a column "..." stands for those left out.
+
+    ``kind`` is "input", "output" or "expected".
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a tensor as it is drawn; ``kind`` as of a table."""
+
+    name: str
+    kind: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows of several tensors under the same columns; a row without cells stands for those left out."""
+
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the kernel did on one input.
+
+    ``notes`` are what anybody sees who looks at the run: an element that was never written, a process that was stopped. ``tables``
+    are inputs and outputs; with what is expected where it was paid for. ``exposes``: the input shows the mistake.
+    ``worst`` says how far off, in words; empty where it does not expose.
+    """
+
+    probe: Probe
+    tables: tuple[Table, ...]
+    expected: tuple[Table, ...]
+    notes: tuple[str, ...]
+    exposes: bool
+    worst: str = ""
+
+
+class UnfairProbe(Exception):
+    """On this input the right kernel is off by more than is allowed, too: it says nothing."""
+
+
+def ask(hunt: Hunt, probes: list[Probe]) -> list[Answer]:
+    """What the hunt's kernel does on each input.
+
+    Raises: UnfairProbe if the right kernel is wrong on one that the hunt's kernel is wrong on; EnvironmentFault if this machine cannot
+        run it.
+    """
+    options = find_options(hunt.exercise_id)
+    cases = [options.make_case(probe) for probe in probes]
+    judged = run_cases(hunt.exercise, hunt.source, "the hunt's kernel", cases)
+    doubtful = [n for n, j in enumerate(judged) if not j.right]
+    if doubtful:
+        right = run_cases(
+            hunt.exercise, texts.read_solution(hunt.exercise), "the solution", [cases[n] for n in doubtful]
+        )
+        if not all(j.right for j in right):
+            raise UnfairProbe
+    return [_make_answer(probe, j) for probe, j in zip(probes, judged, strict=True)]
+
+
+def arrange(answer: Answer, compared: bool) -> list[Grid]:
+    """The answer as it is drawn: tensors with the same columns together; ``compared``: what is expected below each row of an output, and
+    no inputs, which were shown before."""
+    expected = {table.name: table for table in answer.expected} if compared else {}
+    groups: dict[tuple[str, ...], list[Table]] = {}
+    for table in answer.tables:
+        if table.kind == "output" or not compared:
+            groups.setdefault(tuple(c for c in table.columns if c not in _STATISTICS), []).append(table)
+    grids = []
+    for tables in groups.values():
+        rows: list[Row] = []
+        for table in tables:
+            for number, (name, cells) in enumerate(table.rows):
+                rows.append(Row(name, table.kind, cells))
+                if cells and table.name in expected:
+                    wanted = expected[table.name].rows[number][1]
+                    told = (_tell_apart(cell, want) for cell, want in zip(cells, wanted, strict=True))
+                    rows.append(Row("expected", "expected", tuple(told)))
+        grids.append(Grid(max((table.columns for table in tables), key=len), tuple(rows)))
+    return grids
+
+
+def _make_answer(probe: Probe, judged: Judged) -> Answer:
+    plan = judged.plan
+    known = ("w", "b") if probe.weights == "plain" else ()
+    given = [(t.name, t.values) for t in plan.tensors if t.values is not None and t.name not in known]
+    inputs = tuple(_show(name, "input", values.astype(np.float64)) for name, values in given)
+    outputs = tuple(_show(name, "output", values) for name, values in judged.outputs.items())
+    wrong = {name: _find_wrong(judged, name) for name in judged.outputs}
+    expected = tuple(_show(name, "expected", plan.expected[name].values, wrong.get(name)) for name in plan.expected)
+    return Answer(
+        probe, inputs + outputs, expected, tuple(_list_notes(judged)), not judged.right, _describe_worst(judged)
+    )
+
+
+def _list_notes(judged: Judged) -> list[str]:
+    notes = [
+        f"{d.count} of the {d.size} elements of {d.output} were never written."
+        for d in judged.deviations
+        if d.kind == "unwritten"
+    ]
+    if judged.outside:
+        name, positions = next(iter(judged.outside.items()))
+        notes.append(f"{len(positions)} elements beside {name} were changed.")
+    if judged.fault and not judged.outside:
+        notes.append("The run was stopped: an access went past the end of a tensor.")
+    elif not judged.ran:
+        notes.append("The run was stopped before its end.")
+    return notes
+
+
+def _describe_worst(judged: Judged) -> str:
+    if judged.right:
+        return ""
+    for deviation in judged.deviations:
+        element = f"{deviation.output}[{', '.join(map(str, deviation.where[0]))}]"
+        if deviation.kind != "unwritten":
+            times = (
+                ""
+                if deviation.ratio is None
+                else f", by up to {float(f'{deviation.ratio:.3g}'):,g} times what is allowed"
+            )
+            return f"{deviation.count} of {deviation.size} elements of {deviation.output} are wrong{times}; the first is {element}."
+    return ""
+
+
+def _find_wrong(judged: Judged, name: str) -> np.ndarray:
+    """The outputs' elements that lie outside of what is allowed."""
+    expected, actual = judged.plan.expected[name], judged.outputs[name]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(actual - expected.values) <= expected.allowed
+    same = (
+        (actual == expected.values)
+        | (np.isnan(actual) & np.isnan(expected.values))
+        | (np.isposinf(expected.allowed) & ~np.isfinite(actual))
+    )
+    if expected.signed:
+        near, same = near & (expected.values != 0), same & (np.signbit(actual) == np.signbit(expected.values))
+    return ~(near | same | np.isnan(expected.allowed))
+
+
+def _show(name: str, kind: str, values: np.ndarray, wrong: np.ndarray | None = None) -> Table:
+    """The first rows and columns, and the last; of an output with rows each row's mean and standard deviation, too."""
+    matrix = np.atleast_2d(values)
+    marks = np.zeros(matrix.shape, bool) if wrong is None else np.atleast_2d(wrong)
+    columns, rows = _choose(matrix.shape[1], _COLUMNS), _choose(matrix.shape[0], _ROWS)
+    whole = values.ndim == 2 and kind != "input"
+    heads = tuple("..." if c is None else str(c) for c in columns) + _STATISTICS * whole
+    shown = []
+    for row in rows:
+        if row is None:
+            shown.append(("...", ()))
+            continue
+        cells = [Cell("...") if c is None else _write(matrix[row, c], marks[row, c]) for c in columns]
+        if whole:
+            with np.errstate(invalid="ignore"):
+                cells += [_write_statistic(matrix[row].mean()), _write_statistic(matrix[row].std())]
+        shown.append((f"{name}[{row}]" if values.ndim == 2 else name, tuple(cells)))
+    return Table(name, kind, heads, tuple(shown))
+
+
+def _choose(size: int, most: int) -> list[int | None]:
+    """Which of ``size`` are shown; None stands for those left out."""
+    return list(range(size)) if size <= most else [*range(most - 2), None, size - 1]
+
+
+def _write(value: float, wrong: bool) -> Cell:
+    return Cell(_shorten(value), "wrong" if wrong else "", f"{value:.8g}")
+
+
+def _tell_apart(cell: Cell, want: Cell) -> Cell:
+    """What is expected, with all digits where fewer do not show that it is another number."""
+    return replace(want, text=want.whole) if want.look and want.text == cell.text else want
+
+
+def _write_statistic(value: float) -> Cell:
+    """What is left of a sum that is 0 is not shown."""
+    return Cell("0" if abs(value) < 1e-9 else _shorten(value))
+
+
+def _shorten(value: float) -> str:
+    """``value`` with five digits, the last of which tells half precision from fp32; with fewer where it would get too long."""
+    texts = (f"{value:.{digits}g}" for digits in (5, 4, 3, 2))
+    return next((text for text in texts if len(text) <= _WIDTH), f"{value:.1e}")

@@ -1,0 +1,216 @@
+"""An input of the learner's choice: shape, numbers, dtype and layout, as a person types them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from course_lib import catalog
+from course_lib.base.errors import CourseError
+from course_lib.catalog import texts
+from course_lib.grading.public import Case, list_cases
+
+# what a person types, and what a case calls it
+VALUES = {"normal": "normal", "constant": "constant", "nan": "nan row", "inf": "inf row", "zeros": "zeros", "special": "special"}  # fmt: skip
+WEIGHTS = {"plain": True, "drawn": False}
+_LAYOUTS = ("packed", "sliced", "transposed", "expanded")
+_MOST = {"M": 300, "N": 8192, "BLOCK": 8192, "ROWS": 16}
+_MOST_ELEMENTS, _MOST_STEPS = 1 << 15, 1 << 10
+_LARGEST = {"mean": 1e6, "std": 1e4, "eps": 10.0}
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One input. ``BLOCK`` 0 follows N where a whole row has to fit into a block."""
+
+    M: int = 2
+    N: int = 4
+    BLOCK: int = 0
+    ROWS: int = 1
+    dtype: str = "fp32"
+    mean: float = 0.0
+    std: float = 1.0
+    eps: float = 1e-5
+    values: str = "normal"
+    layout: str = "packed"
+    weights: str = "plain"
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> Probe:
+        """A probe as :meth:`as_dict` gave it.
+
+        Raises: TypeError if it is none.
+        """
+        probe = cls(**kept)
+        for f in fields(cls):
+            wanted = (int, float) if isinstance(f.default, float) else type(f.default)
+            if not isinstance(getattr(probe, f.name), wanted):
+                raise TypeError(f"{f.name} is {getattr(probe, f.name)!r}")
+        return probe
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be chosen for an exercise's kernel: what the grader's own cases of it vary.
+
+    Attributes:
+        names: of the fields of a probe, in the order in which they are shown.
+        dtypes, values, layouts: the choices of these three.
+        whole_row: a block holds a whole row, so BLOCK is at least N.
+        sample: a case of the grader's, for what a probe does not say.
+    """
+
+    names: tuple[str, ...]
+    dtypes: tuple[str, ...]
+    values: tuple[str, ...]
+    layouts: tuple[str, ...]
+    whole_row: bool
+    sample: Case
+
+    def first(self) -> Probe:
+        """A small plain input to begin with."""
+        probe = Probe(M=2 if "M" in self.names else 1, BLOCK=0 if self.whole_row else 4)
+        return replace(probe, ROWS=2) if "ROWS" in self.names else probe
+
+    def parse(self, text: str, before: Probe) -> Probe:
+        """``before`` with what ``text`` names changed, such as "N=5 mean=3 values=nan".
+
+        Raises: CourseError, with the field, if there is no such field or it cannot have this value.
+        """
+        known = {name.lower(): name for name in self.names}
+        changed: dict[str, Any] = {}
+        for word in text.replace(",", " ").replace(" =", "=").replace("= ", "=").split():
+            name, _, value = word.partition("=")
+            if (field := known.get(name.lower())) is None or not value:
+                raise CourseError(
+                    f"{word!r} is no part of an input. An input here has {', '.join(self.names)}: write `N=5 mean=3`."
+                )
+            changed[field] = self._read(field, value)
+        return self.check(replace(before, **changed))
+
+    def check(self, probe: Probe) -> Probe:
+        """The probe, if the kernel can be run on it; with a BLOCK that follows N, where it is the one that would.
+
+        Raises: CourseError if it cannot.
+        """
+        for name, most in _MOST.items():
+            value = getattr(probe, name)
+            if not (1 <= value <= most) and not (name == "BLOCK" and value == 0 and self.whole_row):
+                raise CourseError(f"{name} has to be between 1 and {most}, and is {value}.")
+        for name in ("BLOCK", "ROWS"):
+            if (value := getattr(probe, name)) & (value - 1):
+                raise CourseError(f"{name} has to be a power of two, and is {value}.")
+        for name, most in _LARGEST.items():
+            value = getattr(probe, name)
+            if not math.isfinite(value) or abs(value) > most or (name != "mean" and value <= 0):
+                raise CourseError(
+                    f"{name} has to be {'at most' if name == 'mean' else 'above 0 and at most'} {most:g}, and is {value:g}."
+                )
+        for name in ("dtype", "values", "layout"):
+            self._read(name, getattr(probe, name))
+        self._read("weights", probe.weights)
+        if self.whole_row and 0 < probe.BLOCK < probe.N:
+            raise CourseError(
+                f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. BLOCK=0 lets it follow N."
+            )
+        if probe.values in ("nan", "inf") and probe.M < 2:
+            raise CourseError("the NaN or the Inf stands in row 1, so M has to be at least 2.")
+        if probe.M * probe.N > _MOST_ELEMENTS:
+            raise CourseError(
+                f"M times N is {probe.M * probe.N}; at most {_MOST_ELEMENTS}, so that the interpreter answers soon."
+            )
+        steps = -(-probe.M // probe.ROWS) * -(-probe.N // self.find_block(probe))
+        if steps > _MOST_STEPS:
+            raise CourseError(
+                f"that is {steps} blocks of work; at most {_MOST_STEPS}, so that the interpreter answers soon. Take a larger BLOCK."
+            )
+        follows = self.whole_row and self.find_block(replace(probe, BLOCK=0)) == probe.BLOCK
+        return replace(probe, BLOCK=0) if follows else probe
+
+    def find_block(self, probe: Probe) -> int:
+        """The BLOCK of the launch."""
+        return probe.BLOCK or 1 << max(probe.N - 1, 0).bit_length()
+
+    def write(self, probe: Probe) -> str:
+        """The input in words, as :meth:`parse` reads it: "M=2 N=5 BLOCK=8 mean=3". What is as at the beginning is left out, shape apart."""
+        first, parts = self.first(), []
+        for name in self.names:
+            value = self.find_block(probe) if name == "BLOCK" else getattr(probe, name)
+            if name in ("M", "N", "BLOCK", "ROWS", "dtype") or value != getattr(first, name):
+                parts.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
+        return " ".join(parts)
+
+    def make_case(self, probe: Probe) -> Case:
+        """The probe as a case of the grader's families. Its numbers are drawn by N alone, so that one thing at a time can be changed."""
+        return replace(
+            self.sample, name=f"hunt, N = {probe.N}", why="your input",
+            M=probe.M, N=probe.N, block=self.find_block(probe), rows=probe.ROWS, dtype=probe.dtype, mean=probe.mean, std=probe.std,
+            eps=probe.eps, fill=VALUES[probe.values], layout=probe.layout, plain=WEIGHTS[probe.weights], w_dtype="", dtypes=(), leading=(),
+        )  # fmt: skip
+
+    def find_probe(self, case: Case) -> Probe | None:
+        """The probe that asks for a case of the grader's; None where a person cannot ask for it."""
+        values = {fill: name for name, fill in VALUES.items()}.get(case.fill)
+        if values is None or case.has_mixed_dtypes or case.layout not in self.layouts:
+            return None
+        probe = Probe(
+            case.M,
+            case.N,
+            case.block,
+            case.rows,
+            case.dtype,
+            case.mean,
+            case.std,
+            case.eps,
+            values,
+            case.layout,
+            "drawn" if "weights" in self.names else "plain",
+        )
+        try:
+            return self.check(probe)
+        except CourseError:
+            return None
+
+    def _read(self, field: str, value: str) -> Any:
+        choices = {"dtype": self.dtypes, "values": self.values, "layout": self.layouts, "weights": tuple(WEIGHTS)}.get(
+            field
+        )
+        if choices is not None:
+            if value.lower() not in choices:
+                raise CourseError(f"{field} can be {', '.join(choices)}, and not {value!r}.")
+            return value.lower()
+        whole = isinstance(getattr(Probe, field), int)
+        try:
+            return int(value) if whole else float(value)
+        except ValueError:
+            raise CourseError(
+                f"{field} has to be {'a whole number' if whole else 'a number'}, and is {value!r}."
+            ) from None
+
+
+@functools.cache
+def find_options(exercise_id: str) -> Options:
+    """What can be chosen for this exercise's kernel."""
+    cases = list_cases(exercise_id)
+    rows, varied = (
+        [case for case in cases if not case.is_far],
+        lambda name: len({getattr(case, name) for case in cases}) > 1,
+    )
+    has_w = "w_ptr" in texts.make_unsolved_text(catalog.get(exercise_id))
+    offered = {
+        "M": varied("M"), "N": True, "BLOCK": True, "ROWS": varied("rows"), "dtype": varied("dtype"), "mean": varied("mean"), "std": varied("std"),
+        "eps": varied("eps"), "values": True, "layout": len({case.layout for case in rows}) > 1, "weights": has_w,
+    }  # fmt: skip
+    return Options(
+        names=tuple(name for name, is_offered in offered.items() if is_offered),
+        dtypes=tuple(dtype for dtype in ("fp32", "fp16", "bf16") if any(case.dtype == dtype for case in cases)),
+        values=tuple(name for name, fill in VALUES.items() if any(case.fill == fill for case in cases)),
+        layouts=tuple(layout for layout in _LAYOUTS if any(case.layout == layout for case in rows)),
+        whole_row=all(case.one_block for case in cases),
+        sample=next(case for case in cases if case.fill == "normal" and case.layout == "packed"),
+    )

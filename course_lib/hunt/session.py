@@ -1,0 +1,248 @@
+"""One hunt as it is played: moves are run, kept in the learner's progress, and told in words. The command line and the panel use this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.base.errors import CourseError
+from course_lib.grading.public import make_sentence, name_cause
+from course_lib.hunt import draw, game
+from course_lib.hunt.asking import Answer, UnfairProbe, ask
+from course_lib.hunt.collection import Hunt, read_hunts
+from course_lib.hunt.game import CODE, EXPECTED, QUESTION, WRONG, Game
+from course_lib.hunt.probe import Options, Probe, find_options
+from course_lib.learner import progress
+
+RULES = (
+    f"A question costs {QUESTION}, what was expected of it {EXPECTED} more. A wrong claim or a wrong line costs {WRONG}; in a blind hunt the code "
+    f"costs {CODE}, and is free once an input is found. The less you pay, the better."
+)
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a move led to. ``good``: it brought the hunt forward; None where it is neither good nor bad."""
+
+    words: str
+    good: bool | None = None
+    answer: Answer | None = None
+
+
+class Session:
+    """A play of a hunt. Each move is kept before it is told, so that a kill loses nothing; two processes may play the same one."""
+
+    def __init__(self, play: str, hunt: Hunt, level: str) -> None:
+        self.play, self.hunt = play, hunt
+        self.options: Options = find_options(hunt.exercise_id)
+        self.answers: dict[Probe, Answer] = {}
+        self._take(progress.note_hunt(play, hunt.id, level))
+
+    def _take(self, record: progress.HuntRecord) -> None:
+        self.game: Game = game.replay(record.level, record.moves)
+
+    def _move(self, **move: object) -> None:
+        self._take(progress.note_hunt(self.play, self.hunt.id, self.game.level, move))
+
+    @property
+    def title(self) -> str:
+        """What may be known from the beginning."""
+        day = f", the hunt of {self.play}" if self.play != self.hunt.id else ""
+        exercise = self.hunt.exercise
+        return f"Hunt {self.hunt.id}{day}: {exercise.title} ({exercise.id}), {self.game.level}, {'●' * self.hunt.level}{'○' * (3 - self.hunt.level)}"
+
+    @property
+    def aim(self) -> str:
+        """What the kernel would do, were it right."""
+        return f"What it is for: {self.hunt.exercise.objective.strip()}"
+
+    @property
+    def task(self) -> str:
+        """What is to be done now."""
+        if self.game.ended:
+            return "This hunt has ended."
+        if self.game.exposing is not None:
+            return f"`{self.options.write(self.game.exposing.probe)}` shows the mistake. Which line makes it? Name one."
+        rest = "" if self.game.named is None else f" You have named line {self.game.named}, and it is wrong."
+        return f"One thing in this kernel is wrong. Find an input that shows it.{rest}"
+
+    @property
+    def last(self) -> Probe:
+        """The input that was asked for last; the one to begin with, if there is none."""
+        return self.game.questions[-1].probe if self.game.questions else self.options.first()
+
+    def find_answer(self, number: int) -> Answer:
+        """The answer to a question that was asked, in this process or an earlier one."""
+        probe = self.game.questions[number].probe
+        if probe not in self.answers:
+            missing = [q.probe for q in self.game.questions if q.probe not in self.answers]
+            self.answers |= zip(missing, ask(self.hunt, missing), strict=True)
+        return self.answers[probe]
+
+    def ask(self, probe: Probe) -> Told:
+        """Run the kernel on an input. One that was asked for before costs nothing.
+
+        Raises: CourseError if it cannot be run on it, or the hunt has ended; EnvironmentFault if this machine cannot run it.
+        """
+        self._check_open()
+        probe = self.options.check(probe)
+        if (number := self.game.find(probe)) is None:
+            try:
+                self.answers[probe] = ask(self.hunt, [probe])[0]
+            except UnfairProbe:
+                return Told(
+                    "On this input the right kernel is off, too, by more than the check allows. It says nothing, and costs nothing."
+                )
+            self._move(kind="ask", probe=probe.as_dict())
+            number = self.game.find(probe)
+            assert number is not None, "the move was kept"
+        return Told(f"Question {number + 1}: {self.options.write(probe)}", answer=self.find_answer(number))
+
+    def compare(self, probe: Probe) -> Told:
+        """Show what is expected beside what came out; that may show the mistake, too. Raises as :meth:`ask`."""
+        number, answer = self._find(probe)
+        if not self.game.questions[number].compared:
+            self._move(kind="compare", question=number, exposes=answer.exposes)
+        if not answer.exposes:
+            return Told("All is as expected on this input: it does not show the mistake.", None, answer)
+        return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
+
+    def claim(self, probe: Probe) -> Told:
+        """Say that the kernel is wrong on this input. Raises as :meth:`ask`."""
+        number, answer = self._find(probe)
+        known = self.game.questions[number].exposes
+        self._move(kind="claim", question=number, exposes=answer.exposes)
+        if answer.exposes:
+            return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
+        cost = "" if known is False else f" The claim costs {WRONG}."
+        return Told(f"On this input every result is within what the check allows.{cost}", False, answer)
+
+    def show_code(self) -> Told:
+        self._check_open()
+        was_open = self.game.code_is_open
+        self._move(kind="code")
+        return Told("" if was_open else f"The code costs {CODE}.")
+
+    def name_line(self, line: int) -> Told:
+        """Say which line is wrong. Raises: CourseError if there is no such line, the code is not open, or the hunt has ended."""
+        self._check_open()
+        lines = self.hunt.text.splitlines()
+        if not self.game.code_is_open:
+            raise CourseError(
+                f"a line is named when the code is there: find an input that shows the mistake, or buy the code for {CODE}."
+            )
+        if not 1 <= line <= len(lines):
+            raise CourseError(f"the code has lines 1 to {len(lines)}.")
+        if self.game.named is not None:
+            return Told(f"Line {self.game.named} is named already. What is missing is an input that shows it.")
+        if line in self.game.wrong_lines:
+            return Told(f"Line {line} was named before, and is as it should be.", False)
+        self._move(kind="line", line=line, right=line in self.hunt.lines)
+        if self.game.named is None:
+            return Told(f"Line {line} is as it should be. That costs {WRONG}.", False)
+        rest = "" if self.game.ended else " Now an input that shows it."
+        return Told(f"Line {line} it is.{rest}", True)
+
+    def give_up(self) -> Told:
+        self._check_open()
+        self._move(kind="give up")
+        return Told("You have given this hunt up. It counts for nothing.")
+
+    def write_score(self) -> str:
+        """What the hunt has cost, beside what the grader needs."""
+        asked, hunt, score = len(self.game.questions), self.hunt, self.game.score
+        if hunt.killers == hunt.cases:
+            grader = f"Each of the grader's {hunt.cases} cases shows this mistake."
+        else:
+            grader = (
+                f"Of the grader's {hunt.cases} cases {hunt.killers} show{'s' * (hunt.killers == 1)} this mistake: taken in any order, it runs "
+                f"{hunt.grader_needs:.1f} of them on average until one does."
+            )
+        if not self.game.won:
+            return grader
+        better = (
+            " You needed less."
+            if score < hunt.grader_needs - 0.5
+            else " You needed more."
+            if score > hunt.grader_needs + 0.5
+            else ""
+        )
+        return f"You paid {score}, with {asked} question{'' if asked == 1 else 's'}. {grader}{better}"
+
+    def debrief(self) -> list[str]:
+        """After the end: what was wrong, where, an input that shows it, and what such a bug did elsewhere."""
+        if not self.game.ended:
+            raise CourseError("the hunt has not ended.")
+        headline, question = name_cause(self.hunt.cause, self.hunt.exercise)
+        lines = ", ".join(map(str, self.hunt.lines))
+        where = f"Line {lines}" if len(self.hunt.lines) == 1 else f"Lines {lines}"
+        return [
+            make_sentence(headline),
+            f"{where}. The smallest of the grader's inputs that shows it: `{self.options.write(self.hunt.probe)}`.",
+            question,
+            f"What happened to such kernels elsewhere: {self.hunt.exercise.debrief}",
+        ]
+
+    def _find(self, probe: Probe) -> tuple[int, Answer]:
+        asked = self.ask(probe)
+        number = self.game.find(self.options.check(probe))
+        if number is None or asked.answer is None:
+            raise CourseError(asked.words)
+        return number, asked.answer
+
+    def _check_open(self) -> None:
+        if self.game.ended:
+            raise CourseError("this hunt has ended. `course hunt` begins the next one.")
+
+
+def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session | None:
+    """The hunt that is not ended, else the next one; None if none waits.
+
+    Args:
+        exercise_id: only hunts on this exercise.
+
+    Raises: CourseError if the exercise has none, or is not passed.
+    """
+    plays, passed = progress.read_hunts(), draw.find_passed()
+    unfinished = draw.find_unfinished(plays, passed)
+    if unfinished is not None:
+        hunt = read_hunts()[plays[unfinished].hunt]
+        if exercise_id in (None, hunt.exercise_id):
+            return Session(unfinished, hunt, plays[unfinished].level)
+    waiting = draw.list_waiting(plays, passed)
+    if exercise_id is not None:
+        of_exercise = [hunt for hunt in read_hunts().values() if hunt.exercise_id == exercise_id]
+        if not of_exercise:
+            there = ", ".join(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
+            raise CourseError(f"there are no hunts on {exercise_id}. There are on {there}.")
+        if not any(hunt.starter or exercise_id in passed for hunt in of_exercise):
+            raise CourseError(
+                f"hunts on {exercise_id} open when you have passed it: their code is its solution but for a line."
+            )
+        waiting = [hunt for hunt in waiting if hunt.exercise_id == exercise_id]
+    hunt = draw.draw(waiting, sum(draw.is_ended(record) for record in plays.values()))
+    return None if hunt is None else Session(hunt.id, hunt, level or game.BLIND)
+
+
+def begin_daily() -> Session:
+    """Today's hunt; blind, so that the scores of a class can be compared."""
+    day = draw.name_day()
+    record = progress.read_hunts().get(day)
+    if record is None:
+        return Session(day, draw.draw_daily(day), game.BLIND)
+    if record.hunt not in read_hunts():
+        raise CourseError(
+            "the course was updated since you began today's hunt, and no longer has it. There is another one tomorrow."
+        )
+    return Session(day, read_hunts()[record.hunt], record.level)
+
+
+def warn_of_daily() -> str:
+    """What somebody has to know before they play today's hunt; empty if there is nothing, or they have begun it."""
+    day = draw.name_day()
+    hunt = draw.draw_daily(day)
+    if hunt.starter or hunt.exercise_id in draw.find_passed() or day in progress.read_hunts():
+        return ""
+    return (
+        f"today's hunt is on {hunt.exercise_id}, which you have not passed. Once its input is found it shows the course's solution of "
+        f"{hunt.exercise_id} but for one line."
+    )

@@ -1,0 +1,121 @@
+"""The figures of lesson 11: where each mistake in dx leaves its mark, and what bf16 statistics cost."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+
+import course_lib
+from course_lib.kernels.layer_norm_backward import layer_norm_backward
+from course_lib.lessons import style
+from course_lib.lessons.missing_term.model import TERMS, model, size
+from course_lib.norms import reference
+
+EPS = 1e-5
+RATIOS = (0.1, 1, 3, 10, 30, 100, 300, 1000)
+MARKS = (
+    "For seven mistakes in dx the shares of the squared error along 1, along xhat and in neither. c2 left out: all along 1. c1 left out: all "
+    "along xhat. Both, 1/N left out, and the mean not subtracted: shared between the two. rstd or w left out: all in neither."
+)
+SAVED_STATISTICS = (
+    "Error of dx over its size against mean over standard deviation, both axes logarithmic. Statistics in bf16 cost about what storing dx in "
+    "bf16 costs up to mean/std 1, and far more from 10 on. Statistics in fp32 stay below a tenth of it up to 1000."
+)
+PARTS = {"along 1": "mean", "along xhat": "x", "in neither": "masked"}
+_HATCHES = {"along 1": "\\\\", "along xhat": "", "in neither": "xx"}
+
+
+def measure_marks() -> dict[str, list[float]]:
+    """For each mistake in words the shares of its squared error along 1, along xhat and in neither; they add up to 1."""
+    shares = {}
+    for term in ("c2", "c1", "both", "divisor", "mean", "rstd", "w"):
+        state = model("layer_norm", term)
+        squares = [size(part) ** 2 for part in (state.along_one, state.along_xhat, state.rest)]
+        shares[TERMS["layer_norm"][term]] = [square / size(state.error) ** 2 for square in squares]
+    return shares
+
+
+def draw_marks() -> Figure:
+    """A bar for each mistake, split into the shares of its squared error along 1, along xhat and in neither."""
+    shares = measure_marks()
+    figure = Figure(figsize=(style.WIDTH, 0.9 + 0.42 * len(shares)))
+    axes = figure.add_subplot()
+    table = np.array(list(shares.values()))
+    start = np.zeros(len(table))
+    for part, column in zip(PARTS, table.T, strict=True):
+        colour = style.COLOURS[PARTS[part]]
+        axes.barh(
+            range(len(table)),
+            column,
+            0.66,
+            left=start,
+            label=part,
+            facecolor=colour,
+            hatch=_HATCHES[part],
+            edgecolor=style.INK,
+        )
+        start += column
+    axes.set(yticks=range(len(table)), yticklabels=list(shares), ylim=(len(table) - 0.5, -0.5), xlim=(0, 1))
+    axes.set_xlabel("share of the squared error")
+    axes.set_title("Where a mistake leaves its mark", pad=28)
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, borderaxespad=0.2)
+    axes.grid(axis="y", visible=False)
+    return figure
+
+
+def make_far_rows(ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    """x and dy of 64 rows of 256 columns, fp32: standard deviation 1, each row's mean within 5 % of ``ratio``, dy with mean 0.5."""
+    rng = np.random.default_rng(0)
+    spread, offsets = rng.standard_normal((64, 256)), rng.uniform(0.95, 1.05, (64, 1))
+    return (ratio * offsets + spread).astype(np.float32), rng.normal(0.5, size=(64, 256)).astype(np.float32)
+
+
+def compute_dx(x: np.ndarray, dy: np.ndarray, dtype: torch.dtype) -> np.ndarray:
+    """dx of LayerNorm with w = 1 by the course's kernel, from statistics that were stored in ``dtype``; float64."""
+    saved = reference.layer_norm(x, eps=EPS)
+    device = course_lib.DEVICE
+    mean, rstd = (torch.tensor(values).to(dtype).to(device, torch.float32) for values in (saved.mean, saved.rstd))
+    x_there, dy_there = (torch.tensor(values, device=device) for values in (x, dy))
+    return reference.float64(layer_norm_backward(dy_there, x_there, None, mean, rstd)[0])
+
+
+@cache
+def measure_saved_statistics() -> tuple[tuple[float, ...], dict[str, list[float]], float]:
+    """RATIOS; the error of dx over its size at each, for statistics in "fp32" and in "bf16"; and what storing dx in bf16 costs."""
+    cost: dict[str, list[float]] = {"fp32": [], "bf16": []}
+    one_rounding = 0.0
+    for ratio in RATIOS:
+        x, dy = make_far_rows(ratio)
+        want = reference.layer_norm_vjp(dy, x, eps=EPS).dx
+        for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+            cost[name].append(_relative(compute_dx(x, dy, dtype), want))
+        one_rounding = _relative(reference.float64(torch.tensor(want).bfloat16()), want)
+    return RATIOS, cost, one_rounding
+
+
+def _relative(got: np.ndarray, want: np.ndarray) -> float:
+    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
+
+
+def draw_saved_statistics() -> Figure:
+    """The error of dx, relative to its size, against mean over standard deviation, for statistics saved in fp32 and bf16."""
+    ratios, off, one_rounding = measure_saved_statistics()
+    figure = Figure(figsize=(style.WIDTH, 3.6))
+    axes = figure.add_subplot()
+    for dtype, key, marker in (("bf16", "one_pass", "s"), ("fp32", "two_pass", "o")):
+        axes.plot(
+            ratios, off[dtype], color=style.COLOURS[key], marker=marker, linestyle="-" if dtype == "bf16" else "--"
+        )
+        axes.annotate(
+            f"statistics in {dtype}", (ratios[-2], off[dtype][-2]), (0, 9), textcoords="offset points", ha="right"
+        )
+    axes.axhline(one_rounding, color=style.INK, linestyle=":", linewidth=1.4)
+    axes.annotate("storing dx in bf16", (ratios[0], one_rounding), (0, -13), textcoords="offset points")
+    axes.set(
+        xscale="log", yscale="log", xlabel="mean / standard deviation of the row", ylabel="error of dx over its size"
+    )
+    axes.set_title("Far from 0, bf16 statistics cost dx more than rounding dx does")
+    return figure

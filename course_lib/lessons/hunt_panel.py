@@ -1,0 +1,295 @@
+"""``hunt()``: a kernel with one thing wrong, hunted in a notebook. The same hunts, rules and progress as ``course hunt``."""
+
+from __future__ import annotations
+
+import html
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+
+from course_lib import catalog
+from course_lib.base import background
+from course_lib.base.errors import CourseError
+from course_lib.grading.public import warm_steps
+from course_lib.hunt import draw, game, session
+from course_lib.hunt.asking import Answer, Cell, Grid, arrange
+from course_lib.hunt.probe import Options, Probe
+from course_lib.hunt.session import Session, Told
+from course_lib.lessons.live import VIEW
+from course_lib.lessons.panel_page import STYLE, write_box, write_busy, write_code, write_inline
+
+_ASLEEP = '<div class="course-box open course-asleep"><b>This hunt is asleep</b>: it is from an earlier session. Run this cell to go on.</div>'
+ASK, COMPARE, CLAIM = "Ask", f"Show what is expected (costs {game.EXPECTED})", "It is wrong here"
+BUY, NAME, GIVE_UP, NEXT = f"Show the code (costs {game.CODE})", "This line is wrong", "Give up", "Next hunt"
+PLAY = "Play it all the same"
+_LOOKS = {True: "good", False: "bad", None: "plain"}
+
+
+def hunt(exercise: str | None = None, *, seen: bool = False, daily: bool = False) -> HuntPanel:
+    """The hunt that is not ended, else the next one, for the last line of a cell.
+
+    Args:
+        exercise: only hunts on this exercise, such as "07a".
+        seen: with the code in view from the beginning.
+        daily: today's hunt, the same for everybody.
+
+    Raises: CourseError if there is no such exercise, it has no hunts, or it is not passed.
+    """
+    if daily:
+        return HuntPanel(session.begin_daily, session.warn_of_daily())
+    wanted = catalog.get(exercise).id if exercise else None
+    return HuntPanel(lambda: session.resume_or_draw(game.SEEN if seen else None, wanted))
+
+
+class HuntPanel(ipywidgets.VBox):
+    """One hunt after the other, live. Callbacks never raise: what goes wrong is shown in the panel, in words."""
+
+    def __init__(self, begin: Callable[[], Session | None], warning: str = "") -> None:
+        """``warning``: what the learner has to know, and agree to, before the first hunt begins."""
+        self._begin = begin
+        self.session: Session | None = None
+        self._fields: dict[str, Any] = {}
+        self._head, self._code, self._answer, self._log, self._end = (ipywidgets.HTML() for _ in range(5))
+        actions: dict[str, tuple[Callable[[], None], str]] = {
+            ASK: (self._do_ask, "Run the kernel on this input"),
+            COMPARE: (self._do_compare, "What the right kernel gives on this input"),
+            CLAIM: (self._do_claim, f"Costs {game.WRONG} if it is not"),
+            BUY: (self._do_code, "It is free once an input is found"),
+            GIVE_UP: (self._do_give_up, "End the hunt, and see the answer"),
+            NAME: (self._do_line, f"Costs {game.WRONG} if it is another"),
+            NEXT: (self._do_next, "Another kernel"),
+            PLAY: (self._start, ""),
+        }
+        self._buttons = {
+            words: _make_button(words, self._guard(action), "primary" if words in (ASK, NEXT) else "", tip)
+            for words, (action, tip) in actions.items()
+        }
+        self._line = ipywidgets.Dropdown(
+            description="Line",
+            layout=ipywidgets.Layout(width="480px", max_width="100%"),
+            style={"description_width": "initial"},
+        )
+        self._input = ipywidgets.HBox(layout=_wrap())
+        self._naming = ipywidgets.HBox([self._line, self._buttons[NAME]], layout=_wrap())
+        row = ipywidgets.HBox(
+            [self._buttons[words] for words in (ASK, COMPARE, CLAIM, BUY, GIVE_UP, NEXT, PLAY)], layout=_wrap()
+        )
+        super().__init__([self._head, self._input, row, self._answer, self._end, self._naming, self._code, self._log])
+        self.add_class("course-exercise")
+        if warning:
+            self._show()
+            self._head.value = STYLE + write_box(write_inline(warning[0].upper() + warning[1:]), "open")
+            self._buttons[PLAY].layout.display = ""
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        self.session = self._begin()
+        self._answer.value = self._end.value = ""
+        if self.session is None:
+            self._head.value = STYLE + write_box(
+                "<b>No hunt waits.</b> You have ended all that are open. Each kernel exercise that you pass opens more; "
+                "<code>hunt(daily=True)</code> has one for today."
+            )
+        else:
+            background.start(lambda: warm_steps("kernel", "cpu"))  # beside the learner, who reads first
+            self._make_fields(self.session)
+        self._show()
+
+    def _make_fields(self, play: Session) -> None:
+        options, last = play.options, play.last
+        choices = {
+            "dtype": options.dtypes,
+            "values": options.values,
+            "layout": options.layouts,
+            "weights": ("plain", "drawn"),
+        }
+        self._fields = {
+            name: _make_field(name, getattr(last, name), choices.get(name), options) for name in options.names
+        }
+        self._input.children = tuple(self._fields.values())
+
+    def _read_probe(self, play: Session) -> Probe:
+        words = {name: field.value for name, field in self._fields.items()}
+        return play.options.check(Probe(**vars(play.options.first()) | words))
+
+    def _show(self) -> None:
+        play = self.session
+        state = play.game if play else None
+        there = state is not None and not state.ended
+        code = state is not None and state.code_is_open
+        hunting = there and state is not None and state.exposing is None
+        shown = {
+            ASK: there,
+            COMPARE: hunting,
+            CLAIM: hunting,
+            BUY: there and not code,
+            GIVE_UP: there,
+            NEXT: play is not None and not there,
+            PLAY: False,
+        }
+        boxes: list[tuple[Any, bool]] = [(self._buttons[words], is_shown) for words, is_shown in shown.items()]
+        boxes += [(self._input, there), (self._naming, there and code and state is not None and state.named is None)]
+        for box, is_shown in boxes:
+            box.layout.display = "" if is_shown else "none"
+        if play is None:
+            self._code.value = self._log.value = ""
+            return
+        self._head.value = (
+            STYLE
+            + _ASLEEP
+            + write_box(
+                f"<b>{html.escape(play.title)}</b><br><i>{write_inline(play.aim)}</i><p>{write_inline(play.task)}</p><p><small>{html.escape(session.RULES)}</small></p>",
+                "task",
+                role=None,
+            )
+        )
+        self._code.value = write_code("The kernel", play.hunt.text) if code else ""
+        lines = play.hunt.text.splitlines() if code else []
+        options = tuple((f"{n}: {line.strip()}", n) for n, line in enumerate(lines, start=1) if line.strip())
+        if options != self._line.options:  # to set them anew would forget the line that is chosen
+            self._line.options = options
+        self._log.value = _write_log(play)
+        if play.game.ended:
+            told = [play.write_score(), *play.debrief()]
+            sign = (
+                "<b class='course-status'>✓ The hunt is won.</b>"
+                if play.game.won
+                else "<b class='course-status'>The hunt has ended.</b>"
+            )
+            waiting = draw.say_waiting(draw.count_waiting())
+            paragraphs = "".join(f"<p>{write_inline(text)}</p>" for text in (*told, waiting))
+            self._end.value = write_box(sign + paragraphs, "good" if play.game.won else "plain")
+
+    def _do_ask(self) -> None:
+        self._tell(self._playing.ask(self._read_probe(self._playing)))
+
+    def _do_compare(self) -> None:
+        self._tell(self._playing.compare(self._read_probe(self._playing)), compared=True)
+
+    def _do_claim(self) -> None:
+        self._tell(self._playing.claim(self._read_probe(self._playing)))
+
+    def _do_code(self) -> None:
+        self._tell(self._playing.show_code())
+
+    def _do_line(self) -> None:
+        line = self._line.value
+        if not isinstance(line, int):
+            raise CourseError("choose a line first.")
+        self._tell(self._playing.name_line(line))
+
+    def _do_give_up(self) -> None:
+        self._tell(self._playing.give_up())
+
+    def _do_next(self) -> None:
+        self._begin = lambda: session.resume_or_draw(None)
+        self._start()
+
+    def _tell(self, told: Told, *, compared: bool = False) -> None:
+        tables = _write_answer(told.answer, compared) if told.answer else ""
+        self._answer.value = (
+            write_box(f"<p>{write_inline(told.words)}</p>{tables}", _LOOKS[told.good]) if told.words or tables else ""
+        )
+        self._show()
+
+    @property
+    def _playing(self) -> Session:
+        assert self.session is not None, "its buttons are there only while one is played"
+        return self.session
+
+    def _guard(self, action: Callable[[], None]) -> Callable[[], None]:
+        """The action with the buttons off; an exception in a callback would otherwise be seen by nobody."""
+
+        def act() -> None:
+            for button in self._buttons.values():
+                button.disabled = True
+            before = self._answer.value
+            self._answer.value = write_busy("running the kernel ...")
+            try:
+                action()
+            except (CourseError, OSError) as problem:
+                self._answer.value = write_box(write_inline(str(problem)), "open", "alert")
+            except Exception as fault:
+                where = traceback.extract_tb(fault.__traceback__)[-1]
+                words = f"The course itself failed: {type(fault).__name__}: {fault} ({where.name}, line {where.lineno}). Run `course doctor`, and report these words."
+                self._answer.value = before + write_box(write_inline(words), "bad", "alert")
+            finally:
+                for button in self._buttons.values():
+                    button.disabled = False
+
+        return act
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+        words = "A hunt: a kernel with one thing wrong. Run this cell to play it; in a terminal, `course hunt`."
+        live = super()._repr_mimebundle_(**kwargs) or {}
+        still = {"text/html": STYLE + write_box(write_inline(words), role=None), "text/plain": words}
+        return still | {kind: data for kind, data in live.items() if kind == VIEW}
+
+
+def _wrap() -> ipywidgets.Layout:
+    """A layout of its own for each row: one that two widgets share is shown and hidden for both."""
+    return ipywidgets.Layout(flex_flow="row wrap", align_items="center")
+
+
+def _make_field(name: str, value: Any, choices: tuple[str, ...] | None, options: Options) -> Any:
+    named = {"description": name, "style": {"description_width": "initial"}}
+    if choices is not None:
+        return ipywidgets.Dropdown(options=choices, value=value, layout=ipywidgets.Layout(width="150px"), **named)
+    if name in ("BLOCK", "ROWS"):
+        powers = [2**n for n in range(14 if name == "BLOCK" else 5)]
+        follow = [("fits N", 0)] if name == "BLOCK" and options.whole_row else []
+        return ipywidgets.Dropdown(
+            options=follow + [(str(n), n) for n in powers],
+            value=value,
+            layout=ipywidgets.Layout(width="130px"),
+            **named,
+        )
+    if isinstance(value, int):
+        return ipywidgets.IntText(value=value, layout=ipywidgets.Layout(width="100px"), **named)
+    return ipywidgets.FloatText(value=value, layout=ipywidgets.Layout(width="130px"), **named)
+
+
+def _make_button(words: str, action: Callable[[], None], style: str = "", tip: str = "") -> ipywidgets.Button:
+    button = ipywidgets.Button(
+        description=words, button_style=style, tooltip=tip or words, layout=ipywidgets.Layout(width="auto")
+    )
+    button.on_click(lambda _: action())
+    return button
+
+
+def _write_log(play: Session) -> str:
+    if not play.game.questions:
+        return ""
+    known = {True: " shows the mistake", False: " is as expected", None: ""}
+    rows = "".join(
+        f"<li><code>{html.escape(play.options.write(q.probe))}</code>{known[q.exposes]}</li>"
+        for q in play.game.questions
+    )
+    return write_box(
+        f"<details><summary>{len(play.game.questions)} asked, {play.game.score} paid</summary><ol>{rows}</ol></details>",
+        role=None,
+    )
+
+
+def _write_answer(answer: Answer, compared: bool) -> str:
+    grids = "".join(map(_write_grid, arrange(answer, compared)))
+    notes = "".join(f"<p><b>{html.escape(note)}</b></p>" for note in answer.notes)
+    return f'<div class="course-grids">{grids}</div>{notes}'
+
+
+def _write_grid(grid: Grid) -> str:
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in grid.columns)
+    rows = "".join(
+        f"<tr><th>{html.escape(row.name)}{', given' if row.kind == 'input' else ''}</th>{''.join(map(_write_cell, row.cells))}</tr>"
+        for row in grid.rows
+    )
+    return f'<table class="course-grid"><tr><th></th>{head}</tr>{rows}</table>'
+
+
+def _write_cell(cell: Cell) -> str:
+    return (
+        f'<td class="course-far">{html.escape(cell.text)}*</td>' if cell.look else f"<td>{html.escape(cell.text)}</td>"
+    )

@@ -1,0 +1,51 @@
+"""What a thread carries out to add up a block: the shuffles, additions and barriers in a kernel's PTX, counted."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from course_lib.base.errors import CourseError
+from course_lib.compiler import Pointer, compile_report
+
+_WORDS = {
+    "shuffles": r"shfl\.sync\.bfly",
+    "additions": r"add\.f32",
+    "shared memory": r"(?:st|ld)\.shared",
+    "barriers": r"bar\.sync",
+}
+_LOOP = re.compile(r"^(\$L__BB\w+):.*?bra(?:\.uni)?\s+\1;", re.DOTALL | re.MULTILINE)  # a label, to the jump back to it
+_FLOP = {r"\b(?:add|sub|mul)\.f32": 1, r"\bfma\.rn\.f32": 2}
+
+
+def count_instructions(kernel: Any, BLOCK: int, num_warps: int, N: int | None = None) -> dict[str, int]:
+    """How often each thread carries out a shuffle, an addition, an access of shared memory, a barrier; by these names.
+
+    The kernel is compiled for an H100, on any machine. Its parameters are pointers to fp32 whose names end in ``_ptr``, N where it takes
+    one, and BLOCK. A loop is counted N / BLOCK times.
+
+    Raises: CourseError if N is given and the kernel has no loop; CompileError if it does not compile.
+    """
+    ptx = _compile(kernel, "fp32", BLOCK, num_warps, {} if N is None else {"N": N})
+    counts = {name: len(re.findall(pattern, ptx)) for name, pattern in _WORDS.items()}
+    if N is None:
+        return counts
+    if not (loop := _LOOP.search(ptx)):
+        raise CourseError("the compiled kernel has no loop: leave N out.")
+    inside = {name: len(re.findall(pattern, loop.group())) for name, pattern in _WORDS.items()}
+    return {name: made + (N // BLOCK - 1) * inside[name] for name, made in counts.items()}
+
+
+def count_flop_per_element(kernel: Any, BLOCK: int, num_warps: int) -> float:
+    """Floating-point operations of a kernel ``(x_ptr, y_ptr, N, eps, BLOCK)`` on an fp16 row of BLOCK columns, over BLOCK; an fma is two.
+
+    Raises: CompileError if the kernel does not compile.
+    """
+    ptx = _compile(kernel, "fp16", BLOCK, num_warps, {"N": BLOCK, "eps": 1e-5})
+    in_thread = sum(flop * len(re.findall(pattern, ptx)) for pattern, flop in _FLOP.items())
+    return in_thread * 32 * num_warps / BLOCK
+
+
+def _compile(kernel: Any, dtype: str, BLOCK: int, num_warps: int, numbers: dict[str, float]) -> str:
+    arguments = {name: Pointer(dtype) for name in kernel.arg_names if name.endswith("_ptr")}
+    return compile_report(kernel, arguments | numbers, {"BLOCK": BLOCK}, num_warps=num_warps, disassemble=False).ptx

@@ -1,0 +1,200 @@
+"""Lesson 15: kernels under the roofline, as plain data: operations and passes of each, and its time where one was measured.
+
+Passes are loads and stores of whole matrices, as a trace counts them; w, b, the statistics and partial sums are left out. Times are those
+of this machine's GPU, or of the stored H100. A learner's kernel is traced on any machine, and timed on a GPU alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+import course_lib
+from course_lib.base.errors import CourseError
+from course_lib.bench import backward, forward, grid, timing
+from course_lib.bench.measurement import Measurement
+from course_lib.kernels.launch import device, tables
+from course_lib.lessons import own_kernels
+from course_lib.lessons.access_map.run import record
+from course_lib.lessons.figures.lesson06 import H100
+
+LENGTHS = (256, 1024, 2048, 4096, 8192, 16384, 32768)
+ELEMENTS = forward.ELEMENTS  # of every timed matrix
+ITEMSIZE = 2  # fp16
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One of the course's kernels: what a measurement calls it, operations an element, passes it asks for and passes it cannot do without."""
+
+    label: str
+    op: str
+    provider: str
+    flop: int
+    passes: int
+    least: int
+
+
+# Operations an element, a multiplication with an addition counted as two. LayerNorm and RMSNorm as in lesson 06. Backward: 2 for xhat, 1 for
+# wdy, 2 for c1, 1 for c2, 4 for dx, 2 for dw, 1 for db.
+KERNELS = {
+    "blocked": Kernel("LayerNorm, blocked", "layer_norm", "blocked", 7, 4, 2),
+    "resident": Kernel("LayerNorm, resident", "layer_norm", "resident", 7, 2, 2),
+    "rms": Kernel("RMSNorm, resident", "rms_norm", "resident", 4, 2, 2),
+    "unfused": Kernel("add, then RMSNorm", "add_rms_norm", "unfused", 5, 5, 4),
+    "fused": Kernel("add + RMSNorm, fused", "add_rms_norm", "resident", 5, 4, 4),
+    "locked": Kernel("backward, lock", "layer_norm_backward", "locked", 13, 3, 3),
+    "two_stage": Kernel("backward, two stages", "layer_norm_backward", "two-stage", 13, 5, 3),
+    "persistent": Kernel("backward, persistent", "layer_norm_backward", "persistent", 13, 3, 3),
+}
+
+
+@dataclass(frozen=True)
+class Own:
+    """How a learner's kernel is launched. Tensors by name in its order (``:row`` M numbers, ``:column`` N, ``:partial`` a row a program),
+    then numbers by name, then constants; ``whole``: one block takes the row."""
+
+    flop: int
+    least: int
+    tensors: str
+    numbers: str
+    constants: tuple[str, ...] = ()
+    whole: bool = True
+    persistent: bool = False
+
+
+OWN = {
+    "06a": Own(1, 1, "x sums:row", "N N", whole=False),
+    "07a": Own(7, 2, "x y w:column b:column mean:row rstd:row", "N N N eps", whole=False),
+    "08a": Own(7, 2, "x y w:column b:column mean:row rstd:row", "N N M N eps", ("ROWS",)),
+    "09a": Own(5, 4, "x residual total y w:column rstd:row", "N N N N N eps"),
+    "11a": Own(10, 3, "dy x w:column mean:row rstd:row dx", "N 1 N N M N", ("ROWS",)),
+    "13b": Own(
+        13, 3, "dy x w:column mean:row rstd:row dx dw:partial db:partial", "N 1 N N M N", ("ROWS",), persistent=True
+    ),
+}
+_TRACED = (4, 256)  # rows and columns: how often a kernel goes over its matrices depends on neither
+_TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A learner's kernel on concrete tensors."""
+
+    grid: tuple[int, ...]
+    tensors: Mapping[str, torch.Tensor]
+    numbers: tuple[float, ...]
+    options: Mapping[str, int]
+
+
+def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> Launch:
+    """Random fp16 matrices of M x N and what else the kernel of ``exercise``, one of OWN, takes.
+
+    Args:
+        programs: of a persistent kernel.
+    """
+    own = OWN[exercise]
+    rows = tile.rows if "ROWS" in own.constants else 1
+    count = programs if own.persistent else -(-M // rows)
+    shapes = {"": (M, N), "row": (M,), "column": (N,), "partial": (count, N)}
+    tensors = {}
+    for part in own.tensors.split():
+        name, _, shape = part.partition(":")
+        made = torch.rand(shapes[shape], device=course_lib.DEVICE)
+        tensors[name] = made.half() if shape in ("", "column") else made
+    values: dict[str, float] = {"M": M, "N": N, "1": 1, "eps": 1e-5}
+    options = {"BLOCK": tile.block} | ({"ROWS": rows} if "ROWS" in own.constants else {})
+    return Launch((count,), tensors, tuple(values[name] for name in own.numbers.split()), options)
+
+
+@cache
+def count_passes(exercise: str, kernel: Any) -> float:
+    """How often a kernel with the parameters of ``exercise`` goes over a matrix, reads and writes, traced in the interpreter.
+
+    Raises: CourseError if it cannot be traced.
+    """
+    M, N = _TRACED
+    tile = tables.TileLaunch(_TRACED_ROWS, N if OWN[exercise].whole else _TRACED_BLOCK, 4)
+    launch = make_launch(exercise, M, N, tile, _TRACED_PROGRAMS)
+    recording = record(kernel, launch.grid, [*launch.tensors.values(), *launch.numbers], launch.options)
+    if recording.fault:
+        raise CourseError(f"your kernel of {exercise} could not be traced. {recording.fault}")
+    matrices = {name for name, tensor in launch.tensors.items() if tensor.shape == (M, N)}
+    names = dict(zip((tensor.name for tensor in recording.tensors), launch.tensors, strict=False))
+    moved = sum(access.bytes for access in recording.accesses if names.get(access.tensor or "") in matrices)
+    return moved / (M * N * ITEMSIZE)
+
+
+def time_own(exercise: str, kernel: Any, N: int) -> float | None:
+    """Microseconds of a learner's kernel on this machine's GPU, over inputs that outgrow the cache; None for rows that it cannot take.
+
+    Raises: what the kernel or the device raises.
+    """
+    own = OWN[exercise]
+    limit = tables.PERSISTENT_LIMIT if own.persistent else tables.RESIDENT_LIMIT if own.whole else N
+    if limit < N:
+        return None
+    M = ELEMENTS // N
+    wide = tables.persistent(N) if own.persistent else tables.resident(N) if own.whole else tables.blocked(N)
+    tile = tables.TileLaunch(wide.rows, wide.block, wide.num_warps)
+    programs = 0
+    if isinstance(wide, tables.PersistentLaunch):
+        each = wide.programs_per_multiprocessor
+        programs = min(-(-M // wide.rows), each * device.count_multiprocessors(torch.device(course_lib.DEVICE)))
+    count = max(2, grid.TOUCHED // (own.least * ELEMENTS * ITEMSIZE))
+    launches = [make_launch(exercise, M, N, tile, programs) for _ in range(count)]
+
+    def call(launch: Launch) -> Any:
+        arguments = (*launch.tensors.values(), *launch.numbers)
+        return lambda: kernel[launch.grid](*arguments, **launch.options, num_warps=tile.num_warps)
+
+    return timing.device_us([call(launch) for launch in launches])
+
+
+def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:
+    """The measured rows by operation, provider and N, and where they are from.
+
+    Raises: CourseError if nothing is stored.
+    """
+    measured: list[Measurement] = [forward.latest(LENGTHS), backward.latest(LENGTHS)]
+    return {(row["op"], row["provider"], row["N"]): row for part in measured for row in part.rows}, measured[0].label()
+
+
+def make_data(own: str = "") -> dict[str, Any]:
+    """What ``picture.js`` draws; ``own`` names the exercise of a learner's kernel that stands among the course's, or is "".
+
+    Raises: CourseError if nothing is stored, or the learner's kernel does not pass its check.
+    """
+    times, source = read_times()
+    kernels: dict[str, dict[str, Any]] = {}
+    for key, kernel in KERNELS.items():
+        us = [times.get((kernel.op, kernel.provider, N), {}).get("us") for N in LENGTHS]
+        kernels[key] = {
+            "label": kernel.label,
+            "flop": kernel.flop,
+            "asked": kernel.passes,
+            "least": kernel.least,
+            "us": us,
+        }
+    if own:
+        if own not in OWN:
+            raise CourseError(f"the roofline takes the kernels of {', '.join(OWN)}; you asked for {own!r}.")
+        module = own_kernels.load_passing(own)
+        kernel = getattr(module, own_kernels.name_kernel(own))
+        us = [time_own(own, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]
+        mine = OWN[own]
+        kernels["own"] = {
+            "label": f"yours, {own}", "flop": mine.flop, "asked": count_passes(own, kernel), "least": mine.least, "us": us,
+        }  # fmt: skip
+    floors = [times["layer_norm", "resident", N] for N in LENGTHS]
+    copies = [2 * ELEMENTS * ITEMSIZE / (row["us"] / row["over_floor"]) / 1e3 for row in floors]
+    return {
+        "start": {"n": 8192, "counted": "least", "chosen": "own" if own else "resident"},
+        "lengths": LENGTHS, "elements": ELEMENTS, "itemsize": ITEMSIZE, "kernels": kernels, "copies": copies, "source": source,
+        "roof": {"name": H100.name, "gbps": H100.bandwidth / 1e9, "tflops": H100.peak / 1e12, "ridge": H100.ridge},
+        "gpu": course_lib.MODE == "gpu",
+    }  # fmt: skip

@@ -1,0 +1,85 @@
+"""A moving picture as the output of a cell: its data, the kit and the picture's own script in one piece of HTML.
+
+Nothing is fetched and no kernel is asked: the output lives after save and reopening, and on a web page. Where scripts do not run, its
+words are shown, and in the notebooks that the course ships a PNG (``authoring/notebooks.py`` takes it).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from course_lib.lessons.kit import palette
+
+_HERE = Path(__file__).parent
+_IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?:default )?", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class MovingPicture:
+    """One picture of a page. Shown in a notebook as what can be moved.
+
+    Attributes:
+        name: the folder under ``course_lib/lessons`` whose ``picture.js`` draws it.
+        data: all that the script needs, as JSON has it; NaN and infinities become null, "Inf" and "-Inf".
+        alt: what the picture shows at its start, for those who do not see it.
+    """
+
+    name: str
+    data: Mapping[str, Any]
+    alt: str
+
+    def make_html(self) -> str:
+        data = json.dumps(_encode(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        kit, picture = _read_script(_HERE / "kit.js"), _read_script(_HERE.parent / self.name / "picture.js")
+        key = f"{self.name}-{hashlib.sha256((kit + picture + data).encode()).hexdigest()[:12]}"
+        call = f"mount({json.dumps(key)}, {json.dumps(_make_css())}, picture, {data});"
+        return (
+            f'<div data-picture="{key}" data-lm-suppress-shortcuts="true"><p>{html.escape(self.alt)}</p>'
+            "<p><em>Run this cell to wake the picture.</em></p></div>\n"
+            # the picture in a block: a name that the kit has, too, is its own there
+            f'<script type="module">\n{kit}\n{{\n{picture}\n{_escape(call)}\n}}\n</script>'
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/html": self.make_html(), "text/plain": self.alt}
+
+
+def _encode(value: Any) -> Any:
+    """``value`` as JSON has it; a float keeps twelve significant digits."""
+    if isinstance(value, Mapping):
+        return {str(key): _encode(part) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_encode(part) for part in value]
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        if math.isinf(value):
+            return "Inf" if value > 0 else "-Inf"
+        return int(value) if value == int(value) and abs(value) < 1e15 else float(f"{value:.12g}")
+    return value
+
+
+@cache
+def _read_script(file: Path) -> str:
+    """A module's text without its imports and exports: kit and picture share one module in the page."""
+    return _EXPORT.sub("", _IMPORT.sub("", file.read_text(encoding="utf-8")))
+
+
+@cache
+def _make_css() -> str:
+    return palette.make_css() + (_HERE / "kit.css").read_text(encoding="utf-8")
+
+
+def _escape(strings: str) -> str:
+    """What would end the script element, written otherwise; in a string of JavaScript it means the same."""
+    return strings.replace("</", "<\\/").replace("<!--", "<\\!--")

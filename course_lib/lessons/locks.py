@@ -1,0 +1,167 @@
+"""What lesson 12 launches: four programs that add to one total, under a lock and without; and the learner's file of 12a.
+
+To see who was there, program p brings 10 to the power p: 1, 10, 100, 1000. If all four have their say, the total is 1111.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from course_lib.compiler import Pointer, compile_report
+from course_lib.lessons.schedule.run import Interleaving, interleaved
+from course_lib.lessons.schedule.widget import ScheduleLaunch, learners_file
+
+PARTS = (1.0, 10.0, 100.0, 1000.0)
+COLUMNS = 4  # of a row
+
+
+@triton.jit
+def locked_add_kernel(part_ptr, total_ptr, lock_ptr):
+    part = tl.load(part_ptr + tl.program_id(0))
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    total = tl.load(total_ptr)
+    tl.store(total_ptr, total + part)
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def kept_lock_kernel(part_ptr, total_ptr, lock_ptr):
+    part = tl.load(part_ptr + tl.program_id(0))
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    total = tl.load(total_ptr)
+    tl.store(total_ptr, total + part)
+
+
+@triton.jit
+def early_release_kernel(part_ptr, total_ptr, lock_ptr):
+    part = tl.load(part_ptr + tl.program_id(0))
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    total = tl.load(total_ptr)
+    tl.atomic_xchg(lock_ptr, 0)
+    tl.store(total_ptr, total + part)
+
+
+@triton.jit
+def relaxed_release_kernel(part_ptr, total_ptr, lock_ptr):
+    part = tl.load(part_ptr + tl.program_id(0))
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    total = tl.load(total_ptr)
+    tl.store(total_ptr, total + part)
+    tl.atomic_xchg(lock_ptr, 0, sem="relaxed")
+
+
+@triton.jit
+def row_kernel(part_ptr, total_ptr, lock_ptr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    part = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    total = tl.load(total_ptr + cols)
+    tl.store(total_ptr + cols, total + part)
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def row_with_barrier_kernel(part_ptr, total_ptr, lock_ptr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    part = tl.load(part_ptr + tl.program_id(0) * BLOCK + cols)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    total = tl.load(total_ptr + cols)
+    tl.store(total_ptr + cols, total + part)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+@triton.jit
+def grouped_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr, GROUP: tl.constexpr):
+    part = tl.load(part_ptr + tl.program_id(0))
+    group = tl.program_id(0) % GROUP
+    while tl.atomic_cas(lock_ptr + group, 0, 1) == 1:
+        pass
+    if tl.load(flag_ptr + group) == 0:
+        tl.store(flag_ptr + group, 1)
+    else:
+        part += tl.load(buffer_ptr + group)
+    tl.store(buffer_ptr + group, part)
+    tl.atomic_xchg(lock_ptr + group, 0)
+
+
+def four_programs(kernel: Any) -> ScheduleLaunch:
+    """Four programs of ``kernel``, which bring 1, 10, 100 and 1000 to a total of 0; a kernel with BLOCK brings rows of four of them."""
+    takes = list(inspect.signature(kernel.fn).parameters)
+    columns = COLUMNS if "BLOCK" in takes else 1
+    part = torch.tensor(PARTS)[:, None].expand(-1, columns).contiguous()
+    lock = [torch.zeros(1, dtype=torch.int32)] if "lock_ptr" in takes else []
+    constants = {"BLOCK": columns} if columns > 1 else {}
+    return ScheduleLaunch(kernel, (len(PARTS),), [part, torch.zeros(columns), *lock], constants)
+
+
+def run_orders(launch: ScheduleLaunch, seeds: Iterable[int] = range(40)) -> list[Interleaving]:
+    """The launch once in each of many orders of its programs' operations."""
+    return interleaved(launch.kernel, launch.grid, *launch.arguments, seeds=seeds, **launch.named)
+
+
+def list_totals(runs: Iterable[Interleaving]) -> list[int]:
+    """What each run has left in the first column of the total."""
+    return [int(run.result("total").flat[0]) for run in runs]
+
+
+def make_buffers(rows: int, group: int, left: float) -> list[torch.Tensor]:
+    """The arguments of :func:`grouped_kernel`: ``group`` buffers that hold ``left``, their locks and their flags."""
+    zeros = torch.zeros(group, dtype=torch.int32)
+    return [torch.tensor(PARTS[:rows]), torch.full((group,), left), zeros, zeros.clone()]
+
+
+def your_repair() -> ScheduleLaunch:
+    """The first kernel of the learner's 12a, as the file is when it is run: four rows of four columns, two buffers.
+
+    x is the 1, 10, 100 or 1000 of its row, mean 0 and rstd 1, so dw has the totals of the lesson. The buffers hold NaN.
+    """
+    M, N, group = len(PARTS), COLUMNS, 2
+    x = torch.tensor(PARTS)[:, None].expand(M, N).contiguous()
+    buffers = [torch.full((group, N), float("nan")) for _ in range(2)]
+    arguments = [
+        torch.ones(M, N),
+        x,
+        torch.zeros(M),
+        torch.ones(M),
+        *buffers,
+        torch.zeros(2 * group, dtype=torch.int32),
+    ]
+    return ScheduleLaunch(
+        learners_file("12a"), (M,), [*arguments, N, 1, N, N], {"GROUP": group, "BLOCK": triton.next_power_of_2(N)}
+    )
+
+
+def list_last_steps(kernel: Any, BLOCK: int = 1024) -> list[str]:
+    """What PTX has for an H100 from the kernel's last store on: stores, barriers and atomics, in their order."""
+    arguments = [Pointer("fp32"), Pointer("fp32"), Pointer("int32")]
+    ptx = compile_report(kernel, arguments, {"BLOCK": BLOCK}, num_warps=4, arch="sm_90", disassemble=False).ptx
+    found = re.findall(r"st\.global|bar\.sync|atom\.\S*(?:exch|cas)", ptx)
+    last = len(found) - 1 - found[::-1].index("st.global")
+    return [re.sub(r"atom\..*\.", "atom ... ", step) for step in found[last:]]
+
+
+def measure_error(M: int, GROUP: int, dtype: Any, columns: int = 96) -> float:
+    """Root-mean-square error of dw in fp16 when M rows are added, one after another, into GROUP buffers of ``dtype``."""
+    rng = np.random.default_rng(0)
+    parts = (0.1 * rng.standard_normal((M, columns)) * rng.standard_normal((M, columns))).astype(np.float32)
+    buffers = np.zeros((GROUP, columns), dtype)
+    for first in range(0, M, GROUP):
+        rows = parts[first : first + GROUP]
+        buffers[: len(rows)] = (buffers[: len(rows)].astype(np.float32) + rows).astype(dtype)
+    dw = buffers.astype(np.float32).sum(axis=0).astype(np.float16)
+    return float(np.sqrt(((dw - parts.sum(axis=0, dtype=np.float64)) ** 2).mean()))

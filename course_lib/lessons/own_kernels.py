@@ -1,0 +1,311 @@
+"""Lesson 14: a LayerNorm that trains, made of the learner's own 08a, 11a, 13b and 14a; the course's where one does not pass.
+
+A check runs a learner's code in a process of its own, under limits. Training with it needs it here, thousands of times: so the text that
+was checked, and passed, is run in the notebook's process, with all that a cell of the notebook may do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import linecache
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import course_lib
+from course_lib import catalog
+from course_lib.base.errors import CourseError
+from course_lib.catalog import texts
+from course_lib.grading import public as grading
+from course_lib.kernels.launch import device, tables
+from course_lib.kernels.launch.operands import row_stride, strides
+from course_lib.kernels.layer_norm import layer_norm_resident_kernel
+from course_lib.kernels.norm_backward import norm_backward_persistent_kernel, norm_dx_kernel
+from course_lib.norms import launchers
+
+ROLES = {"08a": "forward", "11a": "dx", "13b": "dw and db", "14a": "wiring"}
+_TILE = 1 << 16  # elements of a tile in CPU mode: the interpreter takes its time by the operation, not by the element
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the four parts of the norm: whose it is, and if it is the course's, why."""
+
+    exercise: str
+    role: str
+    own: bool
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.role:10} {f'yours, {self.exercise}' if self.own else f'the course’s: {self.why}'}"
+
+
+class OwnNorm:
+    """LayerNorm out of four parts. ``apply(x, w, b, eps)`` is the autograd function, ``Module`` a norm for a model."""
+
+    def __init__(self, sources: Mapping[str, str], why: Mapping[str, str]) -> None:
+        """``sources`` has the code of the parts that are the learner's, ``why`` says for each other part why it is not.
+
+        A part whose code raises when it is run here is the course's, too.
+        """
+        loaded, why = {}, dict(why)
+        for key, source in sources.items():
+            try:
+                with _replaced(self.launch_forward, self.launch_backward):  # 14a imports them when it is run
+                    loaded[key] = _execute(key, source)
+            except CourseError as reason:
+                why[key] = str(reason)
+        self.parts = tuple(Part(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items())
+        self.launches = dict.fromkeys(ROLES, 0)  # how often each part ran
+        self._kernels = {
+            key: (getattr(loaded[key], catalog.get(key).entry_points[0]), True) if key in loaded else (kernel, False)
+            for key, kernel in _COURSE.items()
+        }
+        self._wiring = loaded.get("14a", _Wiring)
+        halves = {"forward": staticmethod(self._forward), "backward": staticmethod(self._backward)}
+        self.apply: Callable[..., Tensor] = type("OwnNorm", (torch.autograd.Function,), halves).apply
+        apply = self.apply
+
+        class Module(nn.LayerNorm):
+            """:class:`torch.nn.LayerNorm` with another forward."""
+
+            def forward(self, input: Tensor) -> Tensor:
+                return apply(input, self.weight, self.bias, self.eps)
+
+        self.Module = Module
+
+    @property
+    def name(self) -> str:
+        """For a curve: "your LayerNorm" if all four parts are the learner's, else how many."""
+        own = sum(part.own for part in self.parts)
+        return {0: "the course's LayerNorm", len(ROLES): "your LayerNorm"}.get(
+            own, f"LayerNorm, {own} of {len(ROLES)} parts yours"
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self.parts))
+
+    def _forward(self, ctx: Any, *arguments: Any) -> Tensor:
+        with self._launching():
+            return self._wiring.forward(ctx, *arguments)
+
+    def _backward(self, ctx: Any, dy: Tensor) -> Any:
+        with self._launching():
+            return self._wiring.backward(ctx, dy)
+
+    @contextlib.contextmanager
+    def _launching(self) -> Iterator[None]:
+        """Inside, the launchers that exercise 14a imports are this norm's."""
+        self.launches["14a"] += 1
+        with _replaced(self.launch_forward, self.launch_backward):
+            yield
+
+    def launch_forward(
+        self, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As :func:`course_lib.norms.launchers.launch_forward`, for rows of packed elements.
+
+        Raises: ValueError if x is no such matrix.
+        """
+        x = _check_matrix(x.detach(), "x")
+        M, N = x.shape
+        y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+        mean, rstd = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
+        w, b = _fill(w, 1.0, x), _fill(b, 0.0, x)
+        kernel, own = self._count("08a")
+        rows, block, warps = _choose_tile(tables.resident(N), M)
+        grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
+        if M and own:
+            kernel[grid](x, y, w, b, mean, rstd, row_stride(x), N, M, N, eps, **shape)
+        elif M:
+            kernel[grid](x, y, w, b, mean, rstd, row_stride(x), 1, N, 1, M, N, eps, HAS_W=True, HAS_B=True, **shape)
+        return y, mean, rstd
+
+    def launch_backward(
+        self, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As :func:`course_lib.norms.launchers.launch_backward`, for an x whose rows are packed; dy may have any strides.
+
+        dx is 11a's. 13b computes dx, too: it goes into a tensor that nobody reads.
+
+        Raises: ValueError if dy or x is no matrix.
+        """
+        dy, x, w = _check_matrix(dy, "dy", any_stride=True), _check_matrix(x.detach(), "x"), _fill(w, 1.0, x)
+        M, N = x.shape
+        dx, spare = (torch.empty((M, N), dtype=x.dtype, device=x.device) for _ in range(2))
+        dw, db = (torch.zeros(N, dtype=torch.float32, device=x.device) for _ in range(2))
+        if not M:
+            return dx, dw, db
+        given, matrices = (dy, x, w, mean, rstd), (*strides(dy), row_stride(x))
+
+        kernel, own = self._count("11a")
+        rows, block, warps = _choose_tile(tables.resident(N), M)
+        grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
+        if own:
+            kernel[grid](*given, dx, *matrices, N, M, N, **shape)
+        else:
+            kernel[grid](*given, dx, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, **shape)
+
+        kernel, own = self._count("13b")
+        launch = tables.persistent(N)
+        rows, block, warps = _choose_tile(launch, M)
+        programs = min(_divide_up(M, rows), launch.programs_per_multiprocessor * device.count_multiprocessors(x.device))
+        partials = [torch.empty((programs, N), dtype=torch.float32, device=x.device) for _ in range(2)]
+        shape = {"ROWS": rows, "BLOCK": block, "num_warps": warps}
+        if own:
+            kernel[(programs,)](*given, spare, *partials, *matrices, N, M, N, **shape)
+        else:
+            kernel[(programs,)](
+                *given, spare, *partials, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, FULL=block == N, STAGES=launch.stages, **shape
+            )  # fmt: skip
+        dw, db = (partial.sum(dim=0) for partial in partials)  # a row of them for each program: few
+        return dx, dw, db
+
+    def _count(self, part: str) -> tuple[Any, bool]:
+        self.launches[part] += 1
+        return self._kernels[part]
+
+
+_COURSE = {"08a": layer_norm_resident_kernel, "11a": norm_dx_kernel, "13b": norm_backward_persistent_kernel}
+
+
+class _Wiring:
+    """What exercise 14a asks for, by the course."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1]).contiguous()
+        y, mean, rstd = launchers.launch_forward(rows, w, b, eps)
+        ctx.save_for_backward(rows, w, b, mean, rstd)
+        return y.view(x.shape)
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        rows, w, b, mean, rstd = ctx.saved_tensors
+        dx, dw, db = launchers.launch_backward(dy.reshape(rows.shape).contiguous(), rows, w, mean, rstd)
+        return dx.view(dy.shape), None if w is None else dw.to(w.dtype), None if b is None else db.to(b.dtype), None
+
+
+def gather_norm() -> OwnNorm:
+    """Check the learner's files of 08a, 11a, 13b and 14a, and make a norm of those that pass. Some seconds for each that was attempted.
+
+    A part that is missing, not attempted, wrong or cannot be run here is the course's; the norm says so for each.
+    """
+    sources: dict[str, str] = {}
+    why: dict[str, str] = {}
+    for key in ROLES:
+        try:
+            sources[key] = _read_passing(key)
+        except CourseError as reason:
+            why[key] = str(reason)
+    return OwnNorm(sources, why)
+
+
+def load_passing(exercise_id: str) -> types.ModuleType:
+    """The learner's file of an exercise as a module of this process, if it passes its check. Some seconds the first time.
+
+    Raises: CourseError with the reason in words if it does not, or raises when it is run here.
+    """
+    return _execute(exercise_id, _read_passing(exercise_id))
+
+
+def name_kernel(exercise_id: str) -> str:
+    """The kernel that the exercise is about: the first of its entry points."""
+    return catalog.get(exercise_id).entry_points[0]
+
+
+_checked: dict[tuple[str, str], str] = {}  # exercise and text -> its verdict's status
+
+
+def _read_passing(exercise_id: str) -> str:
+    """The learner's code of an exercise, as it is graded, if it passes.
+
+    Raises: CourseError with the reason in words if it does not.
+    """
+    exercise = catalog.get(exercise_id)
+    try:
+        text, code = grading.read_own_attempt(exercise)
+    except grading.NotAttempted:
+        raise CourseError(f"your {exercise_id} is still as the course wrote it.") from None
+    except grading.Unreadable as unreadable:
+        raise CourseError(f"your {exercise_id} cannot be read: {unreadable}") from None
+    if _checked.get((exercise_id, text)) != grading.PASS:
+        verdict = grading.check(exercise)
+        if verdict.status == grading.GRADER_FAULT:
+            raise CourseError(f"your {exercise_id} could not be checked: {verdict.message}")
+        if verdict.status != grading.PASS:
+            raise CourseError(f"your {exercise_id} does not pass yet; its panel says why.")
+        if grading.read_own_attempt(exercise)[0] != text:
+            raise CourseError(f"your {exercise_id} was changed while it was checked. Run the cell again.")
+        _checked[exercise_id, text] = verdict.status
+    return code.source
+
+
+def _execute(exercise_id: str, source: str) -> types.ModuleType:
+    """A module of the code that was graded; its lines have the numbers of the learner's file."""
+    name = f"own_{exercise_id}_{next(_numbers)}"
+    file = f"<your {texts.find_file(catalog.get(exercise_id)).name}, {name}>"
+    linecache.cache[file] = (
+        len(source),
+        None,
+        source.splitlines(keepends=True),
+        file,
+    )  # where Triton looks for a kernel's text
+    module = types.ModuleType(name)
+    sys.modules[name] = module  # Triton looks a kernel's module up by its name
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except Exception as raised:
+        raise CourseError(
+            f"your {exercise_id} passes its check and raises here: {type(raised).__name__}: {raised}"
+        ) from raised
+    return module
+
+
+@contextlib.contextmanager
+def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
+    """Inside, ``course_lib.norms.launchers`` has these two functions, however its users come to them."""
+    before = launchers.launch_forward, launchers.launch_backward
+    launchers.launch_forward, launchers.launch_backward = forward, backward
+    try:
+        yield
+    finally:
+        launchers.launch_forward, launchers.launch_backward = before
+
+
+def _choose_tile(launch: tables.TileLaunch | tables.PersistentLaunch, M: int) -> tuple[int, int, int]:
+    """ROWS, BLOCK and num_warps: of the launch table on a GPU, as many rows as possible in CPU mode."""
+    rows = launch.rows
+    if course_lib.MODE == "cpu":
+        rows = min(tables.next_power_of_2(max(M, 1)), max(1, _TILE // launch.block))
+    return rows, launch.block, launch.num_warps
+
+
+def _divide_up(M: int, rows: int) -> int:
+    return -(-M // rows)
+
+
+def _check_matrix(matrix: Tensor, name: str, *, any_stride: bool = False) -> Tensor:
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {tuple(matrix.shape)}; the kernels take matrices (M, N). Flatten the leading dimensions first."
+        )
+    if not any_stride and matrix.shape[1] > 1 and matrix.stride(1) != 1:
+        raise ValueError(
+            f"the columns of {name} are {matrix.stride(1)} elements apart; the kernels take rows of packed elements."
+        )
+    return matrix
+
+
+def _fill(vector: Tensor | None, value: float, like: Tensor) -> Tensor:
+    """``vector``, or as many times ``value`` as ``like`` has columns."""
+    if vector is not None:
+        return vector.detach().contiguous()
+    return torch.full((like.shape[1],), value, dtype=torch.float32, device=like.device)

@@ -1,0 +1,245 @@
+"""What an exercise panel shows, as HTML in the colours of the page around it (box.css, panel.css): the task, code, a verdict, a difference."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import html
+import json
+import os
+import re
+from pathlib import Path
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from course_lib.base import paths
+from course_lib.base.text import make_visible
+from course_lib.catalog import Exercise, texts
+from course_lib.grading.public import (
+    ERROR,
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    SIGNS,
+    Report,
+    Verdict,
+    make_report,
+    quote_line,
+)
+
+_LOOKS = {PASS: "good", FAIL: "bad", ERROR: "bad", NOT_ATTEMPTED: "open", GRADER_FAULT: "bad"}
+_AROUND = 3  # lines that stay around what two files differ in
+
+
+def _read_style(*names: str) -> str:
+    """Stylesheets without their comments, as one element: every output that needs them carries them, so that it looks the same when
+    the notebook is opened again, or is a page of text."""
+    text = "".join(Path(__file__).with_name(f"{name}.css").read_text(encoding="utf-8") for name in names)
+    lean = re.sub(r"/[*].*?[*]/|\n *", " ", text, flags=re.DOTALL).strip()
+    return f"<style>{lean}</style>"
+
+
+BOX_STYLE, STYLE = _read_style("box"), _read_style("box", "panel")
+ASLEEP = (
+    '<div class="course-box open course-asleep"><b>This panel is asleep</b>: it is from an earlier session. Run this cell to wake it. '
+    "What it last said stands below.</div>"
+)
+
+
+def write_box(inner: str, look: str = "plain", role: str | None = "status") -> str:
+    """``inner`` in a box; ``look`` is plain, task, good, bad or open."""
+    return f'<div class="course-box {look}"{f""" role="{role}" """ if role else ""}>{inner}</div>'
+
+
+def write_busy(words: str) -> str:
+    return write_box(f'<span class="course-turning"></span> {html.escape(words)}')
+
+
+def write_task(exercise: Exercise) -> str:
+    """Title, effort and the task: the docstring of the exercise as the course wrote it."""
+    docstring = ast.get_docstring(ast.parse(texts.make_unsolved_text(exercise))) or ""
+    paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
+    body = "".join(
+        f"<pre>{html.escape(p)}</pre>" if p.startswith("    ") else f"<p>{write_inline(' '.join(p.split()))}</p>"
+        for p in paragraphs
+    )
+    effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+    title = (
+        f"<b>Exercise {exercise.id}: {html.escape(exercise.title)}</b> "
+        f'<span title="difficulty {exercise.difficulty} of 5">{effort}</span> about {exercise.minutes} minutes<br>'
+    )
+    return write_box(f"{title}<i>{html.escape(exercise.objective)}</i>{body}", "task", role=None)
+
+
+def write_link(exercise: Exercise) -> str:
+    """A link that opens the file in a split beside the notebook; JupyterLab's command linker reads the attributes."""
+    path = texts.find_file(exercise)
+    relative = _in_server(path)
+    if relative is None:
+        return write_box(f"Your file: <code>{html.escape(str(path))}</code>", role=None)
+    unsolved = texts.make_unsolved_text(exercise)
+    todo = " and ".join(mark for mark in ("YOUR CODE", "REPAIR") if f"# {mark}" in unsolved)
+    return write_box(
+        f"{_opener(relative, f'Open {relative} beside this notebook')}, work on the parts marked {todo}, save, then press Check.",
+        role=None,
+    )
+
+
+def _opener(relative: str, words: str) -> str:
+    arguments = html.escape(json.dumps({"path": relative, "options": {"mode": "split-right"}}))
+    return (
+        '<a href="#" role="button" '
+        f'data-commandlinker-command="docmanager:open" data-commandlinker-args="{arguments}">{html.escape(words)}</a>'
+    )
+
+
+def _in_server(path: Path) -> str | None:
+    """The path as JupyterLab knows it; None if it serves another folder."""
+    root = _server_root()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
+
+
+@functools.cache
+def _server_root() -> Path:
+    """The folder that JupyterLab serves: that of the server which started this kernel, else the checkout (as `make lab` does it)."""
+    try:
+        from jupyter_server.serverapp import list_running_servers
+    except ImportError:  # a hosted notebook whose kernel lives apart from its server
+        return paths.ROOT
+    for server in list_running_servers():
+        if server.get("pid") == os.getppid():
+            return Path(server["root_dir"]).resolve()
+    return paths.ROOT
+
+
+def find_first_line(text: str) -> int:
+    """The line after the module's docstring and blank lines: the panel shows the task already."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return 1
+    if len(body) > 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        decorators = [d.lineno for d in getattr(body[1], "decorator_list", [])]
+        return min([body[1].lineno, *decorators])
+    return 1
+
+
+def _colour(code: str, first: int = 1) -> str:
+    formatter = HtmlFormatter(linenos="inline", linenostart=first, cssclass="course-code")
+    return highlight(code, PythonLexer(), formatter)
+
+
+def write_code(title: str, code: str, first: int = 1) -> str:
+    """Code that can be folded away; ``first`` is the number of its first line."""
+    return write_box(
+        f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first)}</details>", role=None
+    )
+
+
+def write_difference(exercise: Exercise, yours: str) -> str:
+    """The course's solution against the learner's file: what both have stays, folded where it is long."""
+    ours = texts.make_plain_solution(exercise)
+    sides = [text.split("\n")[find_first_line(text) - 1 :] for text in (make_visible(yours), ours)]
+    lines = []
+    for kind, start, end, from_, to in difflib.SequenceMatcher(None, *sides, autojunk=False).get_opcodes():
+        if kind == "equal":
+            lines += _fold(sides[0][start:end], first=start == 0, last=end == len(sides[0]))
+            continue
+        lines += [f'<span class="yours">- {html.escape(line)}</span>' for line in sides[0][start:end]]
+        lines += [f'<span class="solution">+ {html.escape(line)}</span>' for line in sides[1][from_:to]]
+    told = (
+        "Your file has the course's code, line for line."
+        if sides[0] == sides[1]
+        else "From your file (-) to the course's solution (+). Other code can be as right: Check decides."
+    )
+    return write_box(
+        f'<p>{told}</p><pre class="course-lines">{"".join(lines)}</pre>'
+        f"<details><summary>The course's solution, whole</summary>{_colour(ours)}</details>"
+    )
+
+
+def _fold(alike: list[str], *, first: bool, last: bool) -> list[str]:
+    """Lines that both files have; a long run of them keeps its ends, where something differs next to it."""
+    head, tail = 0 if first else _AROUND, 0 if last else _AROUND
+    cut = len(alike) - head - tail
+    if cut <= 2:
+        return [f"<span>  {html.escape(line)}</span>" for line in alike]
+    kept = [f"<span>  {html.escape(line)}</span>" for line in (*alike[:head], *alike[len(alike) - tail :])]
+    kept.insert(head, f'<span class="alike">  ... {cut} lines alike</span>')
+    return kept
+
+
+def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
+    told = make_report(verdict, exercise)
+    cause = f"<b>{write_inline(told.cause)}</b>" if verdict.headline else write_inline(told.cause)
+    parts = [
+        f'<b class="course-status">{html.escape(told.headline)}</b>',
+        f"<p>{cause}</p>",
+        _finding(told),
+    ]
+    parts += [
+        write_quotation(told),
+        *(f"<p>{write_inline(text)}</p>" for text in (told.question, told.common) if text),
+    ]
+    if told.printed:
+        who = "grader" if verdict.status == GRADER_FAULT else "kernel" if exercise.kind == "kernel" else "function"
+        parts.append(
+            f"<details><summary>What the {who} printed</summary><pre>{html.escape(told.printed)}</pre></details>"
+        )
+    if verdict.cases:
+        rows = "".join(
+            f"<tr><td>{SIGNS.get(c.status, '–')} {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
+            f"<td class='number'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td>{html.escape(c.detail)}</td></tr>"
+            for c in verdict.cases
+        )
+        head = "<tr><th></th><th>case</th><th>error / allowed</th><th>what is special</th></tr>"
+        parts.append(f"<details><summary>{len(verdict.cases)} cases</summary><table>{head}{rows}</table></details>")
+    if told.debrief:
+        parts.append(f"<p><b>What you avoided.</b> {write_inline(told.debrief)}</p>")
+        parts.append(f"<p><b>Further.</b> {write_inline(told.further)}</p>")
+    parts.append(f"<small>{html.escape(told.footer)}</small>")
+    return f'<div role="status" aria-live="polite" class="course-verdict course-box {_LOOKS[verdict.status]}">{"".join(parts)}</div>'
+
+
+def _finding(told: Report) -> str:
+    """The first failing case, with the numbers side by side."""
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>"
+        for name, value in told.numbers
+    )
+    pieces = [
+        f"<div>Smallest failing case: {html.escape(told.case)}</div>" if told.case else "",
+        f"<table>{rows}</table>" if rows else "",
+        f"<p>{write_inline(told.words)}</p>" if told.words else "",
+    ]
+    return "".join(pieces)
+
+
+def write_quotation(told: Report) -> str:
+    """The line of the learner's file, with carets below it; the file's name opens it beside the notebook."""
+    if told.place is None:
+        return ""
+    shown, name = quote_line(told.place), f"{told.file}:{told.place.line}"
+    relative = _in_server(paths.located(told.place.file))
+    link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
+    before, marked, after = (
+        shown.source[: shown.start],
+        shown.source[shown.start : shown.end],
+        shown.source[shown.end :],
+    )
+    # underlined, too: a browser's wide characters are seldom exactly two columns
+    line = f"{html.escape(before)}<u>{html.escape(marked)}</u>{html.escape(after)}"
+    below = (
+        f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>" if shown.carets else ""
+    )
+    return f"<div>{link}<pre>{shown.gutter}{line}{below}</pre></div>"
+
+
+def write_inline(text: str) -> str:
+    """Escaped text with `code` set as code."""
+    pieces = html.escape(text).split("`")
+    return "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))

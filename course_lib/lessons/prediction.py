@@ -1,0 +1,418 @@
+"""``predict``: a question that the learner answers before the page does. What was said is kept; what was skipped never blocks.
+
+The questions lie in ``predictions/NN.toml``, one file a lesson, so that no cell of a page shows an answer. A lesson proves its answers in
+``check`` cells: ``find("03-digits").answer`` is what it compares with what it computed.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import tomllib
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ipywidgets
+
+from course_lib.base.errors import CourseError
+from course_lib.hunt import draw
+from course_lib.learner import progress
+from course_lib.lessons import stepping
+from course_lib.lessons.hunt_panel import hunt
+from course_lib.lessons.live import VIEW
+from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
+from course_lib.lessons.words import format_count, format_number
+
+_FOLDER = Path(__file__).parent / "predictions"
+KINDS = ("number", "choice", "text", "cells")
+Cells = Sequence[Sequence[int]]  # row and column of each
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question of a lesson.
+
+    Attributes:
+        kind: "number", "choice", "text" or "cells". A text is judged by the learner, who sees it beside the answer; of ``cells``, rows
+            of labels, the learner clicks those that the question asks for.
+        answer: a number, one of ``choices``, a text, or the row and column of each cell to click.
+        why: what a learner reads after the answer; `code` in backquotes.
+        unit: of a number.
+        within: how far a number may be off and still be no surprise; a factor (2 means half to double) where ``factor`` is set.
+        others: what is said to those who gave that other answer, by the answer.
+    """
+
+    id: str
+    question: str
+    kind: str
+    answer: float | str | Cells
+    why: str
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+    within: float = 0.0
+    factor: float = 0.0
+    others: dict[str, str] = field(default_factory=dict)
+    cells: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises: CourseError, for an author, if the parts do not fit together."""
+        faults = [
+            (self.kind not in KINDS, f"kind is one of {', '.join(KINDS)}"),
+            (self.kind == "number" and not isinstance(self.answer, (int, float)), "answer must be a number"),
+            (self.kind == "choice" and (self.answer not in self.choices or len(self.choices) < 2), "answer must be one of at least two choices"),
+            (not all(isinstance(told, str) for told in self.others.values()), "others must be texts; a number such as 2.4 needs quotes as a key"),
+            (self.kind == "choice" and not self.others.keys() <= set(self.choices) - {self.answer}, "others must name other choices"),
+            (self.kind == "cells" and (not self.cells or not self.cells[0] or len(set(map(len, self.cells))) > 1), "cells must be rows of labels, all as long"),
+            (self.kind == "cells" and not self._names_cells(), "answer must name row and column of one cell at least, from 0, each once"),
+            (bool(self.cells) != (self.kind == "cells") or (bool(self.cells) and bool(self.others)), "cells are for the kind cells, which has no others"),
+            (not self.why.strip() or not self.question.strip(), "question and why must say something"),
+            (bool(self.factor) and self.factor <= 1, "factor is above 1"),
+        ]  # fmt: skip
+        for wrong, words in faults:
+            if wrong:
+                raise CourseError(f"prediction {self.id}: {words}. It stands in {_FOLDER.name}/{self.id[:2]}.toml.")
+
+    def _names_cells(self) -> bool:
+        if not isinstance(self.answer, Sequence) or isinstance(self.answer, str):
+            return False
+        pairs = [tuple(pair) if isinstance(pair, Sequence) else () for pair in self.answer]
+        inside = {(row, column) for row, labels in enumerate(self.cells) for column in range(len(labels))}
+        return bool(pairs) and len(set(pairs)) == len(pairs) and set(pairs) <= inside
+
+    def is_expected(self, said: float | str | Cells) -> bool:
+        """Whether ``said`` is the answer, or near enough; never for a text."""
+        if self.kind == "cells":
+            return _sort_cells(said) == _sort_cells(self.answer)
+        if self.kind != "number":
+            return said == self.answer
+        assert isinstance(said, (int, float)) and isinstance(self.answer, (int, float))
+        if self.factor and said * self.answer > 0:
+            return 1 / self.factor <= said / self.answer <= self.factor
+        return abs(said - self.answer) <= self.within
+
+    def write(self, value: float | str | Cells) -> str:
+        """An answer in words; of cells their labels, "row 0: 13, 14; row 2: 20"."""
+        if isinstance(value, (int, float)):
+            # of one there is a time, a pass, a lane
+            unit = re.sub(r"^(\w{3,}?)(?:(?<=ss)es|s)\b", r"\1", self.unit) if value == 1 else self.unit
+            return " ".join(filter(None, [format_number(value, 6), unit]))
+        if isinstance(value, str):
+            return value
+        rows: dict[int, list[str]] = {}
+        for row, column in _sort_cells(value):
+            labels = self.cells[row]
+            rows.setdefault(row, []).append(labels[column] if labels.count(labels[column]) == 1 else f"column {column}")
+        return "; ".join(f"row {row}: {', '.join(labels)}" for row, labels in rows.items()) or "none"
+
+
+def _sort_cells(cells: Any) -> list[tuple[int, int]]:
+    return sorted((row, column) for row, column in cells)
+
+
+@cache
+def read_lesson(lesson: str) -> dict[str, Question]:
+    """The questions of a lesson, "03", by id and in the order of the page; none if it has no file.
+
+    Raises: CourseError if one of them is not whole.
+    """
+    file = _FOLDER / f"{lesson}.toml"
+    if not file.exists():
+        return {}
+    with file.open("rb") as opened:
+        entries = tomllib.load(opened)["prediction"]
+    questions = [
+        Question(
+            **entry | {"choices": tuple(entry.get("choices", ())), "cells": tuple(map(tuple, entry.get("cells", ())))}
+        )
+        for entry in entries
+    ]
+    for question in questions:
+        if not re.fullmatch(rf"{lesson}-[a-z0-9-]+", question.id):
+            raise CourseError(f"{_FOLDER.name}/{file.name}: {question.id!r} does not begin with {lesson}-.")
+    if len({question.id for question in questions}) < len(questions):
+        raise CourseError(f"{_FOLDER.name}/{file.name}: two predictions have the same id.")
+    return {question.id: question for question in questions}
+
+
+def find(prediction_id: str) -> Question:
+    """Raises: CourseError if there is no such prediction."""
+    questions = read_lesson(prediction_id[:2])
+    if prediction_id not in questions:
+        raise CourseError(
+            f"there is no prediction {prediction_id!r}. Lesson {prediction_id[:2]} has {', '.join(questions) or 'none'}."
+        )
+    return questions[prediction_id]
+
+
+def predict(prediction_id: str) -> Predict:
+    """The question, for the last line of a cell.
+
+    Raises: CourseError if there is no such prediction.
+    """
+    question = find(prediction_id)
+    stepping.warm_lesson(question.id[:2])  # a step seldom stands before the first prediction
+    return Predict(question)
+
+
+class Predict(ipywidgets.VBox):
+    """A question, a place for the answer, and after it what comes out and why. Callbacks never raise."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self._field = _make_field(question)
+        self._commit = _make_button("That is my prediction", self._answer, style="primary")
+        self._skip = _make_button("Show without predicting", lambda: self._reveal(None))
+        self._as_expected = _make_button("As I thought", lambda: self._judge(surprised=False))
+        self._surprise = _make_button("A surprise", lambda: self._judge(surprised=True))
+        buttons = ipywidgets.HBox([self._commit, self._skip])
+        kind = ipywidgets.VBox if question.kind in ("choice", "cells") else ipywidgets.HBox
+        self._row = kind(
+            [self._field, buttons],
+            layout=ipywidgets.Layout(flex_flow="row wrap" if kind is ipywidgets.HBox else "column"),
+        )
+        self._judging = ipywidgets.HBox([self._as_expected, self._surprise], layout=ipywidgets.Layout(display="none"))
+        self._revealed = ipywidgets.HTML()
+        asked = ipywidgets.HTML(
+            BOX_STYLE + _ASLEEP + write_box(f"<b>Predict.</b> {write_inline(question.question)}", "task", role=None)
+        )
+        super().__init__([asked, self._row, self._revealed, self._judging])
+        self.add_class("course-exercise")
+        if before := progress.read_predictions().get(question.id):
+            self._show(before.said, before.surprised, "You predicted")
+
+    def _answer(self) -> None:
+        if isinstance(self._field, _CellsField):
+            said: Any = self._field.cells
+        else:
+            said = self._field.number if isinstance(self._field, _NumberField) else self._field.value
+        if said is None or said in ("", []):
+            self._revealed.value = write_box("Choose or write an answer first; or have it shown without one.", "open")
+        elif isinstance(said, float) and not math.isfinite(said):
+            self._revealed.value = write_box("Write a number.", "open")
+        else:
+            self._reveal(said)
+
+    def _reveal(self, said: float | str | Cells | None) -> None:
+        if said is None:
+            self._show("", None, "")
+        elif self.question.kind == "text":
+            self._show(str(said), None, "You predicted")
+            self._judging.layout.display = ""
+        else:
+            self._keep(self.question.write(said), surprised=not self.question.is_expected(said))
+
+    def _judge(self, *, surprised: bool) -> None:
+        self._judging.layout.display = "none"
+        self._keep(str(self._field.value), surprised=surprised)
+
+    def _keep(self, said: str, *, surprised: bool) -> None:
+        try:
+            progress.note_prediction(self.question.id, said, surprised=surprised)
+            kept = ""
+        except OSError as problem:
+            kept = f"<p>It could not be kept in your progress ({html.escape(str(problem))}).</p>"
+        self._show(said, surprised, "You predicted", kept)
+        for review in list(_REVIEWS):
+            review.show()
+
+    def _show(self, said: str, surprised: bool | None, before: str, more: str = "") -> None:
+        question = self.question
+        look = "plain" if surprised is None else "open" if surprised else "good"
+        as_written = {question.write(float(key)) if question.kind == "number" else key: key for key in question.others}
+        own = question.others[as_written[said]] if said in as_written else ""
+        told = [
+            f"{before} <b>{html.escape(said)}</b>.{'' if surprised is None else ' A surprise.' if surprised else ' As it is.'}" if said else "",
+            f"It is <b>{write_inline(question.write(question.answer))}</b>.",
+            write_inline(own),
+            _write_cells(question, said) if question.cells else "",
+            write_inline(question.why),
+        ]  # fmt: skip
+        self._revealed.value = write_box(
+            "".join(part if part.startswith("<table") else f"<p>{part}</p>" for part in told if part) + more, look
+        )
+        self._row.layout.display = "none"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+        asked = self.question.question
+        live = super()._repr_mimebundle_(**kwargs) or {}
+        labels = _write_labels(self.question)
+        still = write_box(
+            f"<b>Predict.</b> {write_inline(asked)}{labels}<p><em>Run this cell to answer.</em></p>", "task", role=None
+        )
+        text = f"Predict. {asked}"
+        return {"text/html": BOX_STYLE + still, "text/plain": text} | {k: v for k, v in live.items() if k == VIEW}
+
+
+class Review(ipywidgets.VBox):
+    """How many predictions of a lesson were made, and which surprised; it follows what is predicted after it was shown."""
+
+    def __init__(self, lesson: str) -> None:
+        self.lesson = lesson
+        self._words = ipywidgets.HTML()
+        self._hunt = _make_button("Begin a hunt", self._begin_hunt)
+        self._style = ipywidgets.HTML(BOX_STYLE)
+        super().__init__([self._style, self._words, self._hunt])
+        self.add_class("course-exercise")
+        self.show()
+        _REVIEWS.add(self)
+
+    def show(self) -> None:
+        self._words.value = write_box(write_review(self.lesson))
+        self._hunt.layout.display = "" if _count_hunts(self.lesson) else "none"
+
+    def _begin_hunt(self) -> None:
+        self.children = (self._style, self._words, hunt())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
+        live = super()._repr_mimebundle_(**kwargs) or {}
+        asked = "Run this cell to see what you predicted in this lesson."
+        still = {"text/html": BOX_STYLE + write_box(asked, role=None), "text/plain": asked}
+        return still | {k: v for k, v in live.items() if k == VIEW}
+
+
+_REVIEWS: weakref.WeakSet[Review] = weakref.WeakSet()
+
+
+def review_predictions(lesson: str) -> Review:
+    """The sum of a lesson's predictions, for its last cell.
+
+    Raises: CourseError if the lesson has none.
+    """
+    if not read_lesson(lesson):
+        raise CourseError(f"lesson {lesson} has no predictions.")
+    return Review(lesson)
+
+
+def write_review(lesson: str) -> str:
+    questions, made = read_lesson(lesson), progress.read_predictions()
+    here = {key: made[key] for key in questions if key in made}
+    surprises = [key for key, prediction in here.items() if prediction.surprised]
+    told = f"<p><b>{len(here)} of {format_count(len(questions), 'prediction')} made</b>, {len(here) - len(surprises)} as you thought.</p>"
+    rows = "".join(
+        f"<li>{write_inline(questions[key].question)} You said {html.escape(here[key].said)}; it is {write_inline(questions[key].write(questions[key].answer))}.</li>"
+        for key in surprises
+    )
+    steps = stepping.count_passed(lesson)
+    surprised = f"<p>What surprised you:</p><ul>{rows}</ul>" if rows else ""
+    return told + surprised + (f"<p>{steps}.</p>" if steps else "") + _write_hunts(lesson)
+
+
+def _write_hunts(lesson: str) -> str:
+    waiting = _count_hunts(lesson)
+    words = f"{draw.say_waiting(waiting)} In a terminal: `course hunt`."
+    return f"<p>{write_inline(words)}</p>" if waiting else ""
+
+
+def _count_hunts(lesson: str) -> int:
+    """How many hunts wait; none in lesson 00, where the learner has yet to meet a kernel that is wrong."""
+    return draw.count_waiting() if lesson > "00" else 0
+
+
+_ASLEEP = '<div class="course-box open course-asleep"><b>This question is asleep</b>: it is from an earlier session. Run this cell to wake it.</div>'
+_CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}  # said, answer
+_CELL_WORDS = {"✓": "right", "✗": "clicked, and wrong", "○": "not clicked, and right"}
+
+
+def _write_cells(question: Question, said: str) -> str:
+    """The table with the answer's cells marked, by a sign each, and the learner's."""
+    assert not isinstance(question.answer, (int, float, str))
+    answer, chosen = _sort_cells(question.answer), _read_cells(question, said)
+    rows, used = "", set()
+    for row, labels in enumerate(question.cells):
+        rows += "<tr>"
+        for column, label in enumerate(labels):
+            is_answer = (row, column) in answer
+            sign = _CELL_SIGNS.get((is_answer if chosen is None else (row, column) in chosen, is_answer), "")
+            used |= {sign} - {""}
+            look = {"✓": "good", "✗": "bad", "○": "open"}.get(sign, "")
+            rows += f'<td class="{look}">{f"<b>{sign}</b> " if sign else ""}{html.escape(label)}</td>'
+        rows += "</tr>"
+    key = ", ".join(f"{sign} {words}" for sign, words in _CELL_WORDS.items() if sign in used)
+    return f'<table class="course-cells"><caption>{key}</caption>{rows}</table>'
+
+
+def _read_cells(question: Question, said: str) -> list[tuple[int, int]] | None:
+    """The cells that :meth:`Question.write` wrote as ``said``; None if it cannot be told, or nothing was said."""
+    found = []
+    for row, labels in re.findall(r"row (\d+): (.*?)(?=; row \d+: |$)", said):
+        names = question.cells[int(row)] if int(row) < len(question.cells) else ()
+        found += [
+            (int(row), column)
+            for column, name in enumerate(names)
+            if {name, f"column {column}"} & set(labels.split(", "))
+        ]
+    return found if found and question.write(found) == said else None
+
+
+def _write_labels(question: Question) -> str:
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(label)}</td>' for label in labels)}</tr>" for labels in question.cells
+    )
+    return f'<table class="course-cells">{rows}</table>' if rows else ""
+
+
+def _make_field(question: Question) -> Any:
+    if question.kind == "cells":
+        return _CellsField(question.cells)
+    if question.kind == "choice":
+        return ipywidgets.RadioButtons(
+            options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False
+        )
+    # a description is the field's name for a screen reader; a tooltip is not
+    named = {"description": "Your prediction", "style": {"description_width": "initial"}}
+    if question.kind == "number":
+        return _NumberField(placeholder=question.unit or "a number", layout=ipywidgets.Layout(width="290px"), **named)
+    return ipywidgets.Text(
+        placeholder="in a few words", layout=ipywidgets.Layout(width="520px", max_width="100%"), **named
+    )
+
+
+class _CellsField(ipywidgets.VBox):
+    """A table of labels; each is a button that stays pressed."""
+
+    def __init__(self, cells: Sequence[Sequence[str]]) -> None:
+        self._buttons = {
+            (row, column): ipywidgets.ToggleButton(
+                description=label,
+                tooltip=f"row {row}, column {column}",
+                layout=ipywidgets.Layout(width="auto", min_width="4em"),
+            )
+            for row, labels in enumerate(cells)
+            for column, label in enumerate(labels)
+        }
+        grid = ipywidgets.GridBox(
+            list(self._buttons.values()),
+            layout=ipywidgets.Layout(
+                grid_template_columns=f"repeat({len(cells[0])}, max-content)", grid_gap="2px", overflow="auto"
+            ),
+        )
+        grid.add_class("course-cells")
+        super().__init__(
+            [ipywidgets.HTML("<span>Click each cell that you mean; a second click takes it back.</span>"), grid]
+        )
+
+    @property
+    def cells(self) -> list[tuple[int, int]]:
+        return [place for place, button in self._buttons.items() if button.value]
+
+
+class _NumberField(ipywidgets.Text):
+    """A text that reads as a number: ipywidgets' own shows a 0 that nobody wrote."""
+
+    @property
+    def number(self) -> float | None:
+        try:
+            return float(self.value.replace(",", ".").strip()) if self.value.strip() else None
+        except ValueError:
+            return math.nan
+
+
+def _make_button(words: str, action: Callable[[], None], style: str = "") -> ipywidgets.Button:
+    button = ipywidgets.Button(description=words, button_style=style, layout=ipywidgets.Layout(width="auto"))
+    button.on_click(lambda _: action())
+    return button

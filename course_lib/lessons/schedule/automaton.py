@@ -1,0 +1,345 @@
+"""Every order of a launch's programs, as small tables: what each program does next, given what it has found in memory so far.
+
+A program does the same whenever it finds the same. So a table of "found this, left that, goes on there" for each program says what any
+order of the programs does, and the browser can walk one that nobody has run. The tables are made of real runs: orders are tried in the
+interpreter until nothing new is found.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons import second_process
+from course_lib.lessons.schedule.run import read_tensor, run
+from course_lib.lessons.second_process import Job
+
+MOST_STEPS = 1000  # of one run
+MOST_STATES = 6000  # of a launch, looked at
+MOST_RUNS = 300
+WALKS = 200
+MOST_MOVES = 150  # of one walk
+MOST_NODES = 2000
+MOST_ELEMENTS = 64  # of a shared tensor
+SECONDS = 6.0  # of this process's own time: on a busy machine the tables are no poorer
+_CYCLE = 8  # operations in the longest spin loop that is recognised
+_PLAIN_CALLS = frozenset({"range", "min", "max", "abs", "float", "int", "while", "if", "and", "or", "not"})
+
+Values = tuple[float, ...]
+
+
+@dataclass
+class Node:
+    """Where a program stands: its next operation (None where no run has shown it), and by what it finds there, what it leaves behind and
+    where it goes on; None is its end."""
+
+    operation: dict[str, Any] | None = None
+    following: dict[str, tuple[dict[str, Any], Node | None]] = field(default_factory=dict)
+
+
+def explore(kernel: Any, job: Job, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
+    """What ``picture.js`` walks, as plain data. Only where Triton interprets.
+
+    ``orders``: for each of ``rooms``, how many unfinished programs there may be at once, and in it for each seed, the program of each
+    operation shown; ``nodes``, by program: its operation, and
+    [found, left or None, next node or -1, changed] for all that it can find. Operations on memory that no two programs share are left out.
+    ``outcomes``: what the complete runs leave in shared tensors that are no integers, first column; None if not all orders were looked at.
+
+    Raises: CourseError with what stopped the kernel.
+    """
+    tables = _Tables(kernel, job)
+    runs = [tables.run(seed, room) for room in rooms for seed in seeds]
+    whole, outcomes, deadlock = False, [], False
+    shared: tuple[str, ...] = ()
+    while shared != (shared := tables.list_shared()):
+        whole, outcomes, deadlock = tables.walk(shared)
+    if not whole:
+        tables.wander(shared)
+    return {
+        "programs": runs[0]["programs"], "shared": shared, "nodes": tables.flatten(shared), "outcomes": outcomes if whole else None,
+        "deadlock": deadlock, "barriers": tables.barriers,
+        "orders": [[o["program"] for o in each["operations"] if _is_shown(o, shared)] for each in runs],
+        "hidden": sum(not _is_shown(operation, shared) for operation in runs[0]["operations"]),
+    }  # fmt: skip
+
+
+def _is_shown(operation: dict[str, Any], shared: Sequence[str]) -> bool:
+    return operation["kind"] == "barrier" or operation["tensor"] in shared
+
+
+class _Tables:
+    """The tables as far as they are known, and the runs that fill them."""
+
+    def __init__(self, kernel: Any, job: Job) -> None:
+        self.kernel, self.job = kernel, job
+        self.alike = not may_tell_programs_apart(second_process.read_source_lines(kernel))
+        self.roots: list[Node] = []
+        self.barriers: list[str] = []
+        self.runs = self.count = 0
+        self.touched: dict[str, set[int]] = {}
+        self.written: set[str] = set()
+        self.end = time.process_time() + SECONDS
+
+    @property
+    def exhausted(self) -> bool:
+        return self.runs >= MOST_RUNS or self.count >= MOST_NODES or time.process_time() > self.end
+
+    def list_shared(self) -> tuple[str, ...]:
+        """Tensors that more than one program touches and at least one writes, integers first, in the kernel's order."""
+        names = [t for t in self.job.tensors if t.name in self.written and len(self.touched[t.name]) > 1]
+        return tuple(t.name for t in sorted(names, key=lambda tensor: not is_integer(tensor.dtype)))
+
+    def identify(self, state: Any) -> tuple[Any, ...]:
+        """A state as a key: of programs that are alike it does not matter which of them stands where."""
+        nodes, memory = state
+        places = map(id, nodes)
+        return tuple(sorted(places) if self.alike else places), tuple(map(_key, memory))
+
+    def run(self, seed: int, resident: int, order: Sequence[int] = ()) -> dict[str, Any]:
+        """Run once and learn from it."""
+        from course_lib.interpreter.scheduler import Scheduler
+        from course_lib.interpreter.spinning import read_variables
+
+        variables: dict[tuple[int, int, int], list[Any]] = {}
+        outermost = Scheduler.run_program.__code__
+
+        def watch(access: Any) -> None:
+            # without this very frame: it is none of the kernel's
+            variables.setdefault(access.program, []).append(read_variables(outermost)[1:])
+
+        answer = run(self.kernel, self.job, seed, resident, order=order, most_steps=MOST_STEPS, watch=watch)
+        self.runs += 1
+        self.barriers += [words for words in answer["barriers"] if words not in self.barriers]
+        if not self.roots:
+            alike = Node() if self.alike else None
+            self.roots = [alike or Node() for _ in range(answer["programs"])]
+        for program, index in enumerate(answer["indices"]):
+            own = [operation for operation in answer["operations"] if operation["program"] == program]
+            self._learn(program, own, variables.get(index, []), ended=program in answer["finished"])
+        return answer
+
+    def _learn(self, program: int, operations: list[dict[str, Any]], variables: list[Any], *, ended: bool) -> None:
+        """Follow one program's run through its table, and add what is new."""
+        visited = [self.roots[program]]
+        for i, operation in enumerate(operations):
+            node = visited[-1]
+            name = operation["tensor"]
+            self.touched.setdefault(name, set()).add(program)
+            if operation["kind"] not in ("load", "barrier"):
+                self.written.add(name)
+            node.operation = operation
+            key = _key(operation["found"])
+            if key not in node.following:
+                last = i + 1 == len(operations)
+                following = None if last and ended else _find_turn(operations, variables, visited) or Node()
+                self.count += 1
+                node.following[key] = operation, following
+            following = node.following[key][1]
+            if following is None:
+                return
+            visited.append(following)
+        if len(operations) < len(variables):  # it was stopped before an operation that nobody has seen it do
+            return
+
+    def walk(self, shared: Sequence[str]) -> tuple[bool, list[list[float]], bool]:
+        """Look at every state that some order of the programs reaches, and run what no run has shown.
+
+        Returns: whether all were seen, what the complete ones leave in memory, and whether there is one that nobody leaves.
+        """
+        tensors = {tensor.name: tensor for tensor in self.job.tensors}
+        start, order = self._begin(shared)
+        seen = {self.identify(start): order}
+        waiting = [start]
+        outcomes: dict[str, list[float]] = {}
+        deadlock, whole = False, True
+        while waiting:
+            if len(seen) > MOST_STATES or self.exhausted:
+                return False, [], deadlock
+            state = waiting.pop()
+            nodes, memory = state
+            path = seen[self.identify(state)]
+            if all(node is None for node in nodes):
+                left = [
+                    memory[i][0 :: tensors[name].shape[-1]]
+                    for i, name in enumerate(shared)
+                    if not is_integer(tensors[name].dtype)
+                ]
+                outcome = [value for values in left for value in values]
+                outcomes.setdefault(_key(outcome), outcome)
+                continue
+            stays = True
+            for program, node in enumerate(nodes):
+                if node is None:
+                    continue
+                after = self._step(state, program, shared, path)
+                if after is None:
+                    whole = stays = False
+                    continue
+                reached, order = after
+                if self.identify(reached) == self.identify(state):
+                    continue
+                stays = False
+                if self.identify(reached) not in seen:
+                    seen[self.identify(reached)] = order
+                    waiting.append(reached)
+            deadlock = deadlock or stays
+        return whole, sorted(outcomes.values()), deadlock
+
+    def wander(self, shared: Sequence[str]) -> None:
+        """Go through the tables as a reader does who drives by hand, and run what is not known: where there are too many states to see
+        all of them, these are the likely ones."""
+        drawn = random.Random(0)
+        for _ in range(WALKS):
+            state, path = self._begin(shared)
+            for _ in range(MOST_MOVES):
+                able = [program for program, node in enumerate(state[0]) if node is not None]
+                after = self._step(state, drawn.choice(able), shared, path) if able and not self.exhausted else None
+                if after is None:
+                    break
+                state, path = after
+
+    def _begin(self, shared: Sequence[str]) -> Any:
+        """The state before anything was done to shared memory, and the order that leads there."""
+        first = tuple(tuple(_read_start(self.job, name)) for name in shared)
+        return self._skip_private(tuple(self.roots), first, shared, ())
+
+    def _step(self, state: Any, program: int, shared: Sequence[str], path: tuple[int, ...]) -> Any:
+        """The state after ``program`` has moved, and the order that leads there; None if no run shows it."""
+        nodes, memory = state
+        node = nodes[program]
+        for attempt in range(2):
+            operation = node.operation
+            if operation is not None:
+                at = shared.index(operation["tensor"]) if operation["tensor"] in shared else None
+                found = [] if at is None else [memory[at][element] for element in operation["elements"]]
+                known = node.following.get(_key(found))
+                if known is not None:
+                    done, following = known
+                    changed = list(memory)
+                    if at is not None:
+                        values = list(memory[at])
+                        for element, value in zip(done["elements"], done["left"], strict=True):
+                            values[element] = value
+                        changed[at] = tuple(values)
+                    after = (*nodes[:program], following, *nodes[program + 1 :])
+                    return self._skip_private(after, tuple(changed), shared, (*path, program))
+            if attempt == 0:
+                if self.exhausted:
+                    return None
+                self.run(0, len(self.roots), (*path, program, program, program))
+        return None
+
+    def _skip_private(self, nodes: Any, memory: Any, shared: Sequence[str], order: tuple[int, ...]) -> Any:
+        """The same once every program has come to its next operation on shared memory: what lies between is seen by nobody else."""
+        nodes = list(nodes)
+        for program, node in enumerate(nodes):
+            nodes[program], passed = _pass_private(node, shared)
+            order = (*order, *[program] * passed)
+        return (tuple(nodes), memory), order
+
+    def flatten(self, shared: Sequence[str]) -> list[list[Any]]:
+        """The tables as lists, without private operations; the first node of each is the start."""
+
+        def skip(node: Node | None) -> Node | None:
+            return _pass_private(node, shared)[0]
+
+        tables = []
+        for root in self.roots:
+            numbers: dict[int, int] = {}
+            rows: list[Any] = []
+            queue = [skip(root)]
+            while queue:
+                node = queue.pop(0)
+                if node is None or id(node) in numbers:
+                    continue
+                numbers[id(node)] = len(rows)
+                rows.append(node)
+                queue += [skip(following) for _, following in node.following.values()]
+            tables.append([self._describe(node, numbers, skip) for node in rows])
+        return tables
+
+    def _describe(self, node: Node, numbers: dict[int, int], skip: Any) -> list[Any]:
+        operation = node.operation
+        if operation is None:
+            return []
+        following = []
+        for done, after in node.following.values():
+            after = skip(after)
+            left = None if _key(done["left"]) == _key(done["found"]) else done["left"]
+            following.append([done["found"], left, -1 if after is None else numbers[id(after)], int(done["changed"])])
+        return [
+            operation["kind"], operation["line"], operation["tensor"], operation["elements"], operation["sem"], following,
+        ]  # fmt: skip
+
+
+def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None, int]:
+    """The first node from ``node`` on whose operation others see, or that can go on in more ways than one, and how many were passed."""
+    passed = 0
+    while (
+        node is not None
+        and node.operation is not None
+        and not _is_shown(node.operation, shared)
+        and len(node.following) == 1
+    ):
+        ((_, node),) = node.following.values()
+        passed += 1
+    return node, passed
+
+
+def is_integer(dtype: str) -> bool:
+    return dtype.startswith(("int", "uint"))
+
+
+def _find_turn(operations: list[dict[str, Any]], variables: list[Any], visited: list[Node]) -> Node | None:
+    """The node that a program is back at: it has gone round a loop twice, found the same, changed nothing, and its variables are the same.
+
+    ``visited``: the nodes so far, the last one that of the operation just done.
+    """
+    now = len(visited)  # the number of the next operation
+    for length in range(1, _CYCLE + 1):
+        if now < 2 * length or now >= len(variables) or now > len(operations):
+            continue
+        one, other = operations[now - 2 * length : now - length], operations[now - length : now]
+        still = all(_equal(a, b) and not b["changed"] for a, b in zip(one, other, strict=True))
+        if still and variables[now] == variables[now - length]:
+            return visited[now - length]
+    return None
+
+
+def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    same = ("kind", "line", "tensor", "elements")
+    return all(one[key] == other[key] for key in same) and _key(one["found"]) == _key(other["found"])
+
+
+def _key(values: Sequence[float]) -> str:
+    """Values as a key: NaN is like NaN."""
+    return ",".join(repr(float(value)) for value in values)
+
+
+def may_tell_programs_apart(source: Mapping[int, str]) -> bool:
+    """Whether a program of this kernel may know its number: by asking, or by a function whose lines are elsewhere."""
+    text = "\n".join(source.values())
+    body = text[text.find("):") :]
+    calls = {name for name in re.findall(r"([\w.]+)\s*\(", body) if not name.startswith("tl.")}
+    return "program_id" in body or bool(calls - _PLAIN_CALLS)
+
+
+def _read_start(job: Job, name: str) -> list[float]:
+    (tensor,) = [tensor for tensor in job.tensors if tensor.name == name]
+    if tensor.elements > MOST_ELEMENTS or tensor.strides != _pack(tensor.shape):
+        raise CourseError(
+            f"the schedule explorer shows shared tensors of up to {MOST_ELEMENTS} elements that lie behind one another; `{name}` has "
+            f"shape {tensor.shape} and strides {tensor.strides}. Use a smaller launch."
+        )
+    return read_tensor(tensor, job.buffers).ravel().tolist()
+
+
+def _pack(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a tensor without gaps."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

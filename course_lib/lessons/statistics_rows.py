@@ -1,0 +1,35 @@
+"""Rows with a mean that is large beside their spread, and what the pages about statistics do with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import course_lib
+
+
+def make_rows(mean_over_std: float, M: int = 64, N: int = 1000) -> Tensor:
+    """M rows of N normal numbers with standard deviation 1 and mean ``mean_over_std``: shape (M, N), fp32, where kernels run.
+
+    The same noise at every mean: two results differ because of the mean, and of nothing else.
+    """
+    noise = np.random.default_rng(0).standard_normal((M, N))
+    return torch.from_numpy((noise + mean_over_std).astype(np.float32)).to(course_lib.DEVICE)
+
+
+def run_on_rows(kernel: Any, x: Tensor, BLOCK: int, **constexprs: Any) -> tuple[Tensor, Tensor]:
+    """Mean and variance of every row, shape (M,) in fp32, by a kernel (x, mean, var, stride_x, N, BLOCK) with one program per row."""
+    M, N = x.shape
+    mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
+    kernel[(M,)](x, mean, var, x.stride(0), N, BLOCK=BLOCK, **constexprs)
+    return mean, var
+
+
+def find_error(var: Tensor | np.ndarray, x: Tensor | np.ndarray) -> float:
+    """The largest relative error of the rows' variances, beside those in float64 of the numbers as they are stored."""
+    var, x = (np.asarray(a.cpu() if isinstance(a, Tensor) else a, dtype=np.float64) for a in (var, x))
+    true = x.var(axis=-1)
+    return float((np.abs(var - true) / true).max())

@@ -1,0 +1,309 @@
+"""``step``: the last line of a cell in which the learner mends, writes or chooses something. It checks that cell, at once.
+
+The cell's text is read and run in confined processes, as an exercise's file is; what came out is plain HTML, which needs no kernel when the
+notebook is opened again. The steps stand in ``steps/lessonNN.py``, their answers in the lessons' scripts.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import linecache
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+import course_lib
+from course_lib.base import background, runtime
+from course_lib.base.errors import CourseError
+from course_lib.base.text import make_visible_line, shorten
+from course_lib.catalog import step_cells
+from course_lib.grading.public import (
+    FAIL,
+    GRADER_FAULT,
+    NOT_ATTEMPTED,
+    PASS,
+    SIGNS,
+    Plan,
+    Task,
+    TryBuilder,
+    Verdict,
+    check_step,
+    make_sentence,
+    quote_line,
+    warm_steps,
+)
+from course_lib.learner import progress
+from course_lib.lessons import steps
+from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
+from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.words import format_count, format_number
+
+_LOOKS = {PASS: "good", NOT_ATTEMPTED: "open"}
+_SHOW_ANSWER_AFTER = 2  # failed runs
+_VALUE = 120  # characters of a value that is shown
+
+_failed: Counter[str] = Counter()  # runs of each step in this session
+_passed: dict[str, bool] = {}  # of its last run
+_warmed: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step shows: the same in HTML and in text."""
+
+    passed: bool
+    page: str
+    text: str
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/html": self.page, "text/plain": self.text}
+
+
+def step(step_id: str) -> None:
+    """Check the cell that this call stands in, and show what came out. Nothing that a learner writes makes it raise.
+
+    Raises: CourseError if there is no such step, or this is no notebook.
+    """
+    wanted = steps.find(step_id)
+    frame = sys._getframe(1)
+    text = _read_cell(frame.f_code.co_filename)
+    if not text:
+        raise CourseError(
+            f"step({step_id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `make lab` opens the lessons."
+        )
+    display(check_cell(wanted, text, frame.f_globals))
+
+
+def _read_cell(file: str) -> str:
+    """The text of the running cell, whose code is said to stand in ``file``; nothing outside of a notebook."""
+    shell = get_ipython()
+    text = "".join(linecache.getlines(file))
+    if shell is None or shell.history_manager is None or not text:
+        return ""
+    # the lines that run lack empty ones at the top; those that were typed have the numbers which the learner sees
+    typed = shell.history_manager.input_hist_raw[-1]
+    return typed if typed.strip().splitlines() == text.strip().splitlines() else text
+
+
+def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> Outcome:
+    """Check a cell's ``text``; ``names`` is what it defined, for steps that ask for a value."""
+    try:
+        verdict = _check_value(wanted, text, names) if wanted.kind == "value" else _check_code(wanted, text)
+    except CourseError as problem:  # the machine's, or an installation's
+        return _write_unchecked(wanted, str(problem))
+    if verdict.status == GRADER_FAULT:
+        return _write_unchecked(wanted, verdict.message, verdict.printed)
+    _passed[wanted.id] = verdict.passed
+    kept = ""
+    if verdict.passed:
+        try:
+            progress.note_step(wanted.id, _failed[wanted.id] + 1)
+        except OSError as problem:
+            kept = f"It could not be kept in your progress ({problem})."
+    elif verdict.status != NOT_ATTEMPTED:
+        _failed[wanted.id] += 1
+    return _write(wanted, verdict, kept)
+
+
+def assert_passed(step_id: str) -> None:
+    """For the proof of a lesson: that the last run of the step in this session passed.
+
+    Raises: AssertionError if it did not.
+    """
+    assert _passed.get(step_id), f"step {step_id}: the course's own answer does not pass"
+
+
+def warm_lesson(lesson: str) -> None:
+    """Start, beside the page, the processes that check its steps; the first check then does not wait. Outside of a notebook nothing happens."""
+    if lesson in _warmed or not runtime.in_notebook():
+        return
+    _warmed.add(lesson)
+    for kind in dict.fromkeys(wanted.kind for wanted in steps.read_lesson(lesson).values() if wanted.kind != "value"):
+        background.start(lambda kind=kind: warm_steps(kind, course_lib.MODE))
+
+
+def make_plan(wanted: Step, attempt: Try) -> Plan:
+    """A try as the grader takes it."""
+    builder = TryBuilder(attempt.what)
+    expected = attempt.outputs
+    if not isinstance(attempt.arguments, tuple):
+        for name, argument in attempt.arguments.items():
+            if isinstance(argument, Out):
+                builder.add_output(
+                    name, argument.dtype, expected[name], attempt.within, argument.stride, argument.start
+                )
+            else:
+                _add_argument(builder, name, argument)
+        return builder.build(wanted.entry_point, attempt.grid, dict(attempt.constexprs), attempt.orders)
+    parameters = step_cells.list_parameters(wanted.id, wanted.entry_point)
+    for number, argument in enumerate(attempt.arguments):
+        name = parameters[number] if number < len(parameters) else f"argument {number + 1}"
+        _add_argument(builder, name, argument)
+    for name, values in expected.items():
+        builder.add_result(name, values, attempt.within)
+    return builder.build(wanted.entry_point)
+
+
+def _add_argument(builder: TryBuilder, name: str, argument: Any) -> None:
+    if isinstance(argument, In):
+        builder.add_input(name, argument.numbers, argument.dtype, argument.stride)
+    else:
+        builder.add_number(argument)
+
+
+def _check_code(wanted: Step, text: str) -> Verdict:
+    task = Task(
+        wanted.id, wanted.kind, wanted.entry_point, step_cells.make_unsolved(wanted.id), make_visible_line(wanted.question)
+    )  # fmt: skip
+    return check_step(task, text, [make_plan(wanted, attempt) for attempt in wanted.tries], course_lib.MODE)
+
+
+def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
+    """In this process: the cell ran here, and its value is judged by the course."""
+    name = wanted.entry_point
+    if _is_unchanged(text, step_cells.make_unsolved(wanted.id), name):
+        return Verdict(wanted.id, NOT_ATTEMPTED, "not_attempted", "The cell is as the course wrote it.", mode="value")
+    if name not in names or not any(_binds(node, name) for node in ast.parse(text).body):
+        return _fail_value(wanted, f"This cell gives `{name}` no value. The check looks at it by that name.")
+    assert wanted.accepts is not None  # Step sees to it
+    shown = f"`{name}` is `{_show(names[name])}`."
+    try:
+        why_not = wanted.accepts(names[name])
+    except Exception as unfit:  # what was made for numbers meets a text, a list, a tensor
+        kind = type(names[name]).__name__
+        return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}")  # fmt: skip
+    if why_not:
+        return _fail_value(wanted, f"{shown} {why_not}")
+    return Verdict(wanted.id, PASS, "none", "The value is right.", mode="value")
+
+
+def _fail_value(wanted: Step, words: str) -> Verdict:
+    return Verdict(wanted.id, FAIL, "wrong_values", words, mode="value", headline=words, question=wanted.question)
+
+
+def _show(value: Any) -> str:
+    try:
+        return shorten(make_visible_line(repr(value)), _VALUE)
+    except Exception as broken:
+        return f"a {type(value).__name__} whose repr raises {type(broken).__name__}"
+
+
+def _is_unchanged(text: str, unsolved: str, name: str) -> bool:
+    """All of the course's lines are there, and no other gives ``name`` a value. Comments and layout do not count."""
+    given = {ast.dump(node) for node in ast.parse(unsolved).body}
+    found = {ast.dump(node): node for node in ast.parse(text).body}
+    return given <= found.keys() and not any(_binds(found[dump], name) for dump in found.keys() - given)
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    """Whether the statement gives ``name`` a value."""
+    return any(
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
+        for node in ast.walk(statement)
+    )
+
+
+def _write(wanted: Step, verdict: Verdict, kept: str) -> Outcome:
+    words = {PASS: "passed", NOT_ATTEMPTED: "not yet", FAIL: "not right yet"}.get(verdict.status, "it does not run")
+    headline = f"{SIGNS[verdict.status]} Step {wanted.id}: {words}"
+    if verdict.passed:
+        parts, lines = [f"<p>{write_inline(wanted.debrief)}</p>"], [wanted.debrief]
+    elif verdict.status == NOT_ATTEMPTED:
+        mark = "REPAIR" if "# REPAIR" in step_cells.make_unsolved(wanted.id) else "YOUR CODE"
+        told = (
+            f"The part marked {mark} is as the course wrote it. Change it, then run this cell: it is checked at once."
+        )
+        parts, lines = [f"<p>{told}</p>"], [told]
+    else:
+        parts, lines = _write_failure(wanted, verdict)
+    if kept:
+        parts.append(f"<p>{html.escape(kept)}</p>")
+        lines.append(kept)
+    if verdict.passed:
+        parts.append(_write_answer(wanted, "One answer"))
+    elif _failed[wanted.id] >= _SHOW_ANSWER_AFTER and verdict.status != NOT_ATTEMPTED:
+        parts.append(_write_answer(wanted, "Show one answer"))
+    return _make_outcome(headline, parts, lines, _LOOKS.get(verdict.status, "bad"), passed=verdict.passed)
+
+
+def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]]:
+    parts = [f"<p><b>{write_inline(verdict.headline)}</b></p>"]
+    lines = [verdict.headline]
+    if (first := verdict.first) is not None:
+        if first.case:
+            parts.append(f"<div>Tried: {write_inline(first.case)}.</div>")
+            lines.append(f"Tried: {first.case}.")
+        if first.element:
+            numbers = {f"expected {first.element}": first.want, "got": first.got}
+            rows = "".join(
+                f"<tr><td>{html.escape(name)}</td><td><code>{_show_number(value)}</code></td></tr>"
+                for name, value in numbers.items()
+            )
+            parts.append(f"<table>{rows}</table>")
+            lines += [f"{name}: {_show_number(value)}" for name, value in numbers.items()]
+        words = _count_wrong(first.element, first.wrong, first.size) if first.element else _make_sentence(first.words)
+        if words:
+            parts.append(f"<p>{write_inline(words)}</p>")
+            lines.append(words)
+    if verdict.place is not None:
+        shown = quote_line(verdict.place)
+        marked = html.escape(shown.source[shown.start : shown.end])
+        code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"
+        below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
+        lines += [f"Line {verdict.place.line}:", f"{shown.gutter}{shown.source}", *([below] if below else [])]
+        parts.append(
+            f"<div>Line {verdict.place.line} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>"
+        )
+    if verdict.question:  # of a text that cannot be read there is nothing to ask
+        parts.append(f"<p>{write_inline(wanted.question)}</p>")
+        lines.append(wanted.question)
+    if verdict.printed:
+        parts.append(
+            f"<details><summary>What it printed in the check</summary><pre>{html.escape(verdict.printed)}</pre></details>"
+        )
+    return parts, lines
+
+
+def _make_sentence(words: str) -> str:
+    return make_sentence(words) if words else ""
+
+
+def _show_number(value: float | None) -> str:
+    return "" if value is None else format_number(value, 6)
+
+
+def _count_wrong(element: str, wrong: int, size: int) -> str:
+    """ "3 of 5 elements of y_ptr are wrong."; nothing where there is one alone."""
+    if size == 1:
+        return ""
+    return f"{wrong} of {size} elements of `{element.split('[')[0]}` {'is' if wrong == 1 else 'are'} wrong."
+
+
+def _write_answer(wanted: Step, title: str) -> str:
+    code = html.escape(step_cells.read_answer(wanted.id))
+    return f"<details><summary>{title}</summary><pre>{code}</pre></details>"
+
+
+def _write_unchecked(wanted: Step, words: str, printed: str = "") -> Outcome:
+    """Neither passed nor failed: the learner's code is not to blame."""
+    headline = f"{SIGNS[GRADER_FAULT]} Step {wanted.id}: not checked"
+    parts = [f"<p>{write_inline(words)}</p>", f"<pre>{html.escape(printed)}</pre>" if printed else ""]
+    return _make_outcome(headline, parts, [words], "open", passed=False)
+
+
+def _make_outcome(headline: str, parts: list[str], lines: list[str], look: str, *, passed: bool) -> Outcome:
+    box = write_box(f'<b class="course-status">{html.escape(headline)}</b>{"".join(parts)}', look)
+    page = f'{BOX_STYLE}<div class="course-exercise">{box}</div>'
+    return Outcome(passed, page, "\n".join([headline, *(line for line in lines if line)]))
+
+
+def count_passed(lesson: str) -> str:
+    """ "2 of 4 steps passed"; empty for a lesson that has none."""
+    here = steps.read_lesson(lesson)
+    passed = progress.read_steps().keys() & here.keys()
+    return f"{len(passed)} of {format_count(len(here), 'step')} passed" if here else ""

@@ -1,0 +1,37 @@
+"""The steps of each lesson, one file a lesson: ``lessonNN.py`` has ``STEPS``, in the order of the page."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from pathlib import Path
+
+from course_lib.base.errors import CourseError
+from course_lib.lessons.steps.step import Step
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def read_lesson(lesson: str) -> dict[str, Step]:
+    """The steps of a lesson, "03", by id and in the order of the page; none if it has no file.
+
+    Raises: CourseError if one of them is not whole.
+    """
+    if not (FOLDER / f"lesson{lesson}.py").exists():
+        return {}
+    steps: tuple[Step, ...] = importlib.import_module(f"{__name__}.lesson{lesson}").STEPS
+    for step in steps:
+        if step.lesson != lesson:
+            raise CourseError(f"{FOLDER.name}/lesson{lesson}.py: {step.id!r} does not begin with {lesson}-.")
+    if len({step.id for step in steps}) < len(steps):
+        raise CourseError(f"{FOLDER.name}/lesson{lesson}.py: two steps have the same id.")
+    return {step.id: step for step in steps}
+
+
+def find(step_id: str) -> Step:
+    """Raises: CourseError if there is no such step."""
+    steps = read_lesson(step_id[:2])
+    if step_id not in steps:
+        raise CourseError(f"there is no step {step_id!r}. Lesson {step_id[:2]} has {', '.join(steps) or 'none'}.")
+    return steps[step_id]

@@ -1,0 +1,126 @@
+"""The steps of lesson 01: spare lanes out of the variance, eps, w and b, one program per row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_lib.lessons.steps.step import In, Out, Step, Try
+
+
+def _try_row(what: str, row: list[float], block: int) -> Try:
+    return Try(
+        what,
+        arguments={"x_ptr": In(row), "y_ptr": Out((len(row),)), "N": len(row)},
+        constexprs={"BLOCK": block},
+        expected={"y_ptr": (np.array(row) - np.mean(row)) / np.std(row)},  # np.std divides by N
+    )
+
+
+def _try_variances(what: str, var: list[float], eps: float) -> Try:
+    return Try(
+        what,
+        arguments={"var_ptr": In(var), "rstd_ptr": Out((len(var),)), "eps": eps},
+        constexprs={"BLOCK": len(var)},
+        expected={"rstd_ptr": 1 / np.sqrt(np.array(var) + eps)},
+    )
+
+
+def _try_columns(what: str, n: int, block: int) -> Try:
+    columns = np.arange(n)
+    xhat, w, b = np.cos(columns), 1 + columns / 2, 3 - columns
+    return Try(
+        what,
+        arguments={"xhat_ptr": In(xhat), "y_ptr": Out((n,)), "w_ptr": In(w), "b_ptr": In(b), "N": n},
+        constexprs={"BLOCK": block},
+        expected={"y_ptr": xhat * w + b},
+    )
+
+
+def _try_rows(what: str, stride_x: int, stride_y: int) -> Try:
+    x = np.array([[1.0, 2, 3, 4, 10], [7, 7, 8, 7, 6], [-3, 0, 0, 9, 4]])
+    return Try(
+        what,
+        arguments={
+            "x_ptr": In(x, stride=stride_x),
+            "y_ptr": Out(x.shape, stride=stride_y),
+            "stride_x": stride_x,
+            "stride_y": stride_y,
+            "N": 5,
+        },
+        grid=(3,),
+        constexprs={"BLOCK": 8},
+        expected={"y_ptr": x - x.mean(axis=1, keepdims=True)},
+    )
+
+
+STEPS = (
+    Step(
+        "01-mend",
+        kind="kernel",
+        entry_point="mended_kernel",
+        tries=(
+            _try_row("the row 11 12 14 15 16 in a block of 8", [11, 12, 14, 15, 16], 8),
+            _try_row("three numbers around -20 in a block of 16", [-21, -20, -18], 16),
+            _try_row("eight numbers in a block of 8", [2, 4, 4, 4, 5, 5, 7, 9], 8),
+        ),
+        question="A spare lane loaded 0. What does `x - mean` hold there, and what should `d` hold?",
+        debrief="A mask stops a load or a store. It does not stop arithmetic: after every operation, ask what the spare lanes hold now.",
+        slips=(
+            ("tl.where(mask, x - mean, 0.0)", "x - mean"),
+            ("tl.where(mask, x - mean, 0.0)", "tl.where(mask, x, 0.0)"),
+            ("tl.where(mask, x - mean, 0.0)", "tl.where(mask, x - mean, mean)"),
+            ("tl.where(mask, x - mean, 0.0)", "tl.where(mask, 0.0, x - mean)"),
+        ),
+    ),
+    Step(
+        "01-eps",
+        kind="kernel",
+        entry_point="rstd_kernel",
+        tries=(
+            _try_variances("ordinary variances, eps = 1e-5", [1, 2, 3, 4, 5, 6, 7, 100], 1e-5),
+            _try_variances("a variance of 0, eps = 0.01", [0, 0.01, 0.02, 0.04, 0, 1, 2, 3], 0.01),
+        ),
+        question="For a variance of 0 and eps = 0.01, the formula says 1 over the root of 0.01. Is that what your line computes?",
+        debrief="A row of equal numbers now gives 0: each deviation is 0, and `rstd` is finite. Lesson 02 shows what changes when eps stands outside the root.",
+        slips=(
+            ("tl.rsqrt(var + eps)", "tl.rsqrt(var)"),
+            ("tl.rsqrt(var + eps)", "tl.rsqrt(var) + eps"),
+            ("tl.rsqrt(var + eps)", "1 / (tl.sqrt(var) + eps)"),
+            ("tl.rsqrt(var + eps)", "tl.sqrt(var + eps)"),
+        ),
+    ),
+    Step(
+        "01-columns",
+        kind="kernel",
+        entry_point="scale_shift_kernel",
+        tries=(
+            _try_columns("five columns in a block of 8", 5, 8),
+            _try_columns("sixteen columns in a block of 16", 16, 16),
+        ),
+        question="Column j of y is xhat[j] * w[j] + b[j]. Which lanes may read w and b, and which may write y?",
+        debrief="`w` and `b` are read by every program, once for each row. Other lessons ask where such numbers wait in the meantime.",
+        slips=(
+            ("xhat * w + b, mask=mask", "xhat * w + b"),
+            ("xhat * w + b", "xhat * b + w"),
+            ("xhat * w + b", "(xhat + b) * w"),
+            ("b = tl.load(b_ptr + cols, mask=mask, other=0.0)", "b = tl.load(b_ptr)"),
+        ),
+    ),
+    Step(
+        "01-rows",
+        kind="kernel",
+        entry_point="centre_kernel",
+        tries=(
+            _try_rows("three rows of 5, without gaps", 5, 5),
+            _try_rows("rows of x 8 elements apart, rows of y 6", 8, 6),
+        ),
+        question="Row 2 of x begins 2 * stride_x elements after x_ptr. Where does row 2 of y begin?",
+        debrief="The kernel of Triton's tutorial uses one stride for x and y. It is right until somebody sends a slice.",
+        slips=(
+            ("row * stride_x", "row * N"),
+            ("row * stride_y", "row * stride_x"),
+            ("y_ptr + row * stride_y + cols", "y_ptr + cols"),
+            ("x_ptr + row * stride_x + cols", "x_ptr + row + cols"),
+        ),
+    ),
+)

@@ -1,0 +1,138 @@
+"""The steps of lesson 06: the tree, sums that stay in their lanes, the time of passes, and two things to remember."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from course_lib.lessons.steps.step import In, Out, Step, Try
+
+
+def _sum_lanes(row: Sequence[float], block: int) -> np.ndarray:
+    """What each lane holds after it has added up its columns of ``row``."""
+    padded = np.zeros(-(-len(row) // block) * block)
+    padded[: len(row)] = row
+    return padded.reshape(-1, block).sum(axis=0)
+
+
+_TEN = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+_LOUD = [
+    [40000, 40000, 8],
+    [1, 2, 3],
+    [-60000, -30000, 0.5],
+    [0.25, 0, 4],
+]  # fp16 has each of them, but not the first and third sum
+_FAR = 2**30
+
+STEPS = (
+    Step(
+        "06-tree",
+        kind="numpy",
+        entry_point="add_in_a_tree",
+        tries=(
+            Try("the numbers 1 to 16 in 16 threads", arguments=(In(range(1, 17)),), expected=136.0),
+            Try("two threads", arguments=(In([2.5, -0.25]),), expected=2.25),
+            Try("eight threads, one of which holds something", arguments=(In([0, 0, 0, 0, 0, 7, 0, 0]),), expected=7.0),
+        ),
+        question="With stride 4, what do threads 0 to 3 add?",
+        debrief="Four rounds for 16 threads, ten for 1024. The GPU does the same, with registers in the place of slices.",
+        slips=(
+            ("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[stride]"),
+            ("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[1 : stride + 1]"),
+            ("held[:stride] + held[stride : 2 * stride]", "held[:stride]"),
+        ),
+    ),
+    Step(
+        "06-lanes",
+        kind="kernel",
+        entry_point="lane_sums_kernel",
+        tries=(
+            Try(
+                "a row of 10 in blocks of 4",
+                arguments={"x_ptr": In(_TEN), "sums_ptr": Out((4,)), "N": 10},
+                constexprs={"BLOCK": 4},
+                expected={"sums_ptr": _sum_lanes(_TEN, 4)},
+            ),
+            Try(
+                "a row of 8 in blocks of 4: no lane is to spare",
+                arguments={"x_ptr": In(_TEN[:8]), "sums_ptr": Out((4,)), "N": 8},
+                constexprs={"BLOCK": 4},
+                expected={"sums_ptr": _sum_lanes(_TEN[:8], 4)},
+            ),
+            Try(
+                "a row of 3 in a block of 4",
+                arguments={"x_ptr": In([5, -1, 2]), "sums_ptr": Out((4,)), "N": 3},
+                constexprs={"BLOCK": 4},
+                expected={"sums_ptr": _sum_lanes([5, -1, 2], 4)},
+            ),
+        ),
+        question="Ten columns in blocks of 4: which columns does lane 1 add up, and which lanes load nothing in the last block?",
+        debrief="After the loop one tl.sum over these lanes is the sum of the row. The exercise at the end of this page does that.",
+        slips=(
+            ("total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "total = tl.load(x_ptr + cols, mask=cols < N, other=0.0)"),
+            ("other=0.0)", "other=1.0)"),
+            ("tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "tl.sum(tl.load(x_ptr + cols, mask=cols < N, other=0.0), axis=0)"),
+        ),
+    ),
+    Step(
+        "06-floor",
+        kind="numpy",
+        entry_point="fewest_microseconds",
+        tries=(
+            Try("a copy of 4096 x 8192 in fp16 at 2810 GB/s", arguments=(4096, 8192, 2, 2, 2810), expected=47.7637125),
+            Try("three passes over 1000 x 1000 in fp32 at 1000 GB/s", arguments=(1000, 1000, 4, 3, 1000), expected=12.0),
+        ),
+        question="How many bytes are moved? How many seconds do they take at gbps * 10**9 bytes per second, and how many microseconds is that?",
+        debrief="48 µs for LayerNorm of 4096 x 8192, before anybody has written it. A measured time means something beside this number.",
+        slips=(
+            ("passes * M * N * itemsize", "passes * M * N"),
+            ("passes * M * N * itemsize", "M * N * itemsize"),
+            ("moved / (gbps * 1e9) * 1e6", "moved / gbps * 1e3"),
+            ("moved / (gbps * 1e9) * 1e6", "moved / (gbps * 1e9)"),
+        ),
+    ),
+    Step(
+        "06-remind",
+        kind="kernel",
+        entry_point="short_rows_kernel",
+        tries=(
+            Try(
+                "four rows of 3 in a block of 4",
+                arguments={
+                    "x_ptr": In([[1, 2, 3], [4, 5, 6], [-7, 8, 9], [0.5, 0, 1]], dtype="fp16"), "sum_ptr": Out((4,)), "start_ptr": Out((4,)),
+                    "stride_x": 3, "far_stride": 10, "N": 3,
+                },
+                grid=(4,),
+                constexprs={"BLOCK": 4},
+                expected={"sum_ptr": [6, 15, 10, 1.5], "start_ptr": [0, 10, 20, 30]},
+            ),
+            Try(
+                "rows of a far matrix that lie 2^30 elements apart",
+                arguments={
+                    "x_ptr": In([[1, 2, 3], [4, 5, 6], [-7, 8, 9], [0.5, 0, 1]], dtype="fp16"), "sum_ptr": Out((4,)), "start_ptr": Out((4,)),
+                    "stride_x": 3, "far_stride": _FAR, "N": 3,
+                },
+                grid=(4,),
+                constexprs={"BLOCK": 4},
+                expected={"sum_ptr": [6, 15, 10, 1.5], "start_ptr": [0, _FAR, 2 * _FAR, 3 * _FAR]},
+            ),
+            Try(
+                "rows whose sum is beyond 65504",
+                arguments={
+                    "x_ptr": In(_LOUD, dtype="fp16"), "sum_ptr": Out((4,)), "start_ptr": Out((4,)), "stride_x": 3, "far_stride": 3, "N": 3,
+                },
+                grid=(4,),
+                constexprs={"BLOCK": 4},
+                expected={"sum_ptr": np.sum(_LOUD, axis=1), "start_ptr": [0, 3, 6, 9]},
+            ),
+        ),
+        question="What is the largest number of 32 bits, and what is 3 * 2^30? What is the largest fp16, and what is 40000 + 40000?",
+        debrief="Both faults stay silent: a wrong address, and an infinity. The first needs a matrix of more than 2^31 elements, which no small test has.",
+        slips=(
+            ("tl.program_id(0).to(tl.int64)", "tl.program_id(0)"),
+            ("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0)"),
+            ("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0).to(tl.float32)"),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,138 @@
+"""The steps of lesson 11: read an error, write two sums, keep spare lanes out, give dy its own strides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.norms import reference
+
+EPS = 1e-5
+_FIVE = (np.array([8.0, 11, 12, 9, 10]), np.array([1.0, 3, 2, 2, 4]))
+_EIGHT = (np.array([2, -1, 3, 0.5, -0.5, 1.5, -2, 1]), np.array([0.5, 1, -1, 2, 0, 1.5, 1, -0.5]))
+_X = np.array([[1.0, 2, 3, 4, 5], [2, 0, 1, -1, 3], [4, 1, 0, 2, -2]])
+_DY = np.array([[0.5, 1, -1, 2, 1], [1, 1, 0, 3, -2], [2, -1, 1, 0.5, 1]])
+
+
+def _accept_missing(value: Any) -> str:
+    """Why these are not the two missing numbers; "" if they are."""
+    if not isinstance(value, dict) or set(value) != {"c1", "c2"}:
+        return 'missing has to be a dict with the keys "c1" and "c2".'
+    try:
+        c1, c2 = (float(value[key]) for key in ("c1", "c2"))
+    except (TypeError, ValueError):
+        return "c1 and c2 have to be numbers."
+    if abs(c1 - 0.6) < 1e-3 and abs(c2 - 0.4) < 1e-3:
+        return ""
+    if abs(c1 - 0.3) < 1e-3 and abs(c2 - 0.2) < 1e-3:
+        return "Those are the slope and the height. Both have rstd in them."
+    if abs(c1 - 0.4) < 1e-3 and abs(c2 - 0.6) < 1e-3:
+        return "The two are exchanged. Which of them is multiplied by xhat?"
+    if abs(c2 - 0.4) < 1e-3:
+        return "c2 is right. c1 is not: from the first column to the last xhat rises by 2.8. By how much does the error rise?"
+    if abs(c1 - 0.6) < 1e-3:
+        return (
+            "c1 is right. c2 is not: what is the error where xhat is 0, halfway between the two columns in the middle?"
+        )
+    return "Neither is right. The error is (c2 + c1 * xhat) * rstd: read its height at xhat = 0, and its slope."
+
+
+def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of: str) -> Try:
+    """One row with w = 1: ``of`` is "dx" or "c1"."""
+    x, dy = row
+    forward = reference.layer_norm([x], eps=EPS)
+    size = len(x) if of == "dx" else 1
+    dx = reference.layer_norm_vjp([dy], [x], eps=EPS).dx[0]
+    return Try(
+        what,
+        arguments={
+            "dy_ptr": In(dy), "x_ptr": In(x), f"{of}_ptr": Out((size,)), "mean": float(forward.mean[0]), "rstd": float(forward.rstd[0]), "N": len(x),
+        },
+        constexprs={"BLOCK": block},
+        expected={f"{of}_ptr": dx if of == "dx" else np.array([(forward.y[0] * dy).mean()])},
+    )  # fmt: skip
+
+
+def _make_strided_try(what: str, dy: In, strides: tuple[int, int], x_stride: int, seen: np.ndarray) -> Try:
+    """The sum of x * dy of every row; ``seen`` is dy as its strides show it."""
+    return Try(
+        what,
+        arguments={
+            "dy_ptr": dy, "x_ptr": In(_X, stride=x_stride), "dot_ptr": Out((3,)), "dy_row": strides[0], "dy_col": strides[1], "stride_x": x_stride,
+            "N": 5,
+        },
+        grid=(3,),
+        constexprs={"BLOCK": 8},
+        expected={"dot_ptr": (_X * seen).sum(axis=1)},
+    )  # fmt: skip
+
+
+STEPS = (
+    Step(
+        "11-read-the-line",
+        kind="value",
+        entry_point="missing",
+        accepts=_accept_missing,
+        question="The error is (c2 + c1 * xhat) * rstd. What is its height at xhat = 0, and how much does it rise for a unit of xhat?",
+        debrief="You computed two row sums from nothing but an error. A verdict of your exercises does the same to say which term is missing.",
+        slips=(
+            ('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.3, "c2": 0.2}'),
+            ('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.4, "c2": 0.6}'),
+            ('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.6, "c2": 0.2}'),
+        ),
+    ),
+    Step(
+        "11-two-sums",
+        kind="kernel",
+        entry_point="dx_kernel",
+        tries=(
+            _make_row_try("eight numbers in a block of eight", _EIGHT, 8, "dx"),
+            _make_row_try("five numbers in a block of eight, mean 10", _FIVE, 8, "dx"),
+        ),
+        question="c1 and c2 are means over the N columns of the row. Which sums, and divided by what?",
+        debrief="That is a whole dx kernel. What the exercise adds is w, a tile of rows, three dtypes, and strides.",
+        slips=(
+            ("tl.sum(xhat * wdy) / N", "tl.sum(xhat * wdy) / BLOCK"),
+            ("tl.sum(wdy) / N", "tl.sum(wdy) / BLOCK"),
+            ("tl.sum(xhat * wdy) / N", "tl.sum(xhat * wdy)"),
+            ("tl.sum(xhat * wdy) / N", "tl.sum(xhat) / N"),
+            ("tl.sum(wdy) / N", "tl.sum(xhat) / N"),
+        ),
+    ),
+    Step(
+        "11-taken-out-first",
+        kind="kernel",
+        entry_point="c1_kernel",
+        tries=(
+            _make_row_try("eight numbers in a block of eight", _EIGHT, 8, "c1"),
+            _make_row_try("five numbers in a block of eight, mean 10", _FIVE, 8, "c1"),
+        ),
+        question="What does wdy - c2 hold in a lane that loaded 0? And what is it multiplied by?",
+        debrief="The step on paper used that xhat adds up to 0. Over N columns it does; over the lanes of a block it does not.",
+        slips=(
+            ("tl.where(mask, wdy - c2, 0.0)", "wdy - c2"),
+            ("tl.where(mask, wdy - c2, 0.0)", "tl.where(mask, wdy, -c2)"),
+            ("tl.where(mask, wdy - c2, 0.0)", "tl.where(mask, wdy, 0.0) - c2"),
+        ),
+    ),
+    Step(
+        "11-own-strides",
+        kind="kernel",
+        entry_point="dot_kernel",
+        tries=(
+            _make_strided_try("dy packed, x a slice of a wider matrix", In(_DY), (5, 1), 9, _DY),
+            _make_strided_try("dy is one number, with strides (0, 0)", In([1.25]), (0, 0), 5, np.full((3, 5), 1.25)),
+            _make_strided_try("dy transposed: its columns are 3 apart", In(_DY.T), (1, 3), 5, _DY),
+        ),
+        question="How many elements of memory lie between dy[0, 0] and dy[1, 0], and how many between dy[0, 0] and dy[0, 1]?",
+        debrief="FlagGems took dy for a packed matrix (PR 1082), and was wrong after `y.sum().backward()`.",
+        slips=(
+            ("row * dy_row + cols * dy_col", "row * dy_row + cols"),
+            ("row * dy_row + cols * dy_col", "row * stride_x + cols * dy_col"),
+            ("row * dy_row + cols * dy_col", "row * dy_col + cols * dy_row"),
+            ("row * dy_row + cols * dy_col", "row * N + cols"),
+        ),
+    ),
+)

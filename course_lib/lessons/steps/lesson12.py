@@ -1,0 +1,133 @@
+"""The steps of lesson 12: an order that loses two numbers, a lock, a barrier, and the first to come stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from course_lib.lessons.steps.step import In, Out, Step, Try
+
+_PARTS = (1, 10, 100, 1000)
+_ROWS = [[1, 2, 3, 4], [10, 20, 30, 40], [100, 200, 300, 400], [1000, 2000, 3000, 4000]]
+
+
+def find_total(order: Sequence[int]) -> int:
+    """What four programs leave that bring 1, 10, 100 and 1000: each appears twice, for its load and for its store."""
+    total = 0
+    loaded: dict[int, int] = {}
+    for program in order:
+        if program in loaded:
+            total = loaded[program] + _PARTS[program]
+        else:
+            loaded[program] = total
+    return total
+
+
+def _find_fault(order: Any) -> str:
+    try:
+        programs = [int(program) for program in order]
+    except (TypeError, ValueError):
+        return "`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3]."
+    if sorted(programs) != [0, 0, 1, 1, 2, 2, 3, 3]:
+        return f"each of the programs 0 to 3 has to appear twice, once for its load and once for its store; yours is {programs}."
+    total = find_total(programs)
+    return "" if total == 1010 else f"this order leaves {total}, and 1010 is wanted."
+
+
+STEPS = (
+    Step(
+        "12-order",
+        kind="value",
+        entry_point="order",
+        accepts=_find_fault,
+        question="Who has to store last so that 1000 is in? And what must that program have loaded so that 10 is in, too?",
+        debrief="Programs 0 and 2 stored while another program held an old total, and its store wiped them out. You have made the race that a lock prevents.",
+        slips=(
+            ("[1, 1, 3, 0, 0, 2, 2, 3]", "[3, 0, 0, 1, 1, 2, 2, 3]"),
+            ("[1, 1, 3, 0, 0, 2, 2, 3]", "[0, 2, 1, 3, 0, 2, 1, 3]"),
+            ("[1, 1, 3, 0, 0, 2, 2, 3]", "[1, 1, 3, 3]"),
+        ),
+    ),
+    Step(
+        "12-take",
+        kind="kernel",
+        entry_point="locked_add_kernel",
+        tries=(
+            Try(
+                "four programs bring 1, 10, 100 and 1000",
+                arguments={"part_ptr": In(_PARTS), "total_ptr": Out((1,), start=0), "lock_ptr": Out((1,), "int32", start=0)},
+                grid=(4,),
+                expected={"total_ptr": [1111], "lock_ptr": [0]},
+                orders=6,
+            ),
+            Try(
+                "one program alone",
+                arguments={"part_ptr": In([5]), "total_ptr": Out((1,), start=2), "lock_ptr": Out((1,), "int32", start=0)},
+                expected={"total_ptr": [7], "lock_ptr": [0]},
+            ),
+        ),
+        question="What does `tl.atomic_cas` return to a program that has just got the lock, and what to one that has to wait?",
+        debrief="Everything between the two is done by one program at a time. Nothing else in the kernel had to change.",
+        slips=(
+            ("while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass", "tl.atomic_cas(lock_ptr, 0, 1)"),
+            ("tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 1)"),
+            ("tl.atomic_xchg(lock_ptr, 0)", "pass"),
+        ),
+    ),
+    Step(
+        "12-barrier",
+        kind="kernel",
+        entry_point="row_kernel",
+        tries=(
+            Try(
+                "four rows of four columns",
+                arguments={"part_ptr": In(_ROWS), "total_ptr": Out((4,), start=0), "lock_ptr": Out((1,), "int32", start=0)},
+                grid=(4,),
+                constexprs={"BLOCK": 4},
+                expected={"total_ptr": [1111, 2222, 3333, 4444], "lock_ptr": [0]},
+                orders=6,
+            ),
+        ),
+        question="What may another program do as soon as the lock holds 0? And which threads have stored by then?",
+        debrief="Store, meet, give back. The barrier costs next to nothing, and without it about 99 of 100 runs were wrong on one GPU.",
+        slips=(
+            ("tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 0)"),
+            (
+                "tl.store(total_ptr + cols, total + part)\n    tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)",
+                "tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)\n    tl.store(total_ptr + cols, total + part)",
+            ),
+        ),
+    ),
+    Step(
+        "12-first",
+        kind="kernel",
+        entry_point="first_stores_kernel",
+        tries=(
+            Try(
+                "four programs, one buffer that held NaN",
+                arguments={
+                    "part_ptr": In(_PARTS), "buffer_ptr": Out((1,)), "lock_ptr": Out((1,), "int32", start=0),
+                    "flag_ptr": Out((1,), "int32", start=0),
+                },
+                grid=(4,),
+                expected={"buffer_ptr": [1111], "lock_ptr": [0], "flag_ptr": [1]},
+                orders=6,
+            ),
+            Try(
+                "one program: it is the first",
+                arguments={
+                    "part_ptr": In([5]), "buffer_ptr": Out((1,)), "lock_ptr": Out((1,), "int32", start=0),
+                    "flag_ptr": Out((1,), "int32", start=0),
+                },
+                expected={"buffer_ptr": [5], "lock_ptr": [0], "flag_ptr": [1]},
+            ),
+        ),
+        question="What does the flag hold for the first program, and who changes it? Which programs may read the buffer?",
+        debrief="The lock protects the flag, too. Read outside the lock, it may be out of date before you use it.",
+        slips=(
+            ("tl.store(flag_ptr, 1)", "pass"),
+            ("part += tl.load(buffer_ptr)", "pass"),
+            ("tl.load(flag_ptr) == 0", "tl.load(flag_ptr) == 1"),
+        ),
+    ),
+)  # fmt: skip

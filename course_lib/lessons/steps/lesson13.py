@@ -1,0 +1,99 @@
+"""The steps of lesson 13: a place of one's own, rows that belong to a chunk, and a walk over every P-th row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from course_lib.lessons.steps.step import In, Out, Step, Try
+
+_NUMBERS = np.random.default_rng(13)
+_DY, _XHAT = (_NUMBERS.integers(-8, 9, size=(5, 4)).astype(float) for _ in range(2))  # sums of small integers are exact
+_ROWS = _NUMBERS.integers(-8, 9, size=(10, 4)).astype(float)
+_WIDE_ROWS = _NUMBERS.integers(-8, 9, size=(10, 8)).astype(
+    float
+)  # more columns than rows a step: no mask fits by chance
+
+
+def _add_chunks(rows: np.ndarray, rows_a_chunk: int) -> np.ndarray:
+    return np.stack([rows[first : first + rows_a_chunk].sum(axis=0) for first in range(0, len(rows), rows_a_chunk)])
+
+
+def _try_chunks(what: str, M: int, rows_a_chunk: int, BLOCK_M: int) -> Try:
+    expected = _add_chunks(_WIDE_ROWS[:M], rows_a_chunk)
+    return Try(
+        what,
+        arguments={"dy_ptr": In(_WIDE_ROWS[:M]), "db_ptr": Out(expected.shape), "M": M, "rows_a_chunk": rows_a_chunk},
+        grid=(len(expected),),
+        constexprs={"BLOCK_M": BLOCK_M, "BLOCK_N": 8},
+        expected={"db_ptr": expected},
+    )
+
+
+def _try_walk(what: str, M: int, P: int) -> Try:
+    expected = np.stack([_ROWS[:M][program::P].sum(axis=0) for program in range(P)])
+    return Try(
+        what,
+        arguments={"dy_ptr": In(_ROWS[:M]), "partial_ptr": Out(expected.shape), "M": M},
+        grid=(P,),
+        constexprs={"BLOCK": 4},
+        expected={"partial_ptr": expected},
+    )
+
+
+STEPS = (
+    Step(
+        "13-slot",
+        kind="kernel",
+        entry_point="own_place_kernel",
+        tries=(
+            Try(
+                "five rows of four columns",
+                arguments={"dy_ptr": In(_DY), "xhat_ptr": In(_XHAT), "partial_ptr": Out((5, 4))},
+                grid=(5,),
+                constexprs={"BLOCK": 4},
+                expected={"partial_ptr": _DY * _XHAT},
+                orders=3,
+            ),
+        ),
+        question="Which number tells this program from the others, and how many elements lie between two rows?",
+        debrief="Each row of partial sums has one writer. Where nobody shares a place, no order can matter.",
+        slips=(
+            ("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + row + cols, part)"),
+            ("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + cols, part)"),
+        ),
+    ),
+    Step(
+        "13-chunk",
+        kind="kernel",
+        entry_point="chunk_kernel",
+        tries=(
+            _try_chunks("10 rows in chunks of 5, 4 rows a step", 10, 5, 4),
+            _try_chunks("9 rows in chunks of 5: the last chunk is short", 9, 5, 4),
+            _try_chunks("3 rows in one chunk of 8", 3, 8, 4),
+        ),
+        question="A row counts if it exists and if it belongs to this chunk. Which lines of your mask say the one and the other, and which shape has each?",
+        debrief="With chunks of 4 or 8 rows the line that you mended would have been right: tests with round numbers never see it.",
+        slips=(
+            ("(rows < M) & (within < rows_a_chunk)[:, None]", "(within < rows_a_chunk)[:, None]"),
+            ("(rows < M) & (within < rows_a_chunk)[:, None]", "rows < M"),
+            ("(rows < M) & (within < rows_a_chunk)[:, None]", "(rows < M) & (within < BLOCK_M)[:, None]"),
+        ),
+    ),
+    Step(
+        "13-walk",
+        kind="kernel",
+        entry_point="persistent_db_kernel",
+        tries=(
+            _try_walk("7 rows, 3 programs", 7, 3),
+            _try_walk("10 rows, 1 program", 10, 1),
+            _try_walk("2 rows, 5 programs: three have none", 2, 5),
+        ),
+        question="Program 1 of 3 takes rows 1, 4, 7, ...: what are the three numbers of `range`?",
+        debrief="The grid no longer depends on M. A program without a row never enters the loop, and stores zeros.",
+        slips=(
+            ("range(program, M, tl.num_programs(0))", "range(0, M, tl.num_programs(0))"),
+            ("range(program, M, tl.num_programs(0))", "range(program, M)"),
+            ("range(program, M, tl.num_programs(0))", "range(program, tl.num_programs(0))"),
+        ),
+    ),
+)

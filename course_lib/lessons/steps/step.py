@@ -1,0 +1,201 @@
+"""What a step is: a two-minute edit inside a page, and the small tries that tell whether it is right.
+
+A lesson's steps stand in ``lessonNN.py`` of this folder, in the order of its page. Their cells, with the solution, stand in the lesson's script.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from course_lib.base.errors import CourseError
+
+KINDS = ("kernel", "torch", "numpy", "value")
+DTYPES = ("fp32", "fp16", "bf16", "int32")
+
+
+@dataclass(frozen=True)
+class In:
+    """A tensor or array that the step is given: ``values`` of any shape, rounded to ``dtype``.
+
+    ``stride``: elements between the rows of a matrix, if they are farther apart than its columns are many; what lies between is NaN.
+    """
+
+    values: Any
+    dtype: str = "fp32"
+    stride: int = 0
+
+    def __post_init__(self) -> None:
+        try:
+            shape = self.shape
+        except (TypeError, ValueError):
+            raise CourseError(f"In: the values have to be numbers of one shape, and are {self.values!r}.") from None
+        _check_layout("In", shape, self.dtype, self.stride)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        return np.asarray(self.values, dtype=np.float64)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.numbers.shape
+
+
+@dataclass(frozen=True)
+class Out:
+    """A tensor that a kernel writes. It holds NaN before, or ``start`` in every element: 0 where the kernel adds to it."""
+
+    shape: tuple[int, ...]
+    dtype: str = "fp32"
+    stride: int = 0
+    start: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, tuple):
+            raise CourseError(f"Out: the shape has to be a tuple such as (5,), and is {self.shape!r}.")
+        _check_layout("Out", self.shape, self.dtype, self.stride)
+
+
+@dataclass(frozen=True)
+class Try:
+    """One small run of a step, and what has to come out.
+
+    Attributes:
+        what: said to the learner where it fails, as in "five numbers in a block of eight".
+        arguments: of a kernel by name, in the kernel's order: In, Out, whole numbers and floats. Of a function a tuple, in its order.
+        grid: how many programs, up to three numbers; for kernels.
+        constexprs: by name; for kernels.
+        expected: of a kernel its outputs by name, each in the shape of its Out; of a function what it returns, or a tuple of that. float64.
+        within: how far a number may be off, relative to the largest finite expected one of its output. Where NaN or an infinity is
+            expected, the same has to come.
+        orders: in how many orders the programs' memory operations are tried, in CPU mode; above 0 where programs share memory.
+    """
+
+    what: str
+    arguments: Mapping[str, Any] | tuple[Any, ...]
+    expected: Any
+    grid: tuple[int, ...] = (1,)
+    constexprs: Mapping[str, int] = field(default_factory=dict)
+    within: float = 1e-4
+    orders: int = 0
+
+    def __post_init__(self) -> None:
+        faults = [
+            (not self.what.strip(), "`what` has to say in words what is tried"),
+            (
+                not isinstance(self.grid, tuple) or not 1 <= len(self.grid) <= 3 or any(type(n) is not int or n < 1 for n in self.grid),
+                "the grid has to be a tuple of one to three numbers",
+            ),
+            (not self.within >= 0, "`within` is 0 or more"),
+            (self.orders < 0, "`orders` is 0 or more"),
+        ]  # fmt: skip
+        _raise_first(f"try {self.what!r}", faults)
+
+    @property
+    def outputs(self) -> dict[str, np.ndarray]:
+        """The expected numbers by the name of what has them: of a function "result", or "result 1", "result 2" ..."""
+        if isinstance(self.expected, Mapping):
+            return {name: np.asarray(values, dtype=np.float64) for name, values in self.expected.items()}
+        if isinstance(self.expected, tuple):
+            return {f"result {n}": np.asarray(v, dtype=np.float64) for n, v in enumerate(self.expected, start=1)}
+        return {"result": np.asarray(self.expected, dtype=np.float64)}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a lesson.
+
+    Attributes:
+        id: "01-mend": the lesson's number, and a word or two.
+        kind: "kernel" (a Triton kernel), "torch" or "numpy" (a function), "value" (a name that the cell gives a value).
+        entry_point: the kernel, the function, or the name.
+        question: told after a failure.
+        debrief: one or two sentences after a pass: what it was good for. `code` in backquotes, here and in the question.
+        tries: two or three, small; none for a value.
+        accepts: for a value: "" if it is right, else why not, in words for the learner.
+        slips: plausible wrong answers: (text in the cell's solution, what stands there instead). Tests prove that each fails.
+    """
+
+    id: str
+    kind: str
+    entry_point: str
+    question: str
+    debrief: str
+    tries: tuple[Try, ...] = ()
+    accepts: Callable[[Any], str] | None = None
+    slips: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        is_value = self.kind == "value"
+        faults = [
+            (not re.fullmatch(r"\d\d-[a-z0-9-]+", self.id), "an id is the lesson's number and a word or two, as in 01-mend"),
+            (self.kind not in KINDS, f"kind is one of {', '.join(KINDS)}"),
+            (not self.entry_point.isidentifier(), "entry_point is the name of a kernel, a function or a value"),
+            (not self.question.strip() or not self.debrief.strip(), "question and debrief must say something"),
+            (is_value and (self.accepts is None or bool(self.tries)), "a value has `accepts`, and no tries"),
+            (not is_value and (self.accepts is not None or not self.tries), "it needs at least one Try, and `accepts` is for values"),
+            (not isinstance(self.tries, tuple) or not all(isinstance(t, Try) for t in self.tries), "tries is a tuple of Try: is a comma missing?"),
+            (
+                not isinstance(self.slips, tuple) or not all(isinstance(s, tuple) and len(s) == 2 and all(isinstance(t, str) for t in s) for s in self.slips),
+                "slips is a tuple of pairs of texts: is a comma missing?",
+            ),
+        ]  # fmt: skip
+        _raise_first(f"step {self.id}", faults)
+        for attempt in self.tries:
+            check = _check_kernel_try if self.kind == "kernel" else _check_function_try
+            _raise_first(f"step {self.id}, try {attempt.what!r}", check(attempt))
+
+    @property
+    def lesson(self) -> str:
+        return self.id[:2]
+
+
+def _check_kernel_try(attempt: Try) -> list[tuple[bool, str]]:
+    if not isinstance(attempt.arguments, Mapping) or not isinstance(attempt.expected, Mapping):
+        return [(True, "a kernel's arguments and expected are dicts, by the names of its parameters")]
+    outs = {name: out for name, out in attempt.arguments.items() if isinstance(out, Out)}
+    numbers = attempt.outputs
+    return [
+        (not all(_is_argument(a) or isinstance(a, Out) for a in attempt.arguments.values()), "an argument is an In, an Out, a whole number or a float"),
+        (not outs, "one argument at least has to be an Out"),
+        (outs.keys() != numbers.keys(), f"expected needs an entry for each Out, and no other: {', '.join(outs)}"),
+        (any(name in numbers and numbers[name].shape != out.shape for name, out in outs.items()), "what is expected has not the shape of its Out"),
+    ]  # fmt: skip
+
+
+def _check_function_try(attempt: Try) -> list[tuple[bool, str]]:
+    return [
+        (not isinstance(attempt.arguments, tuple), "a function's arguments are a tuple: is a comma missing?"),
+        (
+            isinstance(attempt.arguments, tuple) and not all(_is_argument(a) for a in attempt.arguments),
+            "an argument of a function is an In, a whole number or a float",
+        ),
+        (isinstance(attempt.expected, Mapping), "expected is what the function returns, or a tuple of that"),
+        (
+            attempt.grid != (1,) or bool(attempt.constexprs) or bool(attempt.orders),
+            "grid, constexprs and orders are for kernels",
+        ),
+    ]
+
+
+def _is_argument(value: Any) -> bool:
+    return isinstance(value, In) or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _check_layout(what: str, shape: tuple[int, ...], dtype: str, stride: int) -> None:
+    faults = [
+        (dtype not in DTYPES, f"dtype is one of {', '.join(DTYPES)}"),
+        (any(type(size) is not int or size < 1 for size in shape), "every size of the shape is a number above 0"),
+        (bool(stride) and (len(shape) != 2 or stride < shape[-1]), "a stride is for matrices, and at least their columns"),
+    ]  # fmt: skip
+    _raise_first(f"{what} of shape {shape}", faults)
+
+
+def _raise_first(where: str, faults: list[tuple[bool, str]]) -> None:
+    for wrong, words in faults:
+        if wrong:
+            raise CourseError(f"{where}: {words}.")

@@ -1,0 +1,112 @@
+"""Lesson 15: the persistent backward kernel with launch settings of the learner's choice: what the compiler makes of them, and their time.
+
+Registers, spills, shared memory and what is asked for ahead are known on any machine, for an H100. The time is measured on a GPU alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+import course_lib
+from course_lib.base.errors import CourseError
+from course_lib.bench import forward, grid, operations, timing
+from course_lib.bench.operations import EPS, OPERATIONS, Values
+from course_lib.compiler import Pointer, compile_report, residency
+from course_lib.kernels.launch import device, tables
+from course_lib.kernels.layer_norm import layer_norm_forward
+from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
+from course_lib.lessons.figures.lesson06 import H100
+
+ARCH = "sm_90"
+MULTIPROCESSORS = 132  # of an H100 SXM
+LATENCY_NS = 600  # what the lesson takes for a load from memory
+NEEDED = (
+    H100.bandwidth * LATENCY_NS / 1e9 / MULTIPROCESSORS
+)  # bytes that a multiprocessor must have asked for: Little's law
+_ITEMSIZE, _MATRICES = 2, 2  # fp16; x and dy
+_KERNEL: Any = norm_backward_persistent_kernel  # what a launch takes, no type checker knows
+_CONSTANTS = {"CENTRED": True, "HAS_W": True}
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One setting. ``ahead`` are bytes of x and dy that a multiprocessor has asked for beyond the tiles at work. ``over_floor`` is the time of
+    the kernel (not of the one that adds up its partial sums) over an elementwise pass of the same run, None where it was not measured."""
+
+    N: int
+    rows: int
+    num_warps: int
+    num_stages: int
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+    programs: int
+    ahead: int
+    over_floor: float | None
+
+    def __str__(self) -> str:
+        time = "time not measured: no GPU" if self.over_floor is None else f"{self.over_floor:.2f} of the floor"
+        return (
+            f"rows {self.rows}, warps {self.num_warps}, stages {self.num_stages}: {self.registers} registers, {self.spill_bytes} bytes spilled, "
+            f"{self.shared_bytes / 1024:.0f} KB shared, {self.programs} on a multiprocessor, {self.ahead / 1024:.0f} KB ahead; {time}"
+        )
+
+
+def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
+    """Compile the course's persistent LayerNorm backward kernel for an H100 with these settings, fp16; on a GPU, time it as well.
+
+    Args:
+        N: a power of two from 128 to 8192. rows: of a tile, a power of two. num_warps: 1 to 32, a power of two. num_stages: 1 to 8.
+
+    Raises: CourseError if a setting is none of those, or the compiler refuses the kernel.
+    """
+    powers = {"N": (N, 128, tables.PERSISTENT_LIMIT), "rows": (rows, 1, 64), "num_warps": (num_warps, 1, 32)}
+    for name, (value, least, most) in powers.items():
+        if not least <= value <= most or value & (value - 1):
+            raise CourseError(f"{name} has to be a power of two from {least} to {most}; you chose {value}.")
+    if not 1 <= num_stages <= 8:
+        raise CourseError(f"num_stages has to be from 1 to 8; you chose {num_stages}.")
+    half, single = Pointer("fp16"), Pointer("fp32")
+    arguments = [*[half] * 3, *[single] * 2, half, *[single] * 2, N, 1, N, 1, N, 32768, N]
+    constants = {"ROWS": rows, "BLOCK": N, "FULL": True, "STAGES": num_stages, **_CONSTANTS}
+    report = compile_report(
+        norm_backward_persistent_kernel, arguments, constants, num_warps=num_warps, arch=ARCH, disassemble=False
+    )
+    programs = residency(ARCH, report.registers, report.shared_bytes, num_warps).warps // num_warps
+    tile = _MATRICES * rows * N * _ITEMSIZE
+    over_floor = _time_over_floor(N, rows, num_warps, num_stages, programs) if course_lib.MODE == "gpu" else None
+    return Tried(
+        N, rows, num_warps, num_stages, report.registers, report.spill_bytes, report.shared_bytes, programs,
+        programs * (num_stages - 1) * tile, over_floor,
+    )  # fmt: skip
+
+
+def _time_over_floor(N: int, rows: int, num_warps: int, num_stages: int, programs: int) -> float | None:
+    """None if a program does not fit on a multiprocessor."""
+    if not programs:
+        return None
+    op, M = OPERATIONS["layer_norm_backward"], max(1, forward.ELEMENTS // N)
+    count = max(2, grid.TOUCHED // (2 * M * N * _ITEMSIZE))
+    inputs = operations.make(M, N, torch.float16, course_lib.DEVICE, count, (op,))
+    P = min(-(-M // rows), programs * device.count_multiprocessors(torch.device(course_lib.DEVICE)))
+
+    def prepare(v: Values):
+        _, mean, rstd = layer_norm_forward(v.x, v.w, v.b, EPS)
+        constants = {"ROWS": rows, "BLOCK": N, "FULL": True, "STAGES": num_stages, **_CONSTANTS}
+
+        def call() -> torch.Tensor:
+            dx = torch.empty_like(v.x)
+            partials = [torch.empty((P, N), dtype=torch.float32, device=dx.device) for _ in range(2)]
+            _KERNEL[(P,)](
+                v.dy, v.x, v.w, mean, rstd, dx, *partials, N, 1, N, 1, N, M, N, num_warps=num_warps, **constants
+            )
+            return dx
+
+        return call
+
+    before = operations.floor_us(op, inputs)
+    us = timing.device_us([prepare(v) for v in inputs])
+    return us / min(before, operations.floor_us(op, inputs))

@@ -1,0 +1,189 @@
+"""Lesson 14: wiring bugs that shipped, tests for them, and which test sees which bug. Each cell of that table is computed.
+
+The Functions take packed matrices, and launch the course's kernels. ``Packed`` is the right one; every bug is one change of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import course_lib
+from course_lib.norms.launchers import launch_backward, launch_forward
+
+EPS = 1e-5
+M, N = 12, 10
+Loss = Callable[[Tensor], Tensor]
+Function = Any  # a subclass of torch.autograd.Function
+
+
+def draw(*shape: int, seed: int, mean: float = 0.0) -> Tensor:
+    """Normal numbers, the same on every device."""
+    return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(course_lib.DEVICE)
+
+
+class Packed(torch.autograd.Function):
+    """LayerNorm of a packed matrix, for any strides of dy."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
+        y, mean, rstd = launch_forward(x, w, b, eps)
+        ctx.save_for_backward(x, w, mean, rstd)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return *launch_backward(dy.contiguous(), *ctx.saved_tensors), None
+
+
+class NoDw(Packed):
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        dx, _, db, none = Packed.backward(ctx, dy)
+        return dx, None, db, none
+
+
+class Swapped(Packed):
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        dx, dw, db, none = Packed.backward(ctx, dy)
+        return dx, db, dw, none
+
+
+class DyIgnored(Packed):
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        return Packed.backward(ctx, torch.ones_like(dy, memory_format=torch.contiguous_format))
+
+
+class OverDy(Packed):
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        dy = dy.contiguous()
+        dx, dw, db, none = Packed.backward(ctx, dy)
+        assert dx is not None
+        return dy.copy_(dx), dw, db, none
+
+
+class StridesIgnored(Packed):
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        return *launch_backward(dy, *ctx.saved_tensors), None
+
+
+class Tidied(Packed):
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        dx, dw, db, none = Packed.backward(ctx, dy)
+        assert dw is not None and db is not None
+        return dx, dw.to(dy.dtype), db.to(dy.dtype), none
+
+
+BUGS: dict[str, Function] = {
+    "dw not returned": NoDw,
+    "dw, db swapped": Swapped,
+    "dy ignored": DyIgnored,
+    "dx written over dy": OverDy,
+    "dy's strides ignored": StridesIgnored,
+    "dw in x's dtype": Tidied,
+}
+
+
+def find_gradients(
+    function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor
+) -> list[list[Tensor | None]]:
+    """The gradients of x, w and b by ``function`` and by PyTorch, of a loss of y and x."""
+    w, b = draw(N, seed=1, mean=1.0), draw(N, seed=2)
+    mine, true = ([t.detach().clone().requires_grad_() for t in (start, w, b)] for start in (x, x.float()))
+    ours = torch.autograd.grad(loss_of(function.apply(*mine, EPS), mine[0]), mine, allow_unused=True)
+    theirs = torch.autograd.grad(loss_of(F.layer_norm(true[0], (N,), true[1], true[2], EPS), true[0]), true)
+    return [list(ours), list(theirs)]
+
+
+def agrees(function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> bool:
+    """Whether all three gradients are PyTorch's, to what rounding allows."""
+    limits = (2e-3 if x.dtype == torch.float16 else 2e-5, 2e-5, 2e-5)
+    return all(
+        got is not None and want is not None and bool((got - want).abs().max() <= limit * want.abs().max())
+        for got, want, limit in zip(*find_gradients(function, loss_of, x), limits, strict=True)
+    )
+
+
+def is_right(function: Function, loss_of: Loss) -> bool:
+    """Whether all three gradients of a loss of y are PyTorch's."""
+    return agrees(function, lambda y, x: loss_of(y), draw(M, N, seed=4, mean=1.0))
+
+
+def passes_gradcheck(function: Function) -> bool:
+    """PyTorch's own test: finite differences in fp64, against the Function's gradients."""
+    shapes = (2, 3), (3,), (3,)
+    leaves = [draw(*shape, seed=3, mean=1.0).double().requires_grad_() for shape in shapes]
+    return torch.autograd.gradcheck(lambda *a: function.apply(*a, EPS), leaves, raise_exception=False)
+
+
+def list_tests() -> dict[str, Callable[[Function], bool]]:
+    """Each takes a Function and says whether it passes."""
+    x, g = draw(M, N, seed=4, mean=1.0), draw(M, N, seed=5)
+    return {
+        "y.sum()": lambda f: agrees(f, lambda y, x: y.sum(), x),
+        "y * g": lambda f: agrees(f, lambda y, x: (y * g).sum(), x),
+        "gradcheck": passes_gradcheck,
+        "y + x": lambda f: agrees(f, lambda y, x: ((y + x) * g).sum(), x),
+        "y.t()": lambda f: agrees(f, lambda y, x: (y.t() * g.t().contiguous()).sum(), x),
+        "fp16 x": lambda f: agrees(f, lambda y, x: (y.float() * g.half().float()).sum(), x.half()),
+    }
+
+
+def find_who_sees_what() -> dict[str, dict[str, bool]]:
+    """For each bug, for each test, whether the test fails on it."""
+    tests = list_tests()
+    return {bug: {name: not test(function) for name, test in tests.items()} for bug, function in BUGS.items()}
+
+
+LOSSES: dict[str, Loss] = {
+    "(y * g).sum()": lambda y: (y * draw(*y.shape, seed=5)).sum(),
+    "y.sum()": lambda y: y.sum(),
+    "(y.sum(0) * v).sum()": lambda y: (y.sum(0) * draw(y.shape[1], seed=6)).sum(),
+    "(y.sum(1) * v).sum()": lambda y: (y.sum(1) * draw(y.shape[0], seed=7)).sum(),
+    "(y.t() * g).sum()": lambda y: (y.t() * draw(*y.t().shape, seed=8)).sum(),
+}
+
+
+def find_dy_strides(loss_of: Loss) -> tuple[int, ...]:
+    """The strides of the gradient that reaches y, shape (M, N)."""
+    seen = []
+    y = draw(M, N, seed=4).requires_grad_() * 1
+    y.register_hook(lambda dy: seen.append(tuple(dy.stride())))
+    loss_of(y).backward()
+    return seen[0]
+
+
+def count_kept_bytes(norm: Callable[[Tensor, Tensor, Tensor], Tensor], M: int, N: int) -> int:
+    """Bytes that the graph of norm(x, w, b) holds beyond x, w and b themselves, all fp32."""
+    given = [draw(*shape, seed=9).requires_grad_() for shape in ((M, N), (N,), (N,))]
+    own = {tensor.untyped_storage().data_ptr() for tensor in given}
+    held = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        held[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        y = norm(*given)
+    assert y.requires_grad
+    return sum(size for pointer, size in held.items() if pointer not in own)
+
+
+def find_lie(operator: Any, *arguments: Any) -> str:
+    """What ``torch.library.opcheck`` finds of the schema and the fake function of an operator: "passes", or its words."""
+    from torch.testing._internal.optests.generate_tests import OpCheckError  # what opcheck imports and raises
+
+    try:
+        torch.library.opcheck(operator, arguments, test_utils=("test_schema", "test_faketensor"))
+    except OpCheckError as lie:
+        return str(lie).split("found ")[-1].split(" (scroll")[0]
+    return "passes"

@@ -1,0 +1,387 @@
+"""LayerNorms to be tested: kernels with a bug that shipped somewhere, and right ones that differ in all that a kernel is free to choose.
+
+Each does in PyTorch operations what a Triton kernel would do, with its blocks, its offsets and its roundings, so that it takes any shape
+in no time. Lesson 17 shows kernels with the same bugs, and proves that they give the same numbers. Exercise 17a tests them.
+Arithmetic is in fp32, as in a kernel. What a kernel reads outside of its tensor is 0 here: nobody can know what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Statistics = Callable[[Tensor], tuple[Tensor, Tensor]]  # of x (M, N): mean and variance (M, 1)
+Rows = Callable[[Tensor], Tensor]  # (M, N) to (N,): the sum over the rows
+
+
+def make_plain(name: str, *, backward: bool) -> Callable[..., Any]:
+    """The kernel called ``name`` as a function that is like every other, and looks at what it is called with.
+
+    It is called as ``(x, w, b, eps)`` and returns y, or with ``backward`` as ``(dy, x, w, eps)`` and returns dx, dw and db. x has shape
+    (..., N), w and b (N,), in any floating dtypes; y and dx have x's shape and dtype, dw and db those of w. It raises ValueError or
+    TypeError, with what is wrong, for arguments that no kernel takes. No gradient flows through it.
+    """
+    run: Callable[..., Any] = (BACKWARD if backward else FORWARD)[name]
+
+    def layer_norm(x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
+        _check_arguments("layer_norm(x, w, b, eps)", {"x": x}, {"w": w, "b": b}, eps)
+        with torch.no_grad():
+            return run(x.detach(), w.detach(), b.detach(), eps)
+
+    def layer_norm_backward(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+        _check_arguments("layer_norm_backward(dy, x, w, eps)", {"x": x, "dy": dy}, {"w": w}, eps)
+        with torch.no_grad():
+            return run(dy.detach(), x.detach(), w.detach(), eps)
+
+    return layer_norm_backward if backward else layer_norm
+
+
+def _check_arguments(call: str, matrices: dict[str, Tensor], vectors: dict[str, Tensor], eps: float) -> None:
+    for name, value in {**matrices, **vectors}.items():
+        if not isinstance(value, Tensor) or not value.is_floating_point():
+            got = f"a tensor of {value.dtype}" if isinstance(value, Tensor) else f"`{type(value).__name__}`"
+            raise TypeError(f"{call}: {name} has to be a tensor of a floating dtype, and is {got}")
+    x = matrices["x"]
+    if x.ndim == 0 or x.numel() == 0:
+        raise ValueError(f"{call}: x has shape {tuple(x.shape)}; it needs at least one row and one column")
+    for name, value in matrices.items():
+        if value.shape != x.shape:
+            raise ValueError(
+                f"{call}: {name} has shape {tuple(value.shape)}, and x {tuple(x.shape)}; they have to be the same"
+            )
+    for name, value in vectors.items():
+        if value.shape != x.shape[-1:]:
+            raise ValueError(
+                f"{call}: {name} has shape {tuple(value.shape)}, and x has N = {x.shape[-1]}; it has to be ({x.shape[-1]},)"
+            )
+    if isinstance(eps, bool) or not isinstance(eps, int | float):
+        raise TypeError(f"{call}: eps has to be a number, and is `{type(eps).__name__}`")
+
+
+# ---- statistics of the rows
+
+
+def two_pass(x: Tensor) -> tuple[Tensor, Tensor]:
+    mean = x.mean(1, keepdim=True)
+    return mean, (x - mean).square().mean(1, keepdim=True)
+
+
+def _two_pass_in_blocks(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
+    N, pieces = x.shape[1], x.split(block, dim=1)
+    mean = _add([piece.sum(1, keepdim=True) for piece in pieces]) / N
+    return mean, _add([(piece - mean).square().sum(1, keepdim=True) for piece in pieces]) / N
+
+
+def _in_double(x: Tensor) -> tuple[Tensor, Tensor]:
+    mean, var = two_pass(x.double())
+    return mean.float(), var.float()
+
+
+def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
+    """Welford's state of each block, merged as Chan does."""
+    n, mean, M2 = 0, torch.zeros_like(x[:, :1]), torch.zeros_like(x[:, :1])
+    for piece in x.split(block, dim=1):
+        m = piece.shape[1]
+        other, var = two_pass(piece)
+        apart = other - mean
+        mean = mean + apart * (m / (n + m))
+        M2 = M2 + var * m + apart.square() * (n * m / (n + m))
+        n += m
+    return mean, M2 / n
+
+
+def _shifted(x: Tensor) -> tuple[Tensor, Tensor]:
+    """One pass over the distances from the row's first number."""
+    first = x[:, :1]
+    mean, squares = (x - first).mean(1, keepdim=True), (x - first).square().mean(1, keepdim=True)
+    return first + mean, (squares - mean.square()).clamp(min=0)
+
+
+def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Tensor, Tensor]:
+    """The spare lanes of the last block hold 0, and no mask keeps their distance from the mean out of the variance.
+
+    ``block`` 0: one block, the smallest power of two that has room for the row. ``divide_by_lanes``: by all of them, instead of N.
+    """
+    N = x.shape[1]
+    lanes = -(-N // block) * block if block else 1 << (N - 1).bit_length()
+    of = lanes if divide_by_lanes else N
+    row = torch.nn.functional.pad(x, (0, lanes - N))
+    mean = row.sum(1, keepdim=True) / of
+    return mean, (row - mean).square().sum(1, keepdim=True) / of
+
+
+def one_pass(x: Tensor, block: int = 0, clamp: bool = False) -> tuple[Tensor, Tensor]:
+    """The mean of the squares less the square of the mean, in fp32."""
+    pieces = x.split(block or x.shape[1], dim=1)
+    mean = _add([piece.sum(1, keepdim=True) for piece in pieces]) / x.shape[1]
+    var = _add([piece.square().sum(1, keepdim=True) for piece in pieces]) / x.shape[1] - mean.square()
+    return mean, var.clamp(min=0) if clamp else var
+
+
+def _add(parts: Sequence[Tensor]) -> Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+# ---- forward
+
+
+def forward(
+    x: Tensor, w: Tensor, b: Tensor, eps: float, *, statistics: Statistics = two_pass, nudge: float = 0.0
+) -> Tensor:
+    """y. ``nudge``: by how much of itself rstd is off, as a GPU's approximate reciprocal root is."""
+    rows = x.reshape(-1, x.shape[-1]).float()
+    return _normalise(rows, rows, w, b, eps, statistics, nudge).reshape(x.shape).to(x.dtype)
+
+
+def _normalise(
+    rows: Tensor, again: Tensor, w: Tensor, b: Tensor, eps: float, statistics: Statistics = two_pass, nudge: float = 0.0
+) -> Tensor:
+    """``rows`` are what the statistics are of, ``again`` what is normalised: the second read."""
+    mean, var = statistics(rows)
+    rstd = (var + eps).rsqrt() * (1 + nudge)
+    return (again - mean) * rstd * w.float() + b.float()
+
+
+def _read(x: Tensor, row_stride: int, column_stride: int) -> Tensor:
+    """The numbers (M, N) that a kernel finds with these strides in the memory of the matrix ``x``."""
+    room = int(x.untyped_storage().nbytes() // x.element_size() - x.storage_offset())
+    memory = x.as_strided((room,), (1,))
+    offsets = torch.arange(x.shape[0])[:, None] * row_stride + torch.arange(x.shape[1]) * column_stride
+    return torch.where(torch.lt(offsets, room), memory[offsets.clamp(max=room - 1)], 0).float()
+
+
+def forward_by_offsets(
+    x: Tensor,
+    w: Tensor,
+    b: Tensor,
+    eps: float,
+    *,
+    rows: str = "stride",
+    columns: str = "stride",
+    only_again: bool = False,
+) -> Tensor:
+    """y of what is found where the kernel looks.
+
+    ``rows``: "N" takes N for the distance between rows; ``columns``: "1" takes the columns to lie one after the other;
+    ``only_again``: so in the second read alone.
+    """
+    matrix = x.reshape(-1, x.shape[-1])
+    N = x.shape[-1]
+    found = _read(matrix, N if rows == "N" else matrix.stride(0), 1 if columns == "1" else matrix.stride(1))
+    true = matrix.float()
+    return _normalise(true if only_again else found, found, w, b, eps).reshape(x.shape).to(x.dtype)
+
+
+def _forward_written_with_strides_of_x(x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
+    """y is a fresh matrix without gaps, and its rows are written as far apart as those of x."""
+    matrix = x.reshape(-1, x.shape[-1])
+    M, N = matrix.shape
+    y = torch.zeros(M * N)
+    values = _normalise(matrix.float(), matrix.float(), w, b, eps)
+    for row in range(M):
+        start = row * matrix.stride(0)
+        y[start : start + N] = values[row, : max(M * N - start, 0)]
+    return y.reshape(x.shape).to(x.dtype)
+
+
+def _forward_in_other_memory(x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
+    """y column after column in memory."""
+    return _turn(forward(x, w, b, eps))
+
+
+def _turn(matrix: Tensor) -> Tensor:
+    """The same numbers, the last dimension outermost in memory."""
+    return matrix.movedim(-1, 0).contiguous().movedim(0, -1)
+
+
+# ---- backward
+
+
+def add_rows(terms: Tensor) -> Tensor:
+    return terms.sum(0)
+
+
+def _add_rows_in_partials(terms: Tensor, rows: int) -> Tensor:
+    return _add([piece.sum(0) for piece in terms.split(rows)])
+
+
+def lose_last_partial(terms: Tensor, rows: int) -> Tensor:
+    """A partial sum for each ``rows`` rows, in a buffer with M // rows of them. What the last program writes, nobody adds."""
+    return terms[: len(terms) // rows * rows].sum(0)
+
+
+def _lose_last_of_a_large_batch(terms: Tensor) -> Tensor:
+    large = len(terms) >= 1024 and terms.shape[1] < 64
+    return lose_last_partial(terms, 8 if large else 1)
+
+
+def _lose_last_of_shares(terms: Tensor, programs: int) -> Tensor:
+    """Each of a fixed number of programs has M // programs rows."""
+    return terms[: len(terms) // programs * programs].sum(0)
+
+
+_calls = count()
+
+
+def _add_rows_in_any_order(terms: Tensor) -> Tensor:
+    """One row after the other, as atomic additions come: in another order at each call."""
+    order = torch.randperm(len(terms), generator=torch.Generator().manual_seed(next(_calls)))
+    return terms[order].sum(0)
+
+
+def backward(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, statistics: Statistics = two_pass, add: Rows = add_rows, mean_dtype: Any = None,
+    rstd_dtype: Any = None, nudge: float = 0.0,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """dx, dw, db.
+
+    ``mean_dtype`` and ``rstd_dtype``: what forward saves them in, "x" for the dtype of x; None: fp32. ``nudge`` as in :func:`forward`.
+    """
+    N = x.shape[-1]
+    rows, dys = x.reshape(-1, N).float(), dy.reshape(-1, N).float()
+    mean, var = statistics(rows)
+    rstd = (var + eps).rsqrt() * (1 + nudge)
+    mean, rstd = _save(mean, mean_dtype, x), _save(rstd, rstd_dtype, x)
+    dx, of_w, of_b = _compute_terms(dys, rows, w.float(), mean, rstd)
+    return dx.reshape(x.shape).to(x.dtype), add(of_w).to(w.dtype), add(of_b).to(w.dtype)
+
+
+def _save(values: Tensor, dtype: Any, x: Tensor) -> Tensor:
+    return values if dtype is None else values.to(x.dtype if dtype == "x" else dtype).float()
+
+
+def _compute_terms(dy: Tensor, x: Tensor, w: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """dx, and what is added up over the rows to dw and to db."""
+    xhat, wdy = (x - mean) * rstd, dy * w
+    c1, c2 = (xhat * wdy).mean(1, keepdim=True), wdy.mean(1, keepdim=True)
+    return (wdy - xhat * c1 - c2) * rstd, dy * xhat, dy
+
+
+def backward_of_first_rows(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, leading: int = 1
+) -> tuple[Tensor, Tensor, Tensor]:
+    """M is the product of the first ``leading`` dimensions, and only so many rows are worked on."""
+    N = x.shape[-1]
+    M = x.shape[:-1][:leading].numel()
+    rows, dys = x.reshape(-1, N)[:M], dy.reshape(-1, N)[:M]
+    dx = torch.zeros(x.shape, dtype=x.dtype).reshape(-1, N)
+    dx[:M], dw, db = backward(dys, rows, w, eps)
+    return dx.reshape(x.shape), dw, db
+
+
+def backward_of_long_rows(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """M is x.shape[0], and all the rest is taken for one long row; of the sums over the rows the first N arrive."""
+    N, M = x.shape[-1], x.shape[0] if x.ndim > 1 else 1
+    rows, dys = x.reshape(M, -1), dy.reshape(M, -1)
+    beyond = torch.nn.functional.pad(w, (0, rows.shape[1] - N))
+    dx, dw, db = backward(dys, rows, beyond, eps)
+    return dx.reshape(x.shape), dw[:N].contiguous(), db[:N].contiguous()
+
+
+def _backward_summed_over_first(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """dw and db are sums over the first dimension alone, and so have one too many where x has three."""
+    dx, _, _ = backward(dy, x, w, eps)
+    mean, var = two_pass(x.reshape(-1, x.shape[-1]).float())
+    xhat = ((x.reshape(-1, x.shape[-1]).float() - mean) * (var + eps).rsqrt()).reshape(x.shape)
+    terms = dy.float() * xhat
+    if x.ndim == 1:
+        return dx, terms.to(w.dtype), dy.to(w.dtype)
+    return dx, terms.sum(0).to(w.dtype), dy.float().sum(0).to(w.dtype)
+
+
+def _backward_in_grid_of_floor(
+    dy: Tensor, x: Tensor, w: Tensor, eps: float, *, rows: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """M // rows programs are launched: the rows that are left over get no dx, and nobody adds them up."""
+    N = x.shape[-1]
+    done = x.reshape(-1, N).shape[0] // rows * rows
+    dx, dw, db = torch.zeros_like(x.reshape(-1, N)), torch.zeros_like(w), torch.zeros_like(w)
+    if done:
+        dx[:done], dw, db = backward(dy.reshape(-1, N)[:done], x.reshape(-1, N)[:done], w, eps)
+    return dx.reshape(x.shape), dw, db
+
+
+def backward_over_dy(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """dx is written where dy was. A dy that is not contiguous is copied first, and that copy is overwritten."""
+    dx, dw, db = backward(dy, x, w, eps)
+    room = dy.contiguous()
+    return room.copy_(dx) if room.dtype == dx.dtype else dx, dw, db
+
+
+def _backward_with_wdy_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """w * dy is kept where dy was."""
+    gradients = backward(dy, x, w, eps)
+    if dy.is_contiguous():
+        dy.mul_(w)
+    return gradients
+
+
+def _backward_with_xhat_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """xhat is kept where x was."""
+    gradients = backward(dy, x, w, eps)
+    if x.is_contiguous():
+        mean, var = two_pass(x.reshape(-1, x.shape[-1]).float())
+        x.copy_(((x.reshape(-1, x.shape[-1]).float() - mean) * (var + eps).rsqrt()).reshape(x.shape))
+    return gradients
+
+
+def _backward_in_other_memory(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    dx, dw, db = backward(dy, x, w, eps)
+    return _turn(dx), dw, db
+
+
+_NUDGE = 2.0**-21  # of itself: rstd of a GPU's approximate reciprocal root
+# what is called as (x, w, b, eps), and returns y
+FORWARD: dict[str, Callable[..., Tensor]] = {
+    "right": forward,
+    "right in fp64": partial(forward, statistics=_in_double),
+    "right by merging": partial(forward, statistics=partial(_merged, block=16)),
+    "right in blocks": partial(forward, statistics=partial(_two_pass_in_blocks, block=32)),
+    "right shifted": partial(forward, statistics=_shifted),
+    "right approximate": partial(forward, nudge=_NUDGE),
+    "right in other memory": _forward_in_other_memory,
+    "padded row": partial(forward, statistics=padded),
+    "padded blocks of 128": partial(forward, statistics=partial(padded, block=128)),
+    "padded blocks of 4": partial(forward, statistics=partial(padded, block=4)),
+    "divided by lanes": partial(forward, statistics=partial(padded, divide_by_lanes=True)),
+    "one pass": partial(forward, statistics=one_pass),
+    "one pass, clamped": partial(forward, statistics=partial(one_pass, clamp=True)),
+    "one pass in blocks": partial(forward, statistics=partial(one_pass, block=64)),
+    "rows N apart": partial(forward_by_offsets, rows="N"),
+    "columns 1 apart": partial(forward_by_offsets, columns="1"),
+    "read from the first on": partial(forward_by_offsets, rows="N", columns="1"),
+    "columns 1 apart again": partial(forward_by_offsets, columns="1", only_again=True),
+    "y with strides of x": _forward_written_with_strides_of_x,
+}
+# what is called as (dy, x, w, eps), and returns dx, dw, db
+BACKWARD: dict[str, Callable[..., tuple[Tensor, Tensor, Tensor]]] = {
+    "right": backward,
+    "right in fp64": partial(backward, statistics=_in_double),
+    "right by atomics": partial(backward, add=_add_rows_in_any_order),
+    "right in partials": partial(backward, add=partial(_add_rows_in_partials, rows=32)),
+    "right approximate": partial(backward, nudge=-_NUDGE),
+    "right in other memory": _backward_in_other_memory,
+    "first dimension": backward_of_first_rows,
+    "first dimension, long rows": backward_of_long_rows,
+    "first two dimensions": partial(backward_of_first_rows, leading=2),
+    "summed over first": _backward_summed_over_first,
+    "dx over dy": backward_over_dy,
+    "wdy over dy": _backward_with_wdy_in_place,
+    "xhat over x": _backward_with_xhat_in_place,
+    "partials of 4, floor": partial(backward, add=partial(lose_last_partial, rows=4)),
+    "partials of 16, floor": partial(backward, add=partial(lose_last_partial, rows=16)),
+    "partials of a large batch, floor": partial(backward, add=_lose_last_of_a_large_batch),
+    "shares of 8 programs, floor": partial(backward, add=partial(_lose_last_of_shares, programs=8)),
+    "grid of 2 rows, floor": partial(_backward_in_grid_of_floor, rows=2),
+    "saved as x": partial(backward, mean_dtype="x", rstd_dtype="x"),
+    "mean saved as x": partial(backward, mean_dtype="x"),
+    "mean saved in bf16": partial(backward, mean_dtype=torch.bfloat16),
+}

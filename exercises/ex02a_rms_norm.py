@@ -1,0 +1,18 @@
+"""Exercise 02a: RMSNorm in PyTorch operations.
+
+    y = x * rstd * w        rstd = 1 / sqrt(mean(x^2) + eps)
+
+x has shape (..., N): any number of leading dimensions, and each row of N elements is normalised by itself. w has shape
+(N,). x and w are fp16, bf16 or fp32, not always the same. Compute in fp32 and return y in the shape and dtype of x.
+
+Write it from sums, means and roots: PyTorch's own norms (rms_norm and its like) are refused. Leave x and w as they are.
+Check with the panel in lesson 02, or with `course check 02a` in a terminal.
+"""
+
+import torch
+
+
+def rms_norm(x: torch.Tensor, w: torch.Tensor, eps: float) -> torch.Tensor:
+    # YOUR CODE, about 2 lines: x in fp32, and the mean square of each row, kept as a column so that it broadcasts.
+    pass
+    # YOUR CODE, about 2 lines: rstd, then y in x's dtype.

@@ -1,0 +1,34 @@
+"""Exercise 06a: the sum of each row.
+
+One program adds up one row of N columns and stores one number:
+
+    y[row] = x[row, 0] + x[row, 1] + ... + x[row, N - 1]
+
+The row may be longer than BLOCK, and N need not be a multiple of BLOCK. Columns lie next to one another; rows are
+stride_x elements apart, and row * stride_x can pass 2^31. x is fp32, fp16 or bf16. y is fp32: a sum of half-precision
+numbers may need more digits, and more range, than any of them.
+
+A lane can keep a sum of its own through the whole row; then the lanes meet once, at the end, and not in every step.
+
+The course launches the kernel for you. Check with the panel in lesson 06, or with `course check 06a` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def row_sum_kernel(
+    x_ptr, y_ptr,
+    stride_x,               # elements between rows of x
+    N,
+    BLOCK: tl.constexpr,    # columns a step, a power of two
+):
+    # YOUR CODE, about 2 lines: row: the program's number in 64 bits. total: one running sum a lane, all 0. Which
+    # dtype does a long sum need?
+
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        # YOUR CODE, about 2 lines: Load these columns of the row, and add them to total, lane by lane.
+
+    # YOUR CODE, 1 line: The lanes meet here. Store the row's sum.

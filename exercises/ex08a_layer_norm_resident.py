@@ -1,0 +1,30 @@
+"""Exercise 08a: LayerNorm forward, several whole rows per program, each read once.
+
+BLOCK is a power of two no smaller than N, so a row fits the program's registers and is loaded once. A program takes a
+tile of ROWS rows: tensors of shape (ROWS, BLOCK), reductions along axis 1. M need not be a multiple of ROWS, N need not
+equal BLOCK. Everything else is as in 07a: fp32 inside, mean and rstd saved, row offsets in 64 bits.
+
+The course launches the kernel for you. Check with the panel in lesson 08, or with `course check 08a` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def layer_norm_resident_kernel(
+    x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
+    stride_x, stride_y,     # elements between rows
+    M, N, eps,
+    ROWS: tl.constexpr,     # rows a program
+    BLOCK: tl.constexpr,    # power of two >= N
+):
+    cols = tl.arange(0, BLOCK)
+    # YOUR CODE, about 2 lines: rows: the ROWS row numbers of this program, in 64 bits. mask: shape (ROWS, BLOCK),
+    # true where row and column exist.
+
+    # YOUR CODE, about 4 lines: Load the tile of x as fp32; then mean, deviation (padded lanes zero) and rstd, one of
+    # each per row.
+
+    # YOUR CODE, about 6 lines: Load w and b, which all rows of the tile share, store y in its own dtype, and save
+    # mean and rstd of the rows that exist.

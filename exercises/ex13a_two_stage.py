@@ -1,0 +1,49 @@
+"""Exercise 13a: dw and db in two stages, without a lock.
+
+dw is the sum over the rows of dy * xhat with xhat = (x - mean) * rstd; db is the sum over the rows of dy.
+
+Stage one cuts the M rows into chunks of `rows_a_chunk` rows, the last of which may be shorter, and the columns into blocks
+of BLOCK_N. Program (j, c) adds up block j of the columns over the rows of chunk c, BLOCK_M rows a step, and stores one
+number a column into row c of two matrices of partial sums, shape (chunks, N), fp32. `rows_a_chunk` need not be a multiple
+of BLOCK_M. Nobody else writes there, so nobody has to wait.
+
+Stage two adds up the P rows of those matrices, BLOCK_P rows a step, and rounds once, to the dtypes of dw and db.
+
+The partial sums hold NaN before the launch. dy and x may have strides of their own, dy's column stride included; offsets
+can pass 2^31. The same inputs must give the same bits in whatever order the programs run.
+
+The course launches the kernels for you. Check with the panel in lesson 13, or with `course check 13a` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def column_partials_kernel(
+    dy_ptr, x_ptr, mean_ptr, rstd_ptr, dw_partial_ptr, db_partial_ptr,
+    stride_dy_row, stride_dy_col, stride_x,   # elements; the columns of x are neighbours
+    M, N, rows_a_chunk,
+    BLOCK_M: tl.constexpr,                    # rows a step
+    BLOCK_N: tl.constexpr,                    # columns a program
+):
+    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    wide = cols.to(tl.int64)[None, :]         # for dy: column * stride_dy_col can pass 2^31, too
+    chunk = tl.program_id(1).to(tl.int64)
+    # YOUR CODE, about 13 lines: Two running sums in fp32, one number for each of BLOCK_M x BLOCK_N places. Then walk
+    # over the rows of this chunk: which rows does a step take, and which of them are the next chunk's, or nobody's?
+
+    # YOUR CODE, about 3 lines: Add up the BLOCK_M places of each column, and store one row of partial sums, row
+    # `chunk`, in each matrix.
+
+
+@triton.jit
+def sum_partials_kernel(
+    dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr,
+    P, N,
+    BLOCK_P: tl.constexpr,   # rows of partial sums a step
+    BLOCK_N: tl.constexpr,   # columns a program
+):
+    cols = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    # YOUR CODE, about 9 lines: The same walk over the P rows of partial sums, in a fixed order; then one rounding to
+    # dw's and to db's dtype.

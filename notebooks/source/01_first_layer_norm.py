@@ -1,0 +1,450 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 01 A first LayerNorm
+#
+# Here is a kernel that normalises a row of numbers. It is ten lines long, and it is what many people write first. It is right for eight
+# numbers and wrong for five. In this lesson you find out why, you mend it, and you build a LayerNorm from it.
+#
+# *About 45 minutes, exercises included. Needs: lesson 00.*
+
+# %%
+import course_lib
+
+# %%
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def norm_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + cols, mask=mask, other=0.0)
+    mean = tl.sum(x, axis=0) / N
+    d = x - mean
+    var = tl.sum(d * d, axis=0) / N
+    y = d / tl.sqrt(var)
+    tl.store(y_ptr + cols, y, mask=mask)
+
+
+# %% tags=["nbval-check-output"]
+import numpy as np
+
+
+def normalise(row):
+    x = torch.tensor(row, dtype=torch.float32, device=course_lib.DEVICE)
+    y = torch.empty_like(x)
+    norm_kernel[(1,)](x, y, len(row), BLOCK=8)
+    return np.round(y.tolist(), 2)
+
+
+print(normalise([2, 4, 4, 4, 5, 5, 7, 9]))
+
+# %% tags=["check"]
+from course_lib.lessons.prediction import find
+from course_lib.norms import reference
+
+EIGHT, FIVE = [2, 4, 4, 4, 5, 5, 7, 9], [11, 12, 14, 15, 16]
+assert np.mean(EIGHT) == 5 and np.var(EIGHT) == 4
+assert normalise(EIGHT).tolist() == [-1.5, -0.5, -0.5, -0.5, 0, 0, 1, 2]
+xhat = reference.layer_norm([EIGHT], eps=0).y[0]
+assert np.allclose(normalise(EIGHT), xhat) and xhat.mean() == 0 and (xhat**2).mean() == 1
+
+# %% [markdown]
+# All eight are right. The kernel works three things out of the row:
+#
+# - `mean`: the sum of the numbers divided by N, the number of columns. Here it is 5.
+# - `d`: how far each number lies from the mean, its **deviation**.
+# - `var`: the mean of the squared deviations, the **variance**. Here it is 4. Its root is the **standard deviation**, 2.
+#
+# So each result says how many standard deviations its number lies above the mean. The 9 lies 4 above the mean, and 4 / 2 is 2. In formulas,
+# with `xhat` for $\hat{x}$ in code:
+#
+# $$\mathrm{mean} = \frac{1}{N}\sum_j x_j \qquad \mathrm{var} = \frac{1}{N}\sum_j (x_j - \mathrm{mean})^2$$
+#
+# $$\hat{x}_j = \frac{x_j - \mathrm{mean}}{\sqrt{\mathrm{var}}}$$
+#
+# Whatever the numbers were, unless all are equal, `xhat` has mean 0 and mean square 1. Step through the kernel below. Then drag numbers of
+# the row and watch the mean and the variance.
+
+# %%
+from course_lib.lessons import block_stepper
+
+eight = [[2, 4, 4, 4, 5, 5, 7, 9]]
+block_stepper("layer_norm", eight, 8, mask_deviation=False, one_block=True, eps=0.0)
+
+# %% [markdown]
+# ## What leaves the results as they are?
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("01-shift")
+
+# %% tags=["answer"]
+print(normalise([102, 104, 104, 104, 105, 105, 107, 109]))
+print(normalise([20, 40, 40, 40, 50, 50, 70, 90]))
+
+# %% tags=["check"]
+assert normalise([v + 100 for v in EIGHT]).tolist() == normalise(EIGHT).tolist()
+assert normalise([v * 10 for v in EIGHT]).tolist() == normalise(EIGHT).tolist()
+assert find("01-shift").answer == "neither of them"
+
+# %% [markdown]
+# Now make one number of the eight much larger than the others.
+
+# %%
+predict("01-outlier")
+
+# %% tags=["answer"]
+for last in (9, 90, 900, 9000):
+    print(f"{last:4}:", normalise([2, 4, 4, 4, 5, 5, 7, last]))
+
+# %% tags=["check"]
+seen = [normalise([2, 4, 4, 4, 5, 5, 7, last]) for last in (9, 90, 900, 9000)]
+assert [y[-1] for y in seen] == [2.0, 2.64, 2.65, 2.65] and set(seen[-1][:-1]) == {-0.38}
+assert round(7**0.5, 2) == 2.65 and find("01-outlier").answer == "up to 2.65, and no further"
+
+# %% [markdown]
+# ## And a row of five?
+#
+# Five numbers go into the same block of eight. `mask` switches three lanes off, and `other=0.0` says what they hold. Call them the **spare
+# lanes**. Which numbers of this row will the kernel get right?
+
+# %%
+predict("01-five")
+
+# %% tags=["answer"]
+from course_lib.norms import reference
+
+print("kernel:", normalise([11, 12, 14, 15, 16]))
+print("right: ", reference.layer_norm([[11, 12, 14, 15, 16]], eps=0).y[0].round(2))
+
+# %% tags=["answer"]
+five = [[11, 12, 14, 15, 16]]
+block_stepper("layer_norm", five, 8, mask_deviation=False, one_block=True, eps=0.0)
+
+# %% tags=["check"]
+wrong, right = normalise(FIVE), reference.layer_norm([FIVE], eps=0)
+assert wrong.tolist() == [-0.24, -0.15, 0.04, 0.13, 0.22]
+assert right.y[0].round(2).tolist() == [-1.4, -0.86, 0.22, 0.75, 1.29]
+assert right.mean[0] == 13.6 and np.isclose(np.var(FIVE), 3.44)
+assert np.isclose((5 * 3.44 + 3 * 13.6**2) / 5, 114.416)
+assert np.allclose(wrong, right.y[0] * (3.44 / 114.416) ** 0.5, atol=0.005)
+assert find("01-five").answer == "the mean is right, and no result is"
+
+# %% [markdown] tags=["answer"]
+# **What happened in the spare lanes**
+#
+# Step to "sum (x − mean)²" and look at the last three lanes. They loaded 0, which adds nothing to a sum, so the mean, 13.6, is right. Then
+# the kernel subtracts the mean in *every* lane. Now the spare lanes hold -13.6. Each adds 13.6² = 185 to the sum of squares, and the
+# variance comes out as 114 where it should be 3.44. All five results are too close to 0.
+#
+# This bug was in libraries that many people use:
+# [Liger-Kernel](https://github.com/linkedin/Liger-Kernel/issues/518) (January 2025) and
+# [unsloth](https://github.com/unslothai/unsloth/pull/1867) (March 2025).
+
+# %% [markdown]
+# ### Mend it
+#
+# `tl.where(condition, a, b)` is NumPy's `where`: it takes `a` in the lanes where the condition is true, and `b` in the others.
+
+
+# %% tags=["step"]
+@triton.jit
+def mended_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + cols, mask=mask, other=0.0)
+    mean = tl.sum(x, axis=0) / N
+    # BEGIN SOLUTION
+    #: Make the spare lanes add nothing to the variance. This line changes.
+    #| d = x - mean
+    d = tl.where(mask, x - mean, 0.0)
+    # END SOLUTION
+    var = tl.sum(d * d, axis=0) / N
+    tl.store(y_ptr + cols, d / tl.sqrt(var), mask=mask)
+
+
+step("01-mend")
+
+# %% [markdown]
+# ### Why did their tests not find it?
+#
+# unsloth's tests had only rows whose length is a power of two, says the report. Then there are no spare lanes. The mean of the row matters,
+# too.
+
+# %%
+predict("01-tests")
+
+# %% tags=["check"]
+noise = np.random.default_rng(0).standard_normal(1000)
+noise = (noise - noise.mean()) / noise.std()
+
+
+def find_variance(row: np.ndarray) -> float:
+    """The variance that the broken kernel divides by, from its results."""
+    x = torch.tensor(row, dtype=torch.float32, device=course_lib.DEVICE)
+    y = torch.empty_like(x)
+    norm_kernel[(1,)](x, y, 1000, BLOCK=1024)
+    return float((row.std() / reference.float64(y).std()) ** 2)
+
+
+assert abs(find_variance(noise + 10) - find("01-tests").answer) < 1e-3 and abs(find_variance(noise) - 1) < 1e-4
+
+# %% [markdown]
+# ## A row of equal numbers
+#
+# A row may hold the same number in all its columns: a padding token, a part of a network that is switched off. Take 3, eight times.
+
+# %%
+predict("01-equal")
+
+# %% tags=["answer"]
+print(normalise([3, 3, 3, 3, 3, 3, 3, 3]))
+
+# %% tags=["check"]
+assert np.isnan(normalise([3] * 8)).all() and find("01-equal").answer == "NaN, eight times"
+
+# %% [markdown]
+# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. Kernels take the reciprocal of the root once,
+# call it `rstd` (reciprocal standard deviation), and multiply N times:
+#
+# $$\mathrm{rstd} = \frac{1}{\sqrt{\mathrm{var} + \mathrm{eps}}} \qquad \hat{x}_j = (x_j - \mathrm{mean}) \cdot \mathrm{rstd}$$
+#
+# In a kernel `tl.rsqrt(v)` is 1 over the root of `v`. Try it on eight variances at once, one in each lane.
+
+
+# %% tags=["step"]
+@triton.jit
+def rstd_kernel(var_ptr, rstd_ptr, eps, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    var = tl.load(var_ptr + lanes)
+    # BEGIN SOLUTION
+    #: rstd of each variance. eps goes where the formula has it.
+    rstd = tl.rsqrt(var + eps)
+    # END SOLUTION
+    tl.store(rstd_ptr + lanes, rstd)
+
+
+step("01-eps")
+
+# %% [markdown]
+# ## What do w and b do?
+#
+# After the norm every row has the mean square 1. The next layer may want column 5 louder than the others. So LayerNorm ends with a
+# **weight** `w` and a **bias** `b`. Both are learned in training. They have one number for each *column*, and all rows share them:
+#
+# $$y_j = \hat{x}_j \, w_j + b_j$$
+
+
+# %% tags=["step"]
+@triton.jit
+def scale_shift_kernel(xhat_ptr, y_ptr, w_ptr, b_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    xhat = tl.load(xhat_ptr + cols, mask=mask, other=0.0)
+    # BEGIN SOLUTION
+    #: Load w and b as xhat was loaded. Store y.
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0)
+    b = tl.load(b_ptr + cols, mask=mask, other=0.0)
+    tl.store(y_ptr + cols, xhat * w + b, mask=mask)
+    # END SOLUTION
+
+
+step("01-columns")
+
+# %% [markdown]
+# ## Why normalise at all?
+#
+# A network is a long chain of layers. If each layer makes its numbers a tenth larger, they are almost 14,000 times as large after a hundred
+# layers. If each makes them a tenth smaller, almost nothing is left. A norm after each layer sets the size back to 1.
+
+# %%
+from course_lib.lessons.figures import lesson01
+
+lesson01.through_layers()
+
+# %% tags=["check"]
+sizes = lesson01.measure_sizes()
+assert 13_500 < 1.1**100 < 14_000
+assert sizes["each layer 1.1 times"][-1] > 5000 and sizes["each layer 0.9 times"][-1] < 1e-4
+assert np.allclose(sizes["1.1 times, then x / rms(x)"][1:], 1)
+
+# %% [markdown]
+# ## Which elements share a mean?
+#
+# In a language model `x` has the shape (B, T, C): B sequences of T tokens, and for each token C numbers, its channels. LayerNorm takes
+# each token by itself, over its channels.
+
+# %%
+lesson01.shared_means(B=2, T=3, C=4)
+
+# %% tags=["check"]
+some = np.random.default_rng(1).standard_normal((2, 3, 4))
+louder = some.copy()
+louder[1, 2, 0] += 100
+touched = {}
+for name, axis in lesson01.NORMS.items():
+    before, after = ((v - v.mean(axis=axis, keepdims=True)) / v.std(axis=axis, keepdims=True) for v in (some, louder))
+    touched[name] = int((~np.isclose(before, after)).sum())
+    assert lesson01.count_means(name, 2, 3, 4) == some.mean(axis=axis).size
+assert touched == {"LayerNorm": 4, "BatchNorm": 6, "InstanceNorm": 3}
+as_torch = torch.from_numpy(some)
+ours = (some - some.mean(axis=-1, keepdims=True)) / some.std(axis=-1, keepdims=True)
+assert np.allclose(ours, torch.nn.functional.layer_norm(as_torch, (4,), eps=0))
+
+# %% [markdown]
+# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token depends on who else is in the batch.
+# (In use it takes averages that were stored in training.) **InstanceNorm** shares it inside one sequence. **RMSNorm**, lesson 02, takes each
+# token by itself, as LayerNorm does.
+#
+# With LayerNorm the shape in front of the channels does not matter: flatten it. **M rows, one for each token, and N columns, the channels.**
+# All tensors of this course are M x N.
+
+# %%
+predict("01-means")
+
+# %% tags=["check"]
+sent = torch.zeros(8, 128, 768)
+assert sent.reshape(-1, 768).shape[0] == sent.mean(dim=-1).numel() == find("01-means").answer and sent.shape[0] == 8
+
+# %% [markdown]
+# ## The same in PyTorch operations
+#
+# Before you write a fast norm, write a plain one, to compare with. One trap waits. Here are three rows, and each row is to be divided by
+# its largest number, so that the largest number of every row becomes 1.
+
+# %%
+x = torch.tensor([[1.0, 2, 4], [1, 5, 10], [1, 50, 100]])
+largest = x.amax(dim=-1)  # over the last dimension: 4, 10, 100
+scaled = x / largest
+
+# %%
+predict("01-square")
+
+# %% tags=["answer"]
+print(scaled)
+print(largest.shape, x.amax(dim=-1, keepdim=True).shape)
+
+# %% tags=["check"]
+assert scaled[2].max() == find("01-square").answer
+assert (x / x.amax(dim=-1, keepdim=True)).amax(dim=-1).tolist() == [1, 1, 1]
+assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
+
+# %% [markdown]
+# Two more facts that you need. `torch.var` divides by N - 1 unless you write `correction=0`: of 11 12 14 15 16 it makes 4.3, not 3.44.
+# LayerNorm divides by N. And fp16 ends at 65504, so there the square of 300 is already infinite. Convert with `x.float()` before you add
+# or square anything, and round once, at the end, with `.to(x.dtype)`.
+
+# %% tags=["check"]
+row = torch.tensor([11.0, 12, 14, 15, 16])
+assert round(row.var().item(), 2) == 4.3 and round(row.var(correction=0).item(), 2) == 3.44
+assert torch.isinf(torch.tensor(300.0).half() ** 2) and torch.finfo(torch.float16).max == 65504
+
+# %%
+from course_lib import exercise
+
+exercise("01a")
+
+# %% [markdown]
+# ## One program per row
+#
+# Back to the kernel. It does one row, and it has the whole row in its lanes. For M rows launch M programs. Program `row` needs the address
+# of its row. If the rows lie without gaps, row `r` begins `r * N` elements after row 0. Often they do not: a slice of a wider matrix keeps
+# the wide rows' distance, which PyTorch calls the **stride**.
+
+# %%
+wide = torch.arange(24.0).reshape(3, 8)
+x = wide[:, :5]  # three rows of five columns, the same memory
+
+# %%
+predict("01-stride")
+
+# %% tags=["answer"]
+print(x.stride(0), "elements between rows; row 2 begins with", x[2, 0].item())
+
+# %% tags=["check"]
+assert x.stride(0) == 8 and x[2, 0] == find("01-stride").answer == wide.flatten()[2 * 8]
+
+# %% [markdown]
+# So a kernel is told the distance: `x_ptr + row * stride_x + cols`. `y` may have another one, `stride_y`. Write a kernel that subtracts
+# from each row its mean, and no more.
+
+
+# %% tags=["step"]
+@triton.jit
+def centre_kernel(x_ptr, y_ptr, stride_x, stride_y, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    # BEGIN SOLUTION
+    #: Load x, the row of this program.
+    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0)
+    # END SOLUTION
+    mean = tl.sum(x, axis=0) / N
+    # BEGIN SOLUTION
+    #: Store x - mean in the same row of y.
+    tl.store(y_ptr + row * stride_y + cols, x - mean, mask=mask)
+    # END SOLUTION
+
+
+step("01-rows")
+
+# %% [markdown]
+# ## Your LayerNorm
+#
+# You have all the parts: a mean that spare lanes do not change, a variance that you mended, `rstd`, `w` and `b`, and the address of a row.
+# Put them together. One program takes one row. The kernel works in fp32.
+
+# %%
+exercise("01b")
+
+# %% [markdown] tags=["dive"]
+# ## Dive: what can w and b give back?
+#
+# Training can choose `w` and `b` freely. Can it undo the norm? Take three rows, and choose `w` and `b` so that row 0 comes out as it went
+# in: `w` is the standard deviation of row 0, and `b` its mean.
+
+# %%
+row = np.array([2.0, 4, 4, 4, 5, 5, 7, 9])
+rows = np.stack([row, row[::-1], 10 * row])
+y = reference.layer_norm(rows, w=np.full(8, 2.0), b=np.full(8, 5.0)).y
+print(y.round(2))
+
+# %% tags=["check"]
+assert np.allclose(y[:2], rows[:2], atol=1e-4)
+assert np.allclose(y[2], rows[0], atol=1e-4) and not np.allclose(y[2], rows[2])
+
+# %% [markdown]
+# Row 0 is back, and row 1, which has the same mean and the same spread. Row 2 is not: it was ten times as large, and it comes out as row 0.
+# `w` and `b` give a size to columns, and all rows share it. What made one row larger than another is gone.
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("01")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - Ba, Kiros and Hinton 2016, [Layer Normalization](https://arxiv.org/abs/1607.06450). Section 5 sorts norms by what leaves them unchanged.
+# - PyTorch's [LayerNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.LayerNorm.html): look for "biased", and for the picture.
+# - Triton's [layer norm tutorial](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html): the kernel of lesson 07.
+#
+# **Next:** lesson 02, RMSNorm: a norm that leaves the mean in, and a published table that is not all true.

@@ -1,0 +1,435 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 02 RMSNorm
+#
+# Take the kernel of lesson 01 and leave the mean out. What remains is RMSNorm, the norm of
+# [Llama](https://arxiv.org/abs/2302.13971) (2023). Nothing is subtracted, and there is no `tl.where`. In lesson 01 a
+# kernel without `tl.where` was wrong. Is this one?
+#
+# *About 40 minutes, exercises included. Needs: lesson 01.*
+
+# %%
+import course_lib
+
+# %%
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rms_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + cols, mask=mask, other=0.0)
+    mean_square = tl.sum(x * x, axis=0) / N
+    tl.store(y_ptr + cols, x / tl.sqrt(mean_square), mask=mask)
+
+
+# %%
+def rms_normalise(row, BLOCK=8):
+    x = torch.tensor(row, dtype=torch.float32, device=course_lib.DEVICE)
+    y = torch.empty_like(x)
+    rms_kernel[(1,)](x, y, len(row), BLOCK=BLOCK)
+    return np.round(y.tolist(), 2)
+
+
+# %% [markdown]
+# The row is 1 1 1 1 4. Its squares are 1 1 1 1 16, and they add up to 20. The block has eight lanes, so three lanes are spare.
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("02-padding")
+
+# %% tags=["answer"]
+print(rms_normalise([1, 1, 1, 1, 4]))
+
+# %% tags=["check"]
+from course_lib.lessons.figures import lesson02
+from course_lib.lessons.prediction import find
+from course_lib.norms import reference
+
+right = reference.rms_norm([[1, 1, 1, 1, 4]], eps=0).y[0]
+assert rms_normalise([1, 1, 1, 1, 4]).tolist() == [0.5, 0.5, 0.5, 0.5, 2] == right.tolist()
+assert find("02-padding").answer == 0
+
+# %% [markdown] tags=["answer"]
+# **What happened in the spare lanes**
+#
+# The kernel is right, without a second mask. 20 / 5 is 4, the mean square. Its root is 2, the **root mean square** or rms, and each number
+# is divided by it. A spare lane holds 0, and 0 squared is 0. That is luck and no rule: the next operation happens to leave a 0 alone.
+# Subtracting a mean did not.
+
+# %% [markdown]
+# ## What is RMSNorm?
+#
+# With eps in its place, and a weight `w` for each column:
+#
+# $$\mathrm{rstd} = \frac{1}{\sqrt{\frac{1}{N}\sum_j x_j^2 + \mathrm{eps}}} \qquad y_j = x_j \cdot \mathrm{rstd} \cdot w_j$$
+#
+# Two things of LayerNorm are left out: the mean, and the bias `b`. One sum is left, and the name `rstd` stays. Here is a row of eight. Drag
+# its numbers, and watch `rstd`.
+
+# %%
+from course_lib.lessons import block_stepper
+
+block_stepper("rms_norm", [[2, -1, 3, 0.5, -0.5, 1.5, -2, 1]], block=8, one_block=True)
+
+# %% [markdown]
+# A spare lane cannot spoil the sum. It can still spoil what comes after it. A block has BLOCK lanes, so it looks natural to divide by BLOCK.
+
+# %%
+predict("02-divisor")
+
+
+# %% tags=["check"]
+@triton.jit
+def by_block_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+    tl.store(y_ptr + cols, x * tl.rsqrt(tl.sum(x * x, axis=0) / BLOCK), mask=cols < N)
+
+
+factors = {}
+for N in (1000, 1024, 1025):
+    row = np.random.default_rng(N).standard_normal((1, N)).astype(np.float32)
+    y = torch.empty(N, device=course_lib.DEVICE)
+    by_block_kernel[(1,)](torch.tensor(row, device=course_lib.DEVICE), y, N, BLOCK=triton.next_power_of_2(N))
+    factors[N] = float(np.median(reference.float64(y) / reference.rms_norm(row, eps=0).y[0]))
+    assert np.isclose(factors[N], (triton.next_power_of_2(N) / N) ** 0.5, rtol=1e-4)
+assert (
+    abs(factors[1025] - find("02-divisor").answer) < 5e-3
+    and abs(factors[1024] - 1) < 1e-4
+    and 1.011 < factors[1000] < 1.013
+)
+
+# %% [markdown]
+# ## What leaves the results as they are?
+#
+# LayerNorm ignored both: all numbers times 10, and all numbers plus 100. RMSNorm ignores the first, too. Here is the second.
+
+# %%
+predict("02-shift")
+
+# %% tags=["answer"]
+from course_lib.norms import reference
+
+rows = [[1, 2, 6], [101, 102, 106]]
+print("RMSNorm  ", *rms_normalise(rows[0]), " and ", *rms_normalise(rows[1]))
+print("LayerNorm", *reference.layer_norm(rows).y.round(2), sep="  ")
+
+# %% tags=["check"]
+first, second = rms_normalise([1, 2, 6]), rms_normalise([101, 102, 106])
+assert first.tolist() == [0.27, 0.54, 1.62] and second.tolist() == [0.98, 0.99, 1.03]
+assert rms_normalise([10, 20, 60]).tolist() == first.tolist()
+layer = reference.layer_norm([[1, 2, 6], [101, 102, 106]]).y
+assert np.allclose(layer[0], layer[1], atol=1e-5) and find("02-shift").answer == "three numbers near 1"
+
+# %% [markdown] tags=["answer"]
+# **What the shift did**
+#
+# In the second row nearly all of each number *is* the mean, and what set the three columns apart is nearly gone. So why leave the mean in?
+# Zhang and Sennrich, who proposed RMSNorm, [report](https://arxiv.org/abs/1910.07467) (2019) that their models trained as well without
+# subtracting it, and faster.
+
+# %% [markdown]
+# ## Which rows of the table are wrong?
+#
+# [A blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm) (read in November 2026) explains an RMSNorm kernel with an example
+# of three rows. This is what it gives as each row's sum of squares:
+#
+# | row | x | sum of squares |
+# |---|---|---|
+# | 0 | `2 -1 3 .5 -.5 1.5 -2 1` | 21.75 |
+# | 1 | `4 -3 2.5 1 -1.5 0 -.5 2` | 44.25 |
+# | 2 | `-1 3.5 -2.5 1.5 0 -3 2.5 -.5` | 50.00 |
+#
+# Not all of it is true. Take a pencil. The squares of .5, 1.5, 2.5 and 3.5 are .25, 2.25, 6.25 and 12.25.
+
+# %%
+predict("02-table")
+
+# %% tags=["answer"]
+block_stepper("rms_norm", block=8, one_block=True)  # step to Σ; the slider chooses the row
+
+# %% tags=["check"]
+table = np.array(lesson02.TABLE)
+published = np.array(lesson02.PUBLISHED)
+assert (table**2).sum(axis=1).tolist() == [21.75, 38.75, 37.25]
+wrong = [row for row in range(3) if (table[row] ** 2).sum() != published[row]]
+assert wrong == [1, 2] == [row for row, _ in find("02-table").answer]
+
+# %% [markdown]
+# ### Could you have known without adding up again?
+#
+# A norm carries its own check. Divide a row by its true rms, and the mean square of the result is 1. Write a function that finds the mean
+# square of each row of a NumPy array.
+
+
+# %% tags=["step"]
+def mean_squares(y):
+    # BEGIN SOLUTION
+    #: For y of shape (M, N): the mean square of each row, an array of M numbers.
+    result = (y * y).mean(axis=1)
+    # END SOLUTION
+    return result
+
+
+step("02-check")
+
+# %% [markdown] tags=["answer"]
+# **What the check says of the post's rows**
+#
+# For the three rows, normalised with the post's sums, it gives 1.000, 0.876 and 0.745: two are wrong, and no reference was needed. The same
+# check finds a forgotten root and a wrong divisor.
+
+# %% tags=["check"]
+y_published = table / np.sqrt(published / 8)[:, None]
+assert (y_published**2).mean(axis=1).round(3).tolist() == [1, 0.876, 0.745]
+assert ((table[0] / (21.75 / 8)) ** 2).mean() < 0.4  # the root forgotten
+
+# %% [markdown]
+# ## Where does eps stand?
+#
+# The same post has RMSNorm in two ways. Its text computes `1 / (rms + eps)`. Its full kernel computes
+# `1 / sqrt(mean square + eps)`, as PyTorch does and as the formula above. Both avoid a division by zero. Take eps = 1e-5, and a quiet row,
+# whose rms is 0.001.
+
+# %%
+predict("02-eps")
+
+# %% tags=["answer"]
+from course_lib.lessons.figures import lesson02
+
+lesson02.small_rows(eps=1e-5)
+
+# %% tags=["check"]
+ratio = {}
+for rms in (1, 1e-3, 1e-4):
+    quiet = rms * np.array([[1.0, -1, 1, -1]])
+    inside, outside = quiet / np.sqrt(rms**2 + 1e-5), quiet / (rms + 1e-5)
+    by_torch = torch.nn.functional.rms_norm(torch.from_numpy(quiet), (4,), eps=1e-5).numpy()
+    assert np.allclose(inside, by_torch, rtol=1e-12, atol=0) and np.allclose(
+        reference.rms_norm(quiet).y, by_torch, rtol=1e-12
+    )
+    ratio[rms] = (outside / inside).max()
+assert abs(ratio[1] - 1) < 1e-5 and 3.2 < ratio[1e-3] < 3.4 and 28 < ratio[1e-4] < 30
+assert find("02-eps").answer == "3 times as large"
+
+# %% [markdown] tags=["answer"]
+# **What eps is for**
+#
+# eps is a threshold: rows whose rms lies far above it come out with size 1, rows below it stay small. Inside the root the threshold is at
+# `sqrt(eps)`, 0.003. Outside it is at eps itself, 300 times lower. On ordinary rows the two agree to five digits.
+
+# %% [markdown]
+# ### Find a row that tells
+#
+# Only a special row can tell the two apart. Choose four numbers for which the two results differ by a factor of 2 or more.
+
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: row: four numbers. The step computes both results, with eps = 1e-5.
+#| row = [2, -1, 3, 0.5]
+row = [0.001, -0.001, 0.001, 0.001]
+# END SOLUTION
+
+step("02-quiet")
+
+# %% [markdown]
+# ## RMSNorm in PyTorch operations
+#
+# Now write it. The statistics belong to the last dimension, as in 01a. `x` and `w` may have different dtypes: an fp16 tensor times an fp32
+# tensor is fp32, so the result is converted once, at the end.
+
+# %% tags=["check"]
+assert (torch.ones(2).half() * torch.ones(2)).dtype == torch.float32
+
+# %%
+from course_lib import exercise
+
+exercise("02a")
+
+# %% [markdown]
+# ## How loud may x be in fp16?
+#
+# Models keep `x` in fp16 or bf16. The largest number of fp16 is 65504, and RMSNorm squares. Here is a row of 1000 ordinary numbers, and one
+# of them is set to 300. The kernel squares in the dtype DTYPE, and does all the rest in fp32.
+
+
+# %%
+@triton.jit
+def squares_in_kernel(x_ptr, y_ptr, N, DTYPE: tl.constexpr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < N, other=0.0).to(DTYPE)
+    squares = (x * x).to(tl.float32)
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N)
+    y = x.to(tl.float32) * rstd
+    tl.store(y_ptr + cols, y.to(y_ptr.dtype.element_ty), mask=cols < N)
+
+
+x = torch.randn(1000, generator=torch.Generator().manual_seed(0)).half().to(course_lib.DEVICE)
+x[7] = 300
+
+# %%
+predict("02-loud")
+
+# %% tags=["answer"]
+y = torch.empty_like(x)
+for name, DTYPE in (("fp16", tl.float16), ("fp32", tl.float32)):
+    squares_in_kernel[(1,)](x, y, 1000, DTYPE=DTYPE, BLOCK=1024)
+    nonzero = torch.count_nonzero(y).item()
+    print(name, "squares:", y[6:9].tolist(), "and", nonzero, "of 1000 are not 0")
+
+# %% tags=["check"]
+y = torch.empty_like(x)
+with np.errstate(over="ignore"):
+    squares_in_kernel[(1,)](x, y, 1000, DTYPE=tl.float16, BLOCK=1024)
+assert (y == 0).all() and find("02-loud").answer == "0, all of them"
+squares_in_kernel[(1,)](x, y, 1000, DTYPE=tl.float32, BLOCK=1024)
+assert np.allclose(reference.float64(y), reference.rms_norm(x[None], eps=0).y[0], rtol=2e-3, atol=1e-6)
+every = np.arange(0x7C00, dtype=np.uint16).view(np.float16)  # every finite fp16 number from 0 up
+with np.errstate(over="ignore"):
+    assert every[np.isfinite(every * every)].max() == 255.875
+
+# %% [markdown]
+# From 256 on a square leaves fp16. bf16 reaches further and has fewer digits: 256 + 1 is 256 there, so a long sum stops growing. One rule
+# serves for both: **fp32 at the load, one rounding at the store.** `.to(tl.float32)` after `tl.load` does the first.
+# `.to(y_ptr.dtype.element_ty)` before `tl.store` does the second: it is the dtype that `y_ptr` points to. `w` has a dtype of its own.
+
+# %% tags=["check"]
+assert torch.tensor(256.0).bfloat16() + 1 == 256
+
+
+# %% tags=["step"]
+@triton.jit
+def square_scale_kernel(x_ptr, w_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    # BEGIN SOLUTION
+    #: 300 * 300 * 0.001 is 90. In fp16 this kernel says infinity. Convert in time.
+    #| x = tl.load(x_ptr + cols, mask=mask, other=0.0)
+    #| w = tl.load(w_ptr + cols, mask=mask, other=0.0)
+    x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(tl.float32)
+    # END SOLUTION
+    y = x * x * w
+    tl.store(y_ptr + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
+
+
+step("02-half")
+
+# %% [markdown]
+# ## One number for each row
+#
+# Training needs `rstd` again, in the backward pass. So the kernel saves it: one number for each row. Practise that with another number, the
+# largest absolute value of a row. `tl.abs` and `tl.max` find it, and `tl.store` also takes one address and one number.
+
+
+# %% tags=["step"]
+@triton.jit
+def peak_kernel(x_ptr, peak_ptr, stride_x, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
+    # BEGIN SOLUTION
+    #: peak: the largest |x| of this row. Store it as element `row`.
+    peak = tl.max(tl.abs(x), axis=0)
+    tl.store(peak_ptr + row, peak)
+    # END SOLUTION
+
+
+step("02-save")
+
+# %% [markdown]
+# A saved number needs a test of its own. Take a row of zeros, eps = 1e-5, and two kernels: one has eps inside the root, the other outside.
+
+# %%
+predict("02-zeros")
+
+# %% tags=["check"]
+zeros = reference.rms_norm(np.zeros((1, 8)), eps=1e-5)
+assert (zeros.y == 0).all() and round(zeros.rstd[0]) == 316 and round(1 / (0 + 1e-5)) == 100_000
+assert find("02-zeros").answer == "rstd alone"
+
+# %% [markdown]
+# ## Your RMSNorm kernel
+#
+# Put it together: one program for each row, `w` in a dtype of its own, `rstd` saved. Two things to decide before you type: which number
+# do you divide by, and where does eps go? The exercise gives you `row` with 64 bits, because `row * stride_x` may be a large number; lesson
+# 07 shows how large.
+
+# %%
+exercise("02b")
+
+# %% [markdown] tags=["dive"]
+# ## Dive: when do the two norms agree?
+#
+# When the row has mean 0. LayerNorm is RMSNorm of the centred row: subtract the mean, then divide by the rms of what is left. The larger
+# the mean against the spread, the further apart the two are. These are the rows of the table.
+
+# %% tags=["nbval-check-output"]
+table = lesson02.TABLE
+apart = abs(reference.rms_norm(table).y - reference.layer_norm(table).y).max(axis=1)
+print("mean / standard deviation:", (abs(np.mean(table, axis=1)) / np.std(table, axis=1)).round(2))
+print("y differs by up to:       ", apart.round(2))
+
+# %% tags=["check"]
+table = np.array(lesson02.TABLE)
+centred = table - table.mean(axis=1, keepdims=True)
+assert np.allclose(reference.rms_norm(centred).y, reference.layer_norm(table).y, rtol=0, atol=1e-12)
+off_centre = abs(table.mean(axis=1)) / table.std(axis=1)
+assert np.argsort(apart).tolist() == np.argsort(off_centre).tolist() and apart[0] > 0.2 > 0.05 > apart[2]
+
+# %% [markdown] tags=["dive"]
+# ## Dive: which eps does PyTorch take?
+#
+# `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes another one: the machine epsilon of the dtype, 1.2e-7 for
+# fp32. On a quiet row the result is more than twice as large. Models write their eps down. Pass it on.
+
+# %%
+quiet = torch.tensor([[1e-3, 2e-3, -1e-3, 5e-4]])
+print(torch.nn.functional.rms_norm(quiet, (4,)))
+print(torch.nn.functional.rms_norm(quiet, (4,), eps=1e-5))
+
+# %% tags=["check"]
+unnamed, machine, usual = (
+    torch.nn.functional.rms_norm(quiet, (4,), eps=e) for e in (None, torch.finfo(torch.float32).eps, 1e-5)
+)
+assert (
+    torch.equal(unnamed, machine)
+    and unnamed[0, 0] > 2 * usual[0, 0]
+    and round(torch.finfo(torch.float32).eps, 8) == 1.2e-7
+)
+named = torch.nn.functional.layer_norm(quiet, (4,), eps=1e-5)
+assert torch.equal(torch.nn.functional.layer_norm(quiet, (4,)), named)
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("02")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - Zhang and Sennrich 2019, [Root Mean Square Layer Normalization](https://arxiv.org/abs/1910.07467): why the mean may stay in.
+# - PyTorch's [RMSNorm](https://docs.pytorch.org/docs/stable/generated/torch.nn.RMSNorm.html): look for the default of eps.
+# - The [blog post](https://www.kapilsharma.dev/posts/triton-kernels-rms-norm), whose pictures step through a kernel. You know its errors now.
+#
+# **Next:** lesson 03, large means. The kernel of lesson 01 is correct, and it meets a row whose variance it cannot find.

@@ -1,0 +1,361 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 04 Streaming and merging
+#
+# Two-pass goes over a row twice, and for that the whole row has to be there. But a long row may be split between two programs, and each of them sees one half. Or numbers come in one at a
+# time and are gone before you know their mean. In this lesson you find out what to keep of numbers that you no longer have, so that the
+# variance can still be computed. Three numbers are enough.
+#
+# *About 40 minutes, both exercises included. Needs: lesson 03. Everything here is NumPy; the kernels follow in lesson 05.*
+
+# %%
+import course_lib
+
+# %% [markdown]
+# ## What do two halves know?
+#
+# A row has eight numbers. One program has read four of them and reports: mean 1, variance 0. Another has read the other four and reports:
+# mean 5, variance 0.
+
+# %%
+import numpy as np
+
+from course_lib.lessons import predict
+
+predict("04-halves")
+
+# %% [markdown] tags=["answer"]
+# **After your prediction**
+#
+# So a part must report more than its variance. What more, you will see in a minute.
+
+# %% [markdown]
+# First the mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1, and `5` on the right with mean 5.
+
+# %%
+predict("04-unequal")
+
+# %% [markdown]
+# Start at `mean_a` and go towards `mean_b`. How far? If b has half of all the numbers, half of the way. If b has a quarter of them, a
+# quarter. Mend the function so that it knows.
+
+# %%
+from course_lib.lessons import step
+
+
+# %% tags=["step"]
+def mean_of_both(n_a, mean_a, n_b, mean_b):
+    # BEGIN SOLUTION
+    #: From mean_a towards mean_b, by the share of all numbers that b has.
+    #| return mean_a + (mean_b - mean_a) / 2
+    return mean_a + (mean_b - mean_a) * n_b / (n_a + n_b)
+    # END SOLUTION
+
+
+step("04-share")
+
+# %% tags=["check"]
+from course_lib.lessons.merge_tree.model import DATA
+from course_lib.lessons.prediction import find
+from course_lib.lessons.statistics_rows import find_error
+from course_lib.norms import statistics
+
+assert course_lib.MODE in {"cpu", "gpu"}  # this page needs neither
+assert find("04-halves").answer == np.var(DATA["two levels"]) and DATA["two levels"] == (1, 1, 1, 1, 5, 5, 5, 5)
+assert find("04-unequal").answer == np.mean([1, 1, 1, 5]) != (1 + 5) / 2
+assert mean_of_both(3, 1.0, 1, 5.0) == 2 and mean_of_both(4, 1.0, 4, 5.0) == 3
+
+# %% [markdown]
+# ## What if b is one number?
+#
+# Then n_b is 1. Numbers come in one at a time. Let x be number k; before it there were k - 1. The mean moves 1/k of the way to x:
+#
+# $$\mathrm{mean}_k = \mathrm{mean}_{k-1} + \frac{x_k - \mathrm{mean}_{k-1}}{k}$$
+
+# %%
+predict("04-tenth")
+
+# %% [markdown]
+# Two traps wait in a loop. `count` may mean the numbers before x, or x may be counted in. And the mean of no numbers must not matter when
+# the first one comes. Write the line.
+
+
+# %% tags=["step"]
+def list_running_means(x):
+    mean, means = 0.0, []
+    for count in range(len(x)):  # that many numbers are in mean already: 0, 1, 2 ...
+        # BEGIN SOLUTION
+        #: Move mean towards x[count]. How many numbers are in it afterwards?
+        mean = mean + (x[count] - mean) / (count + 1)
+        # END SOLUTION
+        means.append(mean)
+    return np.array(means)
+
+
+step("04-stream")
+
+# %% tags=["check"]
+assert (5 * 9 + 15) / 10 == find("04-tenth").answer == 5 + (15 - 5) / 10
+assert np.allclose(list_running_means([2.0, 4.0, 9.0]), [2, 3, 5])
+
+# %% [markdown]
+# ### And the variance?
+#
+# Keep M2, the sum of the squared deviations from the mean. The variance is M2 / N at the end. What does M2 grow by, when x comes? Write
+# $d = x_k - \mathrm{mean}_{k-1}$.
+#
+# - The mean moves by d/k, so each of the k - 1 earlier deviations changes by -d/k. These deviations add up to 0, so the mixed terms of their
+#   squares cancel. M2 grows by (k - 1) (d/k)².
+# - x lies d (k - 1)/k from the new mean. M2 grows by the square of that.
+#
+# Together d² (k - 1)/k, and that is a product: d, times what is left between x and the *new* mean. This is **Welford's algorithm** (1962):
+#
+# $$M2_k = M2_{k-1} + (x_k - \mathrm{mean}_{k-1})\,(x_k - \mathrm{mean}_k)$$
+#
+# Do `2 4 9` by hand. After 2: mean 2, M2 0. After 4: mean 3, M2 = 0 + (4 - 2)(4 - 3) = 2.
+
+# %%
+predict("04-by-hand")
+
+# %% tags=["check"]
+state, history = statistics.empty((), np.float32), []
+for value in (2, 4, 9):
+    state = statistics.welford_update(state, np.float32(value))
+    history.append((int(state.count), float(state.mean), float(state.M2)))
+assert history == [(1, 2, 0), (2, 3, 2), (3, 5, find("04-by-hand").answer)]
+assert history[-1][2] == (2 - 5) ** 2 + (4 - 5) ** 2 + (9 - 5) ** 2
+
+# %% [markdown]
+# Nothing large is squared here, and nothing large is subtracted from anything large. Now a slip that is quickly typed: the new mean in both
+# factors, `(x - new_mean) ** 2`.
+
+# %%
+predict("04-slip")
+
+
+# %% tags=["check"]
+def slip(x, which):
+    mean, M2 = np.zeros(len(x)), np.zeros(len(x))
+    for k in range(x.shape[1]):
+        old = x[:, k] - mean
+        mean = mean + old / (k + 1)
+        new = x[:, k] - mean
+        M2 = M2 + {"old": old * old, "new": new * new, "both": old * new}[which]
+    return M2 / x.shape[1]
+
+
+noise = np.random.default_rng(0).standard_normal((64, 1000))
+low = {mean: (slip(noise + mean, "new") / noise.var(axis=1) - 1).mean() for mean in (0, 10)}
+assert (
+    -0.009 < low[0] < -0.004
+    and abs(low[10] - low[0]) < 1e-9
+    and abs(slip(noise, "new") / noise.var(axis=1) - 1).max() < 0.03
+)
+assert abs(slip(noise, "both") / noise.var(axis=1) - 1).max() < 1e-12
+assert 0.08 < (slip(noise + 10, "old") / noise.var(axis=1) - 1).mean() < 0.15
+assert find("04-slip").answer == "0.6 % too small"
+
+# %% [markdown]
+# ### Many rows at once
+#
+# The exercise streams M rows side by side: mean and M2 are arrays of shape (M,), and the next numbers are a *column* of x. Practise the
+# loop with something easier, the largest number of each row. The largest of no numbers is minus infinity.
+
+
+# %% tags=["step"]
+def find_largest(x):
+    M, N = x.shape
+    # BEGIN SOLUTION
+    #: at first -inf for each row; then np.maximum, column by column.
+    known = np.full(M, -np.inf, np.float32)
+    for column in range(N):
+        known = np.maximum(known, x[:, column])
+    # END SOLUTION
+    return known
+
+
+step("04-columns")
+
+# %% tags=["check"]
+assert (find_largest(noise.astype(np.float32)) == noise.astype(np.float32).max(axis=1)).all()
+
+# %% [markdown]
+# ## Your turn: Welford
+#
+# First the update, then the loop. Mind which mean, and by which count you divide.
+
+# %%
+from course_lib import exercise
+
+exercise("04a")
+
+# %% [markdown]
+# ## How do you merge two halves?
+#
+# Welford is a chain: each step waits for the one before. A GPU has thousands of threads, and a chain keeps one of them busy. So let many
+# short chains run side by side, and merge what they report: n, mean and M2.
+#
+# Go back to `1 1 1 1` and `5 5 5 5`. Both report M2 = 0. Measured from the common mean, which is 3, every number has a deviation of 2.
+
+# %%
+predict("04-between")
+
+# %% [markdown]
+# In general n = n_a + n_b and d = mean_b - mean_a. The mean of a lies d n_b/n off the common mean, and the mean of b d n_a/n. What the
+# numbers gain by that is n_a (d n_b/n)² + n_b (d n_a/n)² = d² n_a n_b/n. Chan, Golub and LeVeque (1979):
+#
+# $$\begin{aligned}\mathrm{mean} &= \mathrm{mean}_a + d\,\frac{n_b}{n} \\ M2 &= M2_a + M2_b + d^2\,\frac{n_a n_b}{n}\end{aligned}$$
+#
+# With n_b = 1 this *is* Welford's update. Now split the row yourself. Drag the border between the halves, and the numbers. The bar at the
+# bottom shows what M2 is made of. Find
+#
+# 1. the border at which most of M2 lies inside the halves;
+# 2. with *blocks of 1*: how many steps until the whole row is known;
+# 3. with *mean 10000*: what the caption of the last step says of E[x²] - E[x]².
+
+# %%
+from course_lib.lessons import merge_tree
+
+merge_tree(data="two levels", block=4)
+
+# %% tags=["check"]
+halves = statistics.partials(DATA["two levels"], np.float32, block=4)
+assert list(halves.M2) == [0, 0] and statistics.merged(halves).M2 == find("04-between").answer == 8 * 2**2
+far = statistics.merged(statistics.partials(DATA["mean 10000"], np.float32, block=2))
+assert abs(far.M2 / 8 / np.var(DATA["mean 10000"]) - 1) < 1e-6
+assert statistics.one_pass(DATA["mean 10000"], np.float32, "pairwise").var == 0
+four = statistics.Partial(np.array(4), np.float32(1), np.float32(0))
+one = statistics.Partial(np.array(1), np.float32(9), np.float32(0))
+merged, updated = statistics.merge(four, one), statistics.welford_update(four, np.float32(9))
+assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=True))
+
+# %% [markdown]
+# ### What if a side is empty?
+#
+# Five numbers, eight lanes: three lanes have seen nothing. Of no numbers n, mean and M2 are 0. Two such lanes are merged.
+
+# %%
+predict("04-empty")
+
+# %% [markdown] tags=["answer"]
+# **After your prediction**
+#
+# Both means are 0 there, so d is 0, and 0 times any finite number is 0. The share of b need not be right for n = 0. It has to be finite.
+
+# %% [markdown]
+# Mend the share.
+
+
+# %% tags=["step"]
+def find_share(n_a, n_b):  # counts of many merges at once; both may be 0
+    n = n_a + n_b
+    # BEGIN SOLUTION
+    #: b's share of the numbers. Change the divisor, so that two empty sides give 0.
+    #| return n_b / n
+    return n_b / np.maximum(n, 1)
+    # END SOLUTION
+
+
+step("04-empty-sides")
+
+# %% tags=["check"]
+with np.errstate(invalid="ignore"):
+    zero = np.float32(0)
+    assert np.isnan(zero / (zero + zero)) and find("04-empty").answer == "NaN"
+assert find_share(np.zeros(1), np.zeros(1)) == 0 and find_share(np.array([3.0]), np.array([1.0])) == 0.25
+short = statistics.partials(DATA["worked example"][:5], np.float32)
+assert statistics.merged(short).count == 5 and np.isclose(
+    statistics.merged(short).M2 / 5, np.var(DATA["worked example"][:5])
+)
+
+# %% [markdown]
+# ## Your turn: Chan's merge
+#
+# Six numbers in, three out. Sides may be empty.
+
+# %%
+exercise("04b")
+
+# %% [markdown]
+# ## Which one do you take?
+#
+# You have met four ways to a variance: one-pass and two-pass in lesson 03, Welford here, and one-pass of `x - x[0]`, which is called
+# shifted one-pass and comes in lesson 05. Chan's merge is no fifth way. It puts parts together, whichever way each of them was computed.
+#
+# | | reads of x | relative error, fp32, mean/std = 1000 | to be paid |
+# |---|---|---|---|
+# | one-pass | 1 | 1e-1 | the digits |
+# | two-pass | 2, or 1 if the row stays in the lanes | 1e-7 | a second look |
+# | Welford, one chain | 1 | 4e-5 | a division per number, one after the other |
+# | Welford in blocks of 32, merged | 1 | 4e-6 | a tree of merges |
+#
+# Shorter chains are not only faster on a GPU. They are also more exact: fewer roundings lie on top of one another.
+
+# %% tags=["check"]
+x = (np.random.default_rng(0).standard_normal((16, 8192)) + 1000).astype(np.float32)
+table = {name: find_error(statistics.compute(name, x).var, x) for name in ("one_pass", "two_pass", "welford")}
+blocks = find_error(statistics.welford_blocked(x, np.float32, 32).var, x)
+assert 3e-2 < table["one_pass"] < 0.5 and table["two_pass"] < 2e-7 and 1e-5 < table["welford"] < 1e-4
+assert 1e-6 < blocks < 1e-5
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("04")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - Welford 1962, [Note on a Method for Calculating Corrected Sums of Squares and Products](https://doi.org/10.1080/00401706.1962.10490022):
+#   two pages.
+# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample Variance](https://doi.org/10.1080/00031305.1983.10483115): the merge,
+#   its bound, and the tree.
+# - [Algorithms for calculating variance](https://en.wikipedia.org/wiki/Algorithms_for_calculating_variance): the same with code, and with
+#   higher moments.
+#
+# **Next:** lesson 05. All of this as kernels, with a thousand lanes that each run a Welford of their own.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: does the grouping matter?
+#
+# On paper a merge may be grouped in any way. In fp32 the last digits depend on it.
+
+# %% [markdown]
+# Here are rows of 8192 numbers at mean/std = 1000, with
+# chains of different lengths: from one chain of 8192 down to 8192 chains of one number, which is a tree of merges only.
+
+# %% tags=["nbval-check-output"]
+from course_lib.lessons.statistics_rows import find_error
+from course_lib.norms import statistics
+
+rows = (np.random.default_rng(0).standard_normal((16, 8192)) + 1000).astype(np.float32)
+for block in (8192, 512, 32, 4, 1):
+    error = find_error(statistics.welford_blocked(rows, np.float32, block).var, rows)
+    print(f"chains of {block:4}: relative error up to {error:.0e}")
+
+# %% tags=["check"]
+kappa, u = statistics.condition_number(rows).max(), 2.0**-24
+off = {}
+for block in (8192, 512, 32, 4, 1):
+    off[block] = find_error(statistics.welford_blocked(rows, np.float32, block).var, rows)
+    assert off[block] < statistics.bound("chan", 8192, kappa, u, block=block)
+assert off[8192] == find_error(statistics.welford(rows).var, rows) > 5 * off[32] and off[1] < 1e-5
+
+# %% [markdown]
+# All of them are good, the short chains better. One-pass loses everything but one digit here. So you may group as the hardware likes: a
+# block per program, a column per lane, a tree over the lanes. The result moves in its last digits. A bound for Welford is N kappa u, and
+# for the tree of merges log2(N) kappa u; the dive of lesson 03 shows how such bounds are made.

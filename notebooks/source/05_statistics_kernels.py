@@ -1,0 +1,514 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 05 Statistics as kernels
+#
+# You know four ways to a variance. Now they become kernels, for rows of any length. At the end your own two kernels stand in a chart beside
+# the course's, and you see how many digits each of them keeps. Then comes the time on a GPU. The two have different winners.
+#
+# *About 50 minutes, both exercises included (25 of them). Needs: lesson 04.*
+
+# %%
+import course_lib
+
+# %% [markdown]
+# ## What if a row is longer than a block?
+#
+# So far a row fitted into one block. A block cannot grow for ever: its numbers live in registers. So the program goes through the row block
+# by block, and every lane adds up the columns that it meets.
+
+# %%
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def mean_kernel(x_ptr, mean_ptr, stride_x, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros([BLOCK], dtype=tl.float32)  # an accumulator per lane
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
+    tl.store(mean_ptr + row, tl.sum(total, axis=0) / N)  # here the lanes meet, once
+
+
+# %% tags=["nbval-check-output"]
+row = torch.tensor([[2, -1, 3, 0.5, -0.5, 1.5, -2, 1]], device=course_lib.DEVICE)
+mean = torch.empty(1, device=course_lib.DEVICE)
+mean_kernel[(1,)](row, mean, row.stride(0), 8, BLOCK=4)
+print(mean.item())
+
+# %%
+from course_lib.lessons import predict
+
+predict("05-lane")
+
+# %% tags=["check"]
+from course_lib.kernels.row_statistics import row_statistics
+from course_lib.lessons.prediction import find
+from course_lib.lessons.statistics_rows import find_error, make_rows
+from course_lib.norms import statistics
+
+worked = np.array([2, -1, 3, 0.5, -0.5, 1.5, -2, 1])
+blocks = worked.reshape(2, 4)  # two steps of four lanes
+assert mean.item() == worked.mean() == 0.5625 and blocks.sum(axis=0)[0] == find("05-lane").answer
+
+# %% [markdown]
+# The pattern is: zeros before the loop, add in the loop, one `tl.sum` after it. `start` runs over 0, BLOCK, 2 BLOCK and so on, and the mask
+# is needed in the last block only. Now write it for the mean *square* of a row.
+
+# %%
+from course_lib.lessons import step
+
+
+# %% tags=["step"]
+@triton.jit
+def mean_square_kernel(x_ptr, out_ptr, stride_x, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    # BEGIN SOLUTION
+    #: squares begins as zeros, one per lane. Then the loop adds to it.
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
+        squares += x * x
+    # END SOLUTION
+    tl.store(out_ptr + row, tl.sum(squares, axis=0) / N)
+
+
+step("05-loop")
+
+# %% [markdown]
+# ### Two faults that nobody reports
+#
+# **The dtype.** x may be fp16. Then `x * x` is computed in fp16, and 300² is Inf. Convert at the load:
+# `tl.load(...).to(tl.float32)`.
+#
+# **The offset.** `tl.program_id(0)` is a whole number of 32 bits, and so is `stride_x`. From 2³¹ elements on, 4.3 GB in fp16, the offset of
+# the last rows needs more.
+
+# %%
+predict("05-offset")
+
+# %% [markdown]
+# One conversion helps, at the top: `tl.program_id(0).to(tl.int64)`. What is computed with a 64-bit number has 64 bits, too. In the kernel
+# below each program squares one number, and writes down where its row would begin.
+
+
+# %% tags=["step"]
+@triton.jit
+def square_kernel(x_ptr, square_ptr, begin_ptr, stride_x):
+    # BEGIN SOLUTION
+    #: a row number of 64 bits.
+    #| row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
+    # END SOLUTION
+    tl.store(begin_ptr + row, (row * stride_x).to(tl.float32))
+    # BEGIN SOLUTION
+    #: fp32 at the load.
+    #| x = tl.load(x_ptr + row)
+    x = tl.load(x_ptr + row).to(tl.float32)
+    # END SOLUTION
+    tl.store(square_ptr + row, x * x)
+
+
+step("05-wide")
+
+# %% tags=["check"]
+square, x = torch.empty(3, device=course_lib.DEVICE), make_rows(3, M=3, N=1000)
+mean_square_kernel[(3,)](x, square, 1000, 1000, BLOCK=64)
+assert np.allclose(square.cpu(), (x.double() ** 2).mean(1).cpu(), rtol=1e-5)
+assert np.array(3 * 2**30, np.int64).astype(np.int32) == int(find("05-offset").answer.replace(",", ""))
+
+# %% [markdown]
+# ## Your turn: two sweeps
+#
+# The second sweep needs the mean, and the row has left the lanes by then. So the program loads it again: the same loop, with `x - mean`. You
+# know from lesson 01 what a lane past column N holds then.
+
+# %%
+from course_lib import exercise
+
+exercise("05a")
+
+# %% [markdown]
+# ## Can you save the second sweep by a shift?
+#
+# The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing large to cancel, and one sweep is enough.
+# The row's first element is at hand:
+#
+# ```python
+# shift = tl.load(x_ptr + row * stride_x).to(tl.float32)
+# ...             # in the loop x becomes tl.where(cols < N, x - shift, 0.0)
+# mean = shift + tl.sum(total, axis=0) / N
+# ```
+#
+# This is **shifted one-pass**. How good it is depends on one element. How far from the mean can an element lie?
+
+# %%
+predict("05-farthest")
+
+# %% [markdown] tags=["answer"]
+# **After your prediction**
+#
+# So kappa² of `x - x[0]` is at most 1 + (N - 1) = N: **the largest kappa is sqrt(N)**, whatever the mean. A bad first element costs digits.
+# For 2000 columns u kappa² stays near 1e-4.
+
+# %% tags=["check"]
+lone = np.zeros((1, 2000))
+lone[0, 0] = 1  # all alike but one: nothing can stand out more
+assert np.isclose((lone[0, 0] - lone.mean()) / lone.std(), 1999**0.5) and round(1999**0.5) == 45
+assert find("05-farthest").answer == "about 45, which is sqrt(N - 1)"
+assert np.isclose(statistics.condition_number(lone, lone[:, 0])[0], 2000**0.5) and 1e-4 < 2.0**-24 * 2000 < 2e-4
+x = make_rows(10_000, M=8, N=2000)
+assert find_error(row_statistics(x, "shifted", block=256)[1], x) < 2e-5
+x[:, 0] = 0
+assert find_error(row_statistics(x, "shifted", block=256)[1], x) < 100 * 2.0**-24 * 2000
+
+# %% [markdown]
+# ## Can a lane run Welford?
+#
+# Welford takes in one number at a time, and here are BLOCK lanes. So let there be BLOCK Welfords. Each lane keeps count, mean and M2 of its
+# own columns, and knows nothing of its neighbours. The row `2 -1 3 .5 -.5 1.5 -2 1` again, in four lanes: the four M2 add up to 18.875.
+
+# %%
+predict("05-lanes-together")
+
+# %% [markdown]
+# In the last block some lanes have no element, though they have a past. Such a lane must come out as it went in. That takes three things:
+# its deviation is 0, it is not counted, and a lane that never had an element does not divide by 0.
+
+
+# %% tags=["step"]
+@triton.jit
+def lanes_kernel(x_ptr, count_ptr, mean_ptr, N, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    count, mean = tl.zeros([BLOCK], tl.float32), tl.zeros([BLOCK], tl.float32)
+    for start in range(0, N, BLOCK):
+        mask = start + lanes < N
+        x = tl.load(x_ptr + start + lanes, mask=mask, other=0.0)
+        # BEGIN SOLUTION
+        #: a lane without an element keeps its count and its mean.
+        #| count += 1.0
+        #| mean += (x - mean) / count
+        count += mask.to(tl.float32)
+        mean += tl.where(mask, x - mean, 0.0) / tl.maximum(count, 1.0)
+        # END SOLUTION
+    tl.store(count_ptr + lanes, count)
+    tl.store(mean_ptr + lanes, mean)
+
+
+step("05-count")
+
+# %% tags=["check"]
+count, mean, M2 = np.zeros(4), np.zeros(4), np.zeros(4)
+for block in blocks:
+    count += 1
+    deviation = block - mean
+    mean += deviation / count
+    M2 += deviation * (block - mean)
+assert M2.sum() == 18.875 < worked.var() * 8 == 19.21875
+assert (count * (mean - worked.mean()) ** 2).sum() == 19.21875 - 18.875
+assert find("05-lanes-together").answer == "no, it is too small"
+
+# %% [markdown]
+# ## How do the lanes agree?
+#
+# `tl.sum` adds the lanes up in a tree: half of the lanes meet the other half, then half of those, until one is left. `tl.reduce` builds
+# the same tree with *your* function where two lanes meet:
+#
+# ```python
+# a_result, b_result = tl.reduce((a_block, b_block), 0, combine)
+# ```
+#
+# `combine` is a second `@triton.jit` function. For k blocks it takes 2k values, first all of the one side, then all of the other, and it
+# returns k. Write one that finds the smallest and the largest number at the same time.
+
+
+# %% tags=["step"]
+@triton.jit
+def combine(low_a, high_a, low_b, high_b):
+    # BEGIN SOLUTION
+    #: low and high of both sides: tl.minimum, tl.maximum.
+    low, high = tl.minimum(low_a, low_b), tl.maximum(high_a, high_b)
+    # END SOLUTION
+    return low, high
+
+
+@triton.jit
+def range_kernel(x_ptr, low_ptr, high_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    low, high = tl.reduce((x, x), 0, combine)
+    tl.store(low_ptr, low)
+    tl.store(high_ptr, high)
+
+
+step("05-reduce")
+
+# %% [markdown]
+# You do not choose the tree. The compiler decides which lanes meet, in which order, and which of them is side a. So the grouping must not
+# matter (the function is **associative**), and the sides may be swapped (it is **commutative**). Triton's manual says less than that. Its
+# issue [#4962](https://github.com/triton-lang/triton/issues/4962), opened in October 2024 and still open when we looked in November 2026,
+# asks to write it down. A maintainer says there that both are needed today.
+
+# %%
+predict("05-combine")
+
+# %% [markdown]
+# Chan's merge is both, up to rounding. Lanes that never saw an element are its empty sides: two of them meet, and n is 0. You know the
+# guard from exercise 04b; in Triton it is `tl.maximum(n, 1.0)`.
+
+# %% tags=["check"]
+a, b, c = 3.0, 5.0, 11.0
+candidates = {
+    "(a + b) / 2": lambda p, q: (p + q) / 2,
+    "a - b": lambda p, q: p - q,
+    "a + b + a * b": lambda p, q: p + q + p * q,
+    "a": lambda p, q: p,
+}
+groups = {name: f(f(a, b), c) == f(a, f(b, c)) for name, f in candidates.items()}
+swaps = {name: f(a, b) == f(b, a) for name, f in candidates.items()}
+assert groups == {"(a + b) / 2": False, "a - b": False, "a + b + a * b": True, "a": True}
+assert swaps == {"(a + b) / 2": True, "a - b": False, "a + b + a * b": True, "a": False}
+assert [n for n in candidates if groups[n] and swaps[n]] == [find("05-combine").answer]
+assert set(find("05-combine").choices) == set(candidates)
+low, high = (torch.empty(1, device=course_lib.DEVICE) for _ in range(2))
+range_kernel[(1,)](row, low, high, BLOCK=8)
+assert (low.item(), high.item()) == (-2, 3)
+
+# %% [markdown]
+# ## Your turn: Welford in the lanes
+#
+# Three numbers per lane, a step with a mask, and your merge of exercise 04b.
+
+# %%
+exercise("05b")
+
+# %% [markdown]
+# ## Which kernel keeps its digits?
+#
+# Run the cell and drag the line. When your kernels pass, tick *your 05a* and *your 05b* and press *Run the kernels*: they are run on the
+# same rows. Find
+#
+# 1. how many digits your own kernels keep at mean/std = 10,000;
+# 2. the bound of Welford: how far below it your kernel stays;
+# 3. with *first element far out*: which kernel falls behind at small means.
+
+# %%
+from course_lib.lessons import accuracy
+
+accuracy()
+
+# %% tags=["check"]
+from course_lib.lessons.accuracy.model import RATIOS, model
+
+at = {round(ratio): index for index, ratio in enumerate(RATIOS)}
+state = model("var", n=512)
+curves = {curve.key: curve.errors for curve in state.curves}
+far = {key: errors[at[10_000]] for key, errors in curves.items()}
+assert far["one_pass"] > 1 and max(far["shifted"], far["two_pass"]) < 5e-6 < far["welford"] < 1e-2
+assert (
+    300 < curves["one_pass"][at[1000]] / curves["one_pass"][at[10]] < 1e6
+)  # two decades of mean/std: four of the error
+assert all(error <= limit for error, limit in zip(curves["one_pass"], state.bound, strict=True))
+loud = {curve.key: curve.errors[at[1]] for curve in model("var", n=512, rows="loud").curves}
+assert loud["shifted"] > 10 * max(loud["two_pass"], loud["welford"])
+
+# %% [markdown]
+# Welford subtracts a mean that is still moving, and its error grows with kappa. Two-pass subtracts the mean itself. Shifted one-pass
+# subtracts one number from all: with an ordinary first element nothing is better at 10,000, and with the worst one it loses three digits
+# at *any* mean.
+#
+# A norm does not hand out its variance. It hands out `y = (x - mean) * rstd`. At mean/std = 10,000 two-pass keeps nearly two digits more of
+# the variance than Welford.
+
+# %%
+predict("05-output")
+
+# %% [markdown] tags=["answer"]
+# **After your prediction**
+#
+# Set *rows* back to *normal* and *error of* to *LayerNorm output*, and look. Two-pass, shifted one-pass and Welford all give the y that fp32 can
+# give. One-pass does not. With *first element far out* shifted one-pass loses digits of y, too.
+
+# %% tags=["check"]
+y_error = {curve.key: curve.errors[at[10_000]] for curve in model("y", n=512).curves}
+assert 10 < far["welford"] / far["two_pass"] < 1000 and 0.1 < y_error["welford"] / y_error["two_pass"] < 10
+assert y_error["two_pass"] > 10 * far["two_pass"] and not y_error["one_pass"] < 1  # NaN, or far too large
+assert 0.0009 < np.spacing(np.float32(10_000)) < 0.001
+assert find("05-output").answer == "none to speak of"
+far_out = {curve.key: curve.errors[at[1]] for curve in model("y", n=512, rows="loud").curves}
+assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
+
+# %% [markdown]
+# ## And which is fastest?
+#
+# These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32, in units of one read of x. 1 is about the limit: a kernel cannot be much
+# faster than its bytes. At 262,144 columns streamed two-pass takes 1.97. Its second sweep is a second read. All others take between 0.99
+# and 1.07.
+
+# %%
+predict("05-short-rows")
+
+# %% tags=["answer"]
+from course_lib.lessons import picture
+from course_lib.lessons.figures import lesson05
+
+picture(*lesson05.show_stored_cost())
+
+# %% tags=["check"]
+over = lesson05.read_stored_cost()
+longest = {name: value for (name, N), value in over.items() if N == 262_144}
+assert longest["two_pass"] == max(longest.values()) and round(longest["two_pass"], 2) == 1.97
+assert all(0.98 < value < 1.08 for name, value in longest.items() if name != "two_pass")
+short = {name: over[name, 1024] for name in ("one_pass", "shifted", "two_pass", "welford", "resident")}
+assert max(short, key=lambda name: short[name]) == "welford" and short["welford"] > 1.5 > 1 > short["two_pass"]
+assert find("05-short-rows").answer == "Welford, though it reads once"
+assert all(abs(over["shifted", N] - over["welford", N]) < 0.05 for N in (16_384, 65_536, 262_144))
+assert over["two_pass", 4096] < 1 < 1.9 < over["two_pass", 16_384]
+assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
+
+# %% [markdown]
+# ## Which one do you take?
+#
+# | the row | take | why |
+# |---|---|---|
+# | stays in the lanes (BLOCK ≥ N) | two passes over the lanes | one read, the most digits, 0.96 to 0.98 of a read |
+# | is streamed, and is still in a cache for the second sweep | two-pass | 0.97 up to 4096 columns, the most digits |
+# | is too long for that, with an ordinary first element | shifted one-pass | 0.98 to 0.99; as exact as two-pass |
+# | is too long, and its first element may be anything | Welford | 0.99 to 1.01; safe for every row |
+# | is split between programs | Chan's merge | the parts have to meet anyhow |
+# | whatever it is | not plain one-pass | two digits per factor of 10 in mean/std |
+#
+# All of that is fp32. In fp16 a row has half the bytes, and less time to hide the work in: at 1024 columns Welford takes 2.79 reads there.
+#
+# So shifted one-pass and Welford tie for time on long rows. Shifted one-pass has more digits at a large mean, and Welford cannot be upset
+# by one element. Rows of LayerNorm mostly fit one block, and there two passes win. That is what the kernels of lesson 08 do.
+#
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("05")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - [`triton.language.reduce`](https://triton-lang.org/main/python-api/generated/triton.language.reduce.html), and issue
+#   [#4962](https://github.com/triton-lang/triton/issues/4962) for what it leaves out.
+# - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample Variance](https://doi.org/10.1080/00031305.1983.10483115): the shift,
+#   Welford, the merge, and when to take which.
+# - `course_lib/kernels/row_statistics.py`, after the exercises: all five kernels. Its Welford keeps no count, and divides once per step.
+#
+# **Next:** lesson 06. What a reduction costs, and why bytes come before arithmetic.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: when does the second sweep cost nothing?
+#
+# That has nothing to do with statistics. The question is where the row is when it is needed again.
+
+# %% [markdown]
+# If all rows that are being worked on fit
+# a cache, the second sweep reads from there. An H100 has 132 multiprocessors and 50 MB of L2. Say each works on 8 programs at a time. How
+# long may an fp32 row be?
+
+# %% tags=["nbval-check-output"]
+programs = 132 * 8
+print("columns that fill 50 MB:", round(50e6 / (4 * programs)))
+for columns in (4096, 16_384, 262_144):
+    print(f"N {columns:7}: {programs * columns * 4 / 1e6:5.0f} MB at work")
+
+# %% tags=["check"]
+assert 11_000 < 50e6 / (4 * programs) < 12_500
+assert round(over["two_pass", 4096], 2) == 0.97
+fp16 = lesson05.read_stored_cost("fp16")  # half the bytes per column: the step comes later
+assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
+
+# %% [markdown]
+# About 12,000. In the picture streamed two-pass takes 0.97 of a read at 4096 columns and 1.94 at 16,384: the step lies between. In fp16 a
+# row has half the bytes, and the step comes later: 1.13 at 16,384 columns, 1.88 at 65,536.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: what do three numbers per lane cost?
+#
+# If Welford holds the whole row in one block, it has no sweep to save. Does it do any harm?
+
+# %% [markdown]
+# Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. 32,768 columns on 32 warps leave a thread 64 registers.
+
+# %%
+from course_lib.compiler import Pointer, compile_report
+from course_lib.kernels.row_statistics import resident_kernel, welford_kernel
+
+N, pointers, tile = 32_768, [Pointer("fp32")] * 3, {"ROWS": 1, "BLOCK": 32_768}
+two_pass = compile_report(resident_kernel, [*pointers, N, 1, 1024, N], tile, num_warps=32)
+welford = compile_report(welford_kernel, [*pointers, N, 1, N], {"BLOCK": N}, num_warps=32)
+for name, report in (("two passes", two_pass), ("Welford", welford)):
+    print(f"{name}: {report.registers} registers per thread, {report.spill_bytes} bytes spilled")
+
+# %% tags=["check"]
+assert two_pass.spill_bytes == 0 < welford.spill_bytes and N // (32 * 32) == 32 and 65_536 // (32 * 32) == 64
+streamed = compile_report(welford_kernel, [*pointers, N, 1, N], {"BLOCK": 2048}, num_warps=8)
+assert streamed.spill_bytes == 0
+assert (
+    lesson05.read_stored_cost()["resident_welford", 16_384] > 1.5 > 1 > lesson05.read_stored_cost()["resident", 16_384]
+)
+
+# %% [markdown]
+# Welford spills: registers are written out to memory and read back. Streamed, with a block of 2048, the same kernel is far from any limit.
+# Welford belongs where the row does not stay.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: a function that is associative and not commutative
+#
+# What does `tl.reduce` make of it?
+
+# %% [markdown]
+# `x -> s x + t` is a map of two numbers, s and t. One such map after another is such a map again. The grouping does not matter, the order
+# does. Here are eight maps, combined in order by Python and by `tl.reduce`.
+
+
+# %%
+@triton.jit
+def one_after_another(s_a, t_a, s_b, t_b):
+    return s_a * s_b, t_a * s_b + t_b
+
+
+@triton.jit
+def maps_kernel(s_ptr, t_ptr, out_ptr, BLOCK: tl.constexpr):
+    lanes = tl.arange(0, BLOCK)
+    _, t = tl.reduce((tl.load(s_ptr + lanes), tl.load(t_ptr + lanes)), 0, one_after_another)
+    tl.store(out_ptr, t)
+
+
+# %%
+s = torch.tensor([2.0, 1, 3, 1, 2, 1, 1, 3], device=course_lib.DEVICE)
+t = torch.arange(8.0, device=course_lib.DEVICE)
+out, in_order = torch.empty(1, device=course_lib.DEVICE), 0.0
+for index in range(8):
+    in_order = in_order * s[index].item() + t[index].item()
+maps_kernel[(1,)](s, t, out, BLOCK=8)
+print("in order", in_order, "tl.reduce", out.item())
+
+# %% tags=["check"]
+assert in_order == 100
+if course_lib.MODE == "cpu":  # what a compiler makes of it is its own affair
+    assert out.item() != in_order
+
+# %% [markdown]
+# On the CPU the two differ: the course's interpreter lets lane i meet lane i + 4, then i + 2, then i + 1, as the shuffles of a warp may. On
+# a GPU the number depends on the layout that the compiler chose. For such functions there is `tl.associative_scan`, which takes
+# care of the order since September 2023 ([#2362](https://github.com/triton-lang/triton/pull/2362)).

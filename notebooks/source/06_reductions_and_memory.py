@@ -1,0 +1,560 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 06 Reductions and memory: where does the time go?
+#
+# LayerNorm does about seven floating-point operations for each element: it adds for the mean, subtracts it, squares and adds, multiplies by
+# `rstd` and by `w`, and adds `b`. An H100 can do 67 · 10¹² of them per second. So you can work out how long the arithmetic takes. How long does
+# the LayerNorm take?
+#
+# *About 40 minutes, the exercise included. Needs: lesson 05.*
+
+# %%
+import course_lib
+
+# %% tags=["nbval-check-output"]
+M, N = 4096, 8192  # rows, columns
+H100_FLOPS = 67e12  # fp32 operations per second, from NVIDIA's data sheet
+print(f"{7 * M * N / H100_FLOPS * 1e6:.1f} microseconds of arithmetic")
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("06-time")
+
+# %% tags=["answer"]
+from course_lib.lessons.norm_times import norm_times
+
+times = norm_times(1024, 8192)  # of your GPU if you have one, else of the stored H100
+print(times.label)
+for provider in ("resident", "torch"):  # the course's fastest kernel, and PyTorch's
+    print(f"LayerNorm, {provider:8}: {times.us('layer_norm', provider, 8192):5.1f} us")
+
+# %% tags=["check"]
+import numpy as np
+import torch
+
+from course_lib.lessons.norm_times import stored_norm_times
+from course_lib.lessons.prediction import find
+
+DEVICE = course_lib.DEVICE
+stored = stored_norm_times()
+assert "H100" in stored.label and "2026-11-21" in stored.label
+assert abs(stored.us("layer_norm", "resident", 8192) - find("06-time").answer) < 0.5
+assert 3.4 < 7 * M * N / H100_FLOPS * 1e6 < 3.6 and 13.5 < stored.us("layer_norm", "resident", 8192) / 3.5 < 14.5
+assert round(stored.us("layer_norm", "torch", 8192)) == 76
+
+# %% [markdown] tags=["answer"]
+# The arithmetic explains 3.5 of 49 µs. For the other 45 there are two suspects. The threads of the GPU have to *talk*, because a sum needs
+# all numbers of a row. And the numbers have to *come from memory*. This lesson finds out which one it was.
+#
+# (The 67 · 10¹² count a multiplication with an addition as two operations, done at once. If none of ours can be joined so, take 7 µs.)
+
+# %% [markdown]
+# ## How do many threads make one sum?
+#
+# What a GPU runs are **threads**. A program has 128 of them unless the launch says otherwise, and the lanes of its blocks are dealt out to
+# them: of BLOCK = 1024 lanes each thread has 8. It adds up its own lanes alone. Then there are 128 sums in 128 threads, and the threads have
+# to meet.
+#
+# Here are 16 numbers and 8 threads. Press **Step**: each thread first adds its own two numbers, then half of the threads add a partner's
+# number, then a quarter. Press a number to follow it.
+
+# %%
+from course_lib.lessons import reduction_tree
+
+reduction_tree(16, threads=8, way="shared")
+
+# %% [markdown]
+# Write the step that the picture repeats. `held` is a NumPy array with one number for each thread.
+
+
+# %% tags=["step"]
+def add_in_a_tree(held):
+    held = held.copy()  # the caller keeps its own
+    stride = len(held) // 2
+    while stride >= 1:
+        # BEGIN SOLUTION
+        #: Every thread t < stride adds what thread t + stride holds.
+        held = held[:stride] + held[stride : 2 * stride]
+        # END SOLUTION
+        stride = stride // 2
+    return held[0]
+
+
+step("06-tree")
+
+# %% [markdown]
+# A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*, because many threads add at the same time.
+
+# %%
+predict("06-alone")
+
+# %% tags=["check"]
+from course_lib.lessons.reduction_tree.model import model as reduction
+
+sixteen = reduction(np.arange(1, 17), threads=8)
+assert [step_made.kind for step_made in sixteen.steps] == ["own"] + 3 * ["shared"]
+assert sixteen.sum == 136 and sum(step_made.working for step_made in sixteen.steps) == 15
+for p in (1, 32, 128, 1024):
+    made = reduction(np.ones(8192), threads=p)
+    assert len(made.steps) == 8192 // p - 1 + int(np.log2(p)) and made.sum == 8192
+    if p == 128:
+        assert len(made.steps) == find("06-alone").answer
+        assert sum(step_made.kind == "own" for step_made in made.steps) == 63
+
+# %% [markdown]
+# ## How does a thread get another thread's number?
+#
+# Where the numbers lie decides it.
+#
+# - Each thread keeps the numbers of its lanes in **registers**. No other thread can address them.
+# - 32 threads are a **warp**, and a warp carries out one instruction for its threads at a time. The instruction `shfl`, a **shuffle**, hands
+#   each thread a number out of the register of another thread of its warp. Nothing is written to memory, and nobody waits at a barrier.
+# - The warps of a program meet in **shared memory**: each writes its number there, all wait at a **barrier**, then threads
+#   read these few sums, and add them up by shuffles again. The threads of
+#   other programs cannot read it. (Since the H100 there is an exception: programs that are launched as one
+#   [cluster](https://docs.nvidia.com/cuda/cuda-programming-guide/01-introduction/programming-model.html) can.)
+# - All programs share the **L2 cache** and, behind it, **HBM**, the GPU's memory. Your tensors lie there.
+#
+# Below is the shortest kernel that adds up a block. The compiler turns it into instructions that every thread carries out, and you can count
+# them, with no GPU at hand.
+
+# %%
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def sum_kernel(x_ptr, sum_ptr, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK))
+    tl.store(sum_ptr, tl.sum(x, axis=0))
+
+
+# %%
+predict("06-shuffles")
+
+# %% tags=["answer"]
+from course_lib.lessons.instruction_counts import count_instructions
+
+for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 4), (4096, 4)):
+    print(f"BLOCK {BLOCK}, {num_warps} warps:", count_instructions(sum_kernel, BLOCK, num_warps))
+
+# %% tags=["check"]
+for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 2), (1024, 4), (1024, 32), (4096, 4)):
+    counts = count_instructions(sum_kernel, BLOCK, num_warps)
+    alone, together = BLOCK // (32 * num_warps) - 1, 5 + int(np.log2(num_warps))
+    assert counts["shuffles"] == together and counts["additions"] == alone + together
+    assert (counts["shared memory"] > 0) == (counts["barriers"] > 0) == (num_warps > 1)
+    if (BLOCK, num_warps) == (1024, 4):
+        assert counts["shuffles"] == find("06-shuffles").answer
+        drawn = reduction(np.ones(1024), 128, "shuffle", warp=32)  # the picture's model does what the compiler does
+        assert sum(s.kind == "shuffle" for s in drawn.steps) == counts["shuffles"]
+        assert len(drawn.additions) == counts["additions"]
+
+# %% [markdown] tags=["answer"]
+# The shuffles do not grow with BLOCK. A larger block only gives each thread more additions to do alone, before the first shuffle. And one
+# warp needs neither shared memory nor a barrier.
+
+# %% [markdown]
+# The picture again, now with shuffles: 8 threads in warps of 4. In a shuffle partners swap, so both add, and all threads of the warp end with
+# the sum. Step through it. Then choose 8 threads per warp: which lines go away?
+
+# %%
+reduction_tree(16, threads=8, way="shuffle", warp=4)
+
+# %% tags=["check"]
+two_warps, one_warp = (reduction(np.arange(16), 8, "shuffle", warp=warp) for warp in (4, 8))
+assert (two_warps.barriers, one_warp.barriers) == (2, 0)
+assert {s.kind for s in two_warps.steps} - {s.kind for s in one_warp.steps} == {"meet", "share"}
+
+# %% [markdown]
+# ## Once per row, or once per block?
+#
+# A long row takes a loop. This kernel adds up the lanes of each block as soon as it has loaded it.
+
+
+# %%
+@triton.jit
+def sum_each_block_kernel(x_ptr, sum_ptr, N, BLOCK: tl.constexpr):
+    total = 0.0
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+        total += tl.sum(x, axis=0)
+    tl.store(sum_ptr, total)
+
+
+# %%
+predict("06-once")
+
+# %% tags=["answer"]
+print(count_instructions(sum_each_block_kernel, BLOCK=1024, num_warps=4, N=8192))
+
+
+# %% tags=["check"]
+@triton.jit
+def sum_once_kernel(x_ptr, sum_ptr, N, BLOCK: tl.constexpr):
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+    tl.store(sum_ptr, tl.sum(total, axis=0))
+
+
+each, once = (count_instructions(kernel, 1024, 4, N=8192) for kernel in (sum_each_block_kernel, sum_once_kernel))
+assert each["shuffles"] == find("06-once").answer == 8 * 7 and once["shuffles"] == 7
+assert once["barriers"] == 2 and each["barriers"] >= 8 * 2
+row = torch.randn(8192, device=DEVICE)
+for kernel in (sum_each_block_kernel, sum_once_kernel):
+    result = torch.empty(1, device=DEVICE)
+    kernel[(1,)](row, result, 8192, BLOCK=1024)
+    assert abs(result.item() - row.double().sum().item()) < 1e-2
+
+# %% [markdown]
+# There is a better way. Each *lane* keeps a sum of its own through the whole row, and the lanes meet once, after the loop. Write the part
+# before the meeting: the kernel below stores what each lane holds after the loop.
+
+
+# %% tags=["step"]
+@triton.jit
+def lane_sums_kernel(x_ptr, sums_ptr, N, BLOCK: tl.constexpr):
+    # BEGIN SOLUTION
+    #: total: BLOCK running sums, one for each lane, all 0.
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    # END SOLUTION
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        # BEGIN SOLUTION
+        #: Each lane adds its number to its sum. Lanes past N add nothing.
+        total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+        # END SOLUTION
+    tl.store(sums_ptr + tl.arange(0, BLOCK), total)
+
+
+step("06-lanes")
+
+# %% [markdown]
+# ## Why is a row one program?
+#
+# Not two, because a program cannot shuffle with another one, or wait for it at a barrier. Each would have to store its half of the sum, to L2
+# or HBM, and a second launch would add the halves. With 4096 rows that wins nothing: the 132 multiprocessors of an H100 have 31 programs each.
+# (With few rows it does: lesson 16.)
+#
+# Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no thread ever talks to another. It sounds
+# better. But look at what one load of that warp asks of memory. Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
+
+# %%
+predict("06-sectors")
+
+# %% tags=["answer"]
+import numpy as np
+
+threads = np.arange(32)
+for what, element in (("32 columns of a row", threads), ("column 0 of 32 rows", threads * 8192)):
+    sectors = np.unique(element * 2 // 32).size  # an fp16 number has 2 bytes
+    print(f"{what}: {sectors} sectors, {sectors * 32} bytes for the {32 * 2} that were asked for")
+
+# %% tags=["check"]
+assert np.unique(np.arange(32) * 8192 * 2 // 32).size == find("06-sectors").answer == 32
+assert np.unique(np.arange(32) * 2 // 32).size == 2 and 4096 // 132 == 31
+
+# %% [markdown] tags=["answer"]
+# So the lanes lie *along* the row, neighbours read neighbours, and the price is the conversation.
+
+# %% [markdown]
+# ## So where did the time go?
+#
+# Into the conversation? Ask a kernel that does not talk. A copy reads `x` and writes `y`, as LayerNorm does. It has no sum, so no thread needs another, and it does
+# no arithmetic.
+
+# %%
+predict("06-copy")
+
+# %% tags=["answer"]
+print(times.label)
+print(f"a copy      {times.copy_us(8192):.1f} us")
+print(f"RMSNorm     {times.us('rms_norm', 'resident', 8192):.1f} us, one conversation per row")
+print(f"LayerNorm   {times.us('layer_norm', 'resident', 8192):.1f} us, two")
+
+# %% tags=["check"]
+copy = stored.copy_us(8192)
+assert abs(copy - find("06-copy").answer) < 0.1
+assert copy < stored.us("rms_norm", "resident", 8192) < stored.us("layer_norm", "resident", 8192) < 1.03 * copy
+assert round(2 * M * N * 2 / copy / 1e3, -1) == 2810 and round(2810 / 3350, 2) == 0.84 and round(copy / 2) == 24
+
+# %% [markdown] tags=["answer"]
+# It was the memory. While some warps wait for their numbers, others add and talk, so that arithmetic and conversation hide behind the bytes.
+# A kernel that reads `x` and writes `y` can hardly be faster than a copy. So this course states times *over the copy's*: LayerNorm takes
+# 1.02 here, and PyTorch's 1.6. (The copy moves 2810 GB per second, 84 % of the 3350 in the data sheet. So compare with the copy.)
+
+# %% tags=["check"]
+assert round(stored.over_floor("layer_norm", "resident", 8192), 2) in (1.02, 1.03)
+assert round(stored.over_floor("layer_norm", "torch", 8192), 2) == 1.61
+
+# %% [markdown]
+# ## How many times does it go over the matrix?
+#
+# Call it a **pass** if every element of the matrix is moved once, read or written. A copy makes two. On the stored H100 a pass over this
+# matrix takes 24 µs. Here is LayerNorm as you would type it, without `w` and `b`. Every operation is a kernel of its own: it reads from
+# memory what the one before has written.
+
+
+# %%
+import torch
+
+
+def layer_norm_op_by_op(x, eps=1e-5):
+    d = x - x.mean(dim=-1, keepdim=True)
+    var = (d * d).mean(dim=-1, keepdim=True)
+    return d * torch.rsqrt(var + eps)
+
+
+# %%
+predict("06-passes")
+
+# %% tags=["check"]
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from course_lib.lessons.pass_counter.model import ALGORITHMS, count
+
+
+class Calls(TorchDispatchMode):
+    """Counts the operations that reach PyTorch's kernels."""
+
+    number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+x = torch.randn(4, 100, device=DEVICE)
+with Calls() as calls:
+    y = layer_norm_op_by_op(x)
+assert torch.allclose(y, torch.nn.functional.layer_norm(x, (100,)), atol=1e-4)
+counted = {name: count(name, N=8192) for name in ALGORITHMS}
+assert calls.number == counted["naive"].launches == 7
+assert {name: c.passes() for name, c in counted.items()} == {
+    "copy": 2, "naive": find("06-passes").answer, "one_pass": 3, "two_pass": 4, "welford": 3, "resident": 2,
+}  # fmt: skip
+assert all(count(name, N=100).passes() == counted[name].passes() for name in ALGORITHMS)  # a masked lane moves nothing
+
+# %% [markdown]
+# The picture below ran a kernel of each kind in the interpreter and recorded every access. Press a bar, then drag the handle below the row. Which
+# of them read the row more often than they need? (A triangle marks where the launches would be over, if each took 10 µs.)
+
+# %% tags=["answer"]
+from course_lib.lessons import pass_counter
+
+pass_counter("naive", M=4096, N=8192)
+
+# %% [markdown]
+# ### How fast could it be at best?
+#
+# You can answer that for a kernel that nobody has written yet. Write it down once, because the rest of the course asks it all the time.
+# `itemsize` is the bytes of an element, and `gbps` the speed of memory in units of 10⁹ bytes per second.
+
+
+# %% tags=["step"]
+def fewest_microseconds(M, N, itemsize, passes, gbps):
+    # BEGIN SOLUTION
+    #: The time of these passes; gbps is in 10**9 bytes per second.
+    moved = passes * M * N * itemsize
+    return moved / (gbps * 1e9) * 1e6
+    # END SOLUTION
+
+
+step("06-floor")
+
+# %% [markdown]
+# ### Does the GPU make all the passes that a kernel asks for?
+#
+# A two-pass LayerNorm for long rows loads each row three times, block by block, and writes it once: four passes are twice a copy, 95 µs.
+
+# %%
+predict("06-cache")
+
+# %% tags=["answer"]
+blocked = times.us("layer_norm", "blocked", 8192)
+passes = 2 * blocked / times.copy_us(8192)
+print(f"{times.label}: {blocked:.1f} us, the time of {passes:.1f} passes")
+
+# %% tags=["check"]
+blocked = stored.us("layer_norm", "blocked", 8192)
+assert round(4 * copy / 2) == 95 and 58 < blocked < 61 and find("06-cache").answer.startswith("about 60 µs")
+assert round(2 * blocked / copy, 1) == 2.5
+assert round(4 * 132 * N * 2 / 1e6, 1) == 8.7  # four programs on each multiprocessor, a row each
+
+# %% [markdown] tags=["answer"]
+# A count of passes says what a kernel *asks for*. What HBM moves lies between that and two passes. Lesson 08 keeps the row in registers, and
+# asks for two.
+
+# %% [markdown]
+# ## Would faster arithmetic help?
+#
+# LayerNorm does 7 operations for each element and moves 4 bytes for it, in fp16: 1.75 operations per byte. That is its **arithmetic
+# intensity**. The H100 can do 67 · 10¹² operations and move 3.35 · 10¹² bytes
+# per second: 20 operations in the time of one byte. That is its **ridge**.
+
+# %%
+predict("06-faster")
+
+# %% tags=["answer"]
+from course_lib.lessons.figures import lesson06
+
+lesson06.norms_on_the_roofline(times)
+
+# %% tags=["check"]
+assert lesson06.INTENSITY["LayerNorm"] == 7 / 4 and lesson06.INTENSITY["LayerNorm, op by op"] == 7 / 16
+assert lesson06.H100.ridge == 20 and find("06-faster").answer == "not at all"
+assert [name for name, value in lesson06.INTENSITY.items() if value > 20] == ["matrix product"]
+
+# %% [markdown] tags=["answer"]
+# This picture is called a **roofline**. Left of the ridge bytes set the time, right of it arithmetic does. LayerNorm could do eleven times the
+# arithmetic before anybody noticed. A product of large matrices lives on the other side.
+
+# %% [markdown]
+# ## Your turn
+#
+# Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting. You have all the pieces. Two of them are
+# from lesson 05, and easily forgotten. Mend both here: `far_stride` belongs to a matrix whose rows are very long, and `x` is fp16.
+
+
+# %% tags=["step"]
+@triton.jit
+def short_rows_kernel(x_ptr, sum_ptr, start_ptr, stride_x, far_stride, N, BLOCK: tl.constexpr):
+    # BEGIN SOLUTION
+    #: The program's number has 32 bits, and so has row * far_stride. Make it 64.
+    #| row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
+    # END SOLUTION
+    tl.store(start_ptr + row, (row * far_stride).to(tl.float32))
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
+    # BEGIN SOLUTION
+    #: fp16 ends at 65504, and a sum is soon larger. Convert x to fp32 before you add.
+    #| total = tl.sum(x, axis=0)
+    total = tl.sum(x.to(tl.float32), axis=0)
+    # END SOLUTION
+    tl.store(sum_ptr + row, total)
+
+
+step("06-remind")
+
+# %%
+from course_lib import exercise
+
+exercise("06a")
+
+# %% [markdown]
+# When it passes, go back to the picture of the passes, choose exercise 06a under it, and press **Count it**: how many passes are yours?
+#
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("06")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - Mark Harris, [Optimizing Parallel Reduction in CUDA](https://developer.download.nvidia.com/assets/cuda/files/reduction.pdf) (NVIDIA,
+#   2007): the tree in shared memory, in seven versions.
+# - Yuan Lin and Vinod Grover, [Using CUDA Warp-Level Primitives](https://developer.nvidia.com/blog/using-cuda-warp-level-primitives/)
+#   (2018): how to use shuffles. The instruction itself came with the Kepler GPUs of 2012.
+# - Williams, Waterman and Patterson, [Roofline](https://doi.org/10.1145/1498765.1498785) (2009).
+# - NVIDIA, [H100 data sheet](https://www.nvidia.com/en-us/data-center/h100/) and
+#   [Hopper architecture in depth](https://developer.nvidia.com/blog/nvidia-hopper-architecture-in-depth/) (2022): the numbers of this page.
+#
+# **Next:** lesson 07, a LayerNorm for rows of any length, any stride and any dtype.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: is seven an honest count?
+
+# %% [markdown]
+# It counts no masks, no addresses and no conversation. The compiler knows better. `resident_kernel` is LayerNorm without `w` and `b`, so it
+# should need 5 operations for each element.
+
+# %%
+from course_lib.lessons.instruction_counts import count_flop_per_element
+from course_lib.lessons.pass_counter.model import resident_kernel
+
+for BLOCK, num_warps in ((1024, 4), (4096, 8), (8192, 8)):
+    flop = count_flop_per_element(resident_kernel, BLOCK, num_warps)
+    print(f"{BLOCK // (32 * num_warps):2} elements per thread: {flop:.2f} operations for each")
+
+# %% tags=["check"]
+flop = [count_flop_per_element(resident_kernel, *shape) for shape in ((1024, 4), (4096, 8), (8192, 8))]
+assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
+
+# %% [markdown]
+# Five and a little. What is above 5 is the conversation and the divisions. A thread does those once per row, so they thin out as its share
+# of the row grows.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: what if there are hardly any bytes?
+
+# %% [markdown]
+# 16 rows of 4096 columns are 0.26 MB for a copy. At 2810 GB/s that is a tenth of a microsecond. No kernel is that fast, for three reasons.
+#
+# - 16 programs keep 16 of 132 multiprocessors busy. So few cannot ask for enough bytes at a time to fill the memory's bandwidth.
+# - A kernel has to start, and its first load has to come back. In the course's stored counters of an H100 the shortest kernels take 2.2 µs,
+#   and they move nothing.
+# - Python has to call it. The course stores what a call costs the CPU: 18 µs for PyTorch's LayerNorm, 54 µs for the course's kernel.
+#
+# The call and the GPU's work overlap: while one kernel runs, the CPU prepares the next. So in a long row of calls each takes the *longer* of
+# the two, not their sum. Large kernels hide their calls. Small ones wait for them.
+
+# %%
+from course_lib.lessons.figures import lesson06
+
+lesson06.call_or_bytes(bandwidth=2.81e12)
+
+# %% tags=["check"]
+
+from course_lib.bench import measurement
+
+counters, host = measurement.stored("counters"), measurement.stored("host")
+shortest = sorted(row["us"] for row in counters.rows)[:3]
+assert all(2.1 < us < 2.3 for us in shortest)
+calls = {r["provider"]: r["us"] for r in host.rows if (r["op"], r["passes"]) == ("layer_norm", "forward")}
+assert round(calls["torch"]) == 18 and round(calls["kernels"]) == 54
+assert 2 * 16 * 4096 * 2 == 262144 and 0.09 < 262144 / 2.81e12 * 1e6 < 0.1
+assert round(18.1e-6 * 2.81e12 / 1e6, -1) == 50 and round(54e-6 * 2.81e12 / 1e6, -1) == 150
+
+# %% [markdown]
+# Below 50 MB PyTorch's call is what takes time, below 150 MB the call of a Triton kernel from Python. So for small matrices count calls, and
+# put a price on each. Typed op by op, LayerNorm is seven calls. Lesson 15 measures without falling for this.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: do passes explain somebody else's GPU?
+
+# %% [markdown]
+# The post [Layer Normalization as fast as possible](https://fleetwood.dev/posts/layernorm-as-fast-as-possible) (December 2023) times three
+# kernels in a browser, on WebGPU. Its two-pass kernel takes 159.4 µs. If the passes are the whole story, the other two follow.
+
+# %%
+published = {"two_pass": (4, 159.4), "one_pass": (3, 126.5), "welford": (3, 113.9)}
+for name, (passes, us) in published.items():
+    print(f"{name:8}: {passes} passes, expected {159.4 * passes / 4:.1f} us, published {us} us")
+
+# %% tags=["check"]
+for name, (passes, us) in published.items():
+    assert passes == counted[name].passes() and abs(159.4 * passes / 4 / us - 1) < 0.06
+
+# %% [markdown]
+# Within 6 %, and nothing was said about arithmetic or about the GPU. Welford's update has a division in it and does the most arithmetic of
+# the three. It beats two-pass because it saves a pass. (One-pass saves it, too, and was slower; passes do not explain that.) Where a row stays in registers there is no pass to save, and then two-pass is the
+# accurate one that is cheapest to write.

@@ -1,0 +1,372 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 08 Rows in registers
+#
+# Your kernel of lesson 07 takes any row, and loads each row three times. In this lesson you look at what the compiler made of it. You find
+# out where a row can stay between two uses, and what that saves. Then you write a kernel that loads several rows at once, and each of them
+# once.
+#
+# *About 40 minutes, the exercise included. Needs: lesson 07.*
+
+# %%
+import course_lib
+
+# %% [markdown]
+# ## What did the compiler make of your kernel?
+#
+# You need no GPU to find out. Triton's compiler works on this machine, and here it compiles for an H100.
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("08-again")
+
+# %% [markdown]
+# The picture shows what became of the course's kernel for any row. Each column is the same kernel on another number of warps; take 4. The
+# line *loads from global memory* counts its load instructions, and says how many bits each of them brings to a thread. Press a line of the
+# source to see its instructions. When your 07a passes, choose *yours, 07a* above the picture and press **Compile it**.
+
+# %% tags=["answer"]
+from course_lib.lessons import kernel_explorer
+
+kernel_explorer("blocked", BLOCK=8192)
+
+# %% tags=["check"]
+import torch
+
+from course_lib.lessons.compiled_kernel.model import compile_forward
+from course_lib.lessons.prediction import find
+
+blocked, four = compile_forward("blocked"), compile_forward("resident")
+a_load = 8192 // (32 * 4) * 2 // 16  # instructions of 16 bytes that bring a row of fp16 to 128 threads
+assert a_load == 8 and find("08-again").answer.startswith("no")
+assert blocked.loads == {16: (3 + 2) * a_load} and four.loads == {16: (1 + 2) * a_load}
+
+# %% [markdown]
+# Your kernel of lesson 01 loaded each row once. You gave that up to take any row, and most rows are not that long. How long may a row be, if
+# it is to be loaded once?
+#
+# ## Where can a row stay?
+#
+# In **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4 bytes on an H100, and hands them out to its threads. A
+# register belongs to one thread, and no other thread can read it.
+#
+# A program runs on `num_warps` warps, and a warp is 32 threads. The lanes of a block are dealt out to these threads. On 4 warps, which are
+# 128 threads, a block of 8192 lanes gives each thread 64 lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that
+# thread.
+
+# %%
+predict("08-registers")
+
+# %% [markdown]
+# A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What does not fit is **spilled**: the compiler
+# parks it in memory, and the bytes that you wanted to save move after all. Those are the hatched bars in the picture.
+#
+# And a multiprocessor holds several programs at a time, as many as its registers allow. While one warp waits for memory, another can run.
+
+# %%
+predict("08-programs")
+
+# %% tags=["answer"]
+kernel_explorer("resident", BLOCK=8192)
+
+# %% tags=["check"]
+assert find("08-registers").answer == 8192 // (32 * 16) and 8192 // (32 * 4) == 64 and 8192 // 32 == 256
+one, sixteen = compile_forward(num_warps=1), compile_forward(num_warps=16)
+assert one.spill_bytes > 0 == four.spill_bytes == sixteen.spill_bytes
+assert 64 < four.registers < 255 and 16 < sixteen.registers < four.registers
+
+# %% [markdown]
+# This kernel loads `x` once. BLOCK is at least N, as in lesson 01, so the row is in the lanes after one load. It keeps the variable, and
+# that is all it does to keep the row.
+#
+# Drag *num_warps* and watch the bars. The line *resident warps* says how many warps a multiprocessor holds at a time.
+#
+# A program has at most 32 warps. The course's own kernel keeps `x` at 16 or 32 registers per thread, so its rows end at 32768 columns. Lesson
+# 16 splits longer rows over several programs.
+
+# %% tags=["check"]
+from course_lib.compiler import occupancy
+from course_lib.kernels.launch import tables
+
+used = {N: tables.resident(N) for N in (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768)}
+assert {made.rows * made.block // (32 * made.num_warps) for made in used.values()} == {16, 32}
+assert used[32768].num_warps == 32 and tables.RESIDENT_LIMIT == 32768 and used[256].rows == 16
+held = [occupancy("sm_90", made.registers, made.shared_bytes, warps) for made, warps in ((four, 4), (sixteen, 16))]
+assert held[1] > 2 * held[0]
+assert occupancy("sm_90", 160, 0, 4) == 4 * find("08-programs").answer == 12 and 128 * 160 * 3 < 65536 < 128 * 160 * 4
+
+# %% [markdown]
+# ## Half the bytes: half the time?
+
+# %%
+predict("08-half")
+
+# %% [markdown] tags=["answer"]
+# The figure divides each time by the time of a copy of the same bytes, so 1 is the floor. On a machine with a GPU it is measured now. On
+# any other it shows what was measured on the GPU that it names.
+
+# %% tags=["answer"]
+from course_lib.lessons.figures import lesson08
+
+lesson08.show_forward_cost()
+
+# %% tags=["check"]
+from course_lib.bench import forward, measurement
+
+shown = measurement.stored("forward").only(forward.COLUMNS)
+stored = {(row["provider"], row["N"]): row for row in lesson08.list_costs(shown)}
+times = {N: stored["blocked", N]["us"] / stored["resident", N]["us"] for name, N in stored if name == "resident"}
+assert find("08-half").is_expected(times[8192]) and stored["resident", 8192]["M"] == 4096
+assert all(ratio > 1 for ratio in times.values()) and max(times, key=times.get) == 256 and times[256] > 1.5
+assert 8192 * 2 == 16 * 2**10
+
+# %% [markdown]
+# Now look at the left end of the figure. A row of 256 columns is 512 bytes. At the second and third read it is in a cache for certain. And
+# there the kernel that loads three times is furthest behind. So something other than bytes costs the time.
+#
+# ## What is wrong with one short row per program?
+#
+# A row of 256 columns on 4 warps is 2 numbers per thread. The program starts, waits for one small load, and is over. So give it more rows: a
+# **tile** of ROWS x BLOCK numbers. The course's kernel takes 16 rows of 256 columns.
+#
+# A tile needs a table of offsets. Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]` is a column, `cols[None, :]` is a row,
+# and their sum is a table.
+
+# %% tags=["nbval-check-output"]
+import numpy as np
+import triton
+import triton.language as tl
+
+rows, cols = np.arange(4, 6), np.arange(4)
+print(rows[:, None] * 3 + cols[None, :])
+
+# %%
+predict("08-tile")
+
+# %% tags=["check"]
+offsets = rows[:, None] * 3 + cols[None, :]
+assert offsets.astype(str).tolist() == [list(row) for row in find("08-tile").cells]
+masked = np.argwhere(np.broadcast_to(cols >= 3, (2, 4))).tolist()
+assert masked == [list(cell) for cell in find("08-tile").answer]
+
+# %% [markdown]
+# A reduction takes one axis of a tile away. `tl.sum(tile, axis=1)` adds along the rows and leaves ROWS numbers, one per row.
+#
+# **Your step.** Load a tile. M is a multiple of ROWS here, so every row exists.
+
+
+# %% tags=["step"]
+@triton.jit
+def sum_kernel(x_ptr, sum_ptr, stride, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    cols = tl.arange(0, BLOCK)
+    # BEGIN SOLUTION
+    #: tile: ROWS rows of x, and 0 past column N.
+    tile_ptr = x_ptr + rows[:, None] * stride + cols[None, :]
+    tile = tl.load(tile_ptr, mask=(cols < N)[None, :], other=0.0)
+    # END SOLUTION
+    tl.store(sum_ptr + rows, tl.sum(tile, axis=1))
+
+
+step("08-tile")
+
+# %% [markdown]
+# ### Whose mean is it?
+#
+# The means have shape (ROWS,), and the tile has shape (ROWS, BLOCK).
+
+# %%
+predict("08-broadcast")
+
+# %% tags=["answer"]
+tile = np.array([[0], [10], [20], [30]]) + np.array([-1, 1, -2, 2])
+mean = tile.mean(axis=1)
+print("tile - mean\n", tile - mean)
+print("tile - mean[:, None]\n", tile - mean[:, None])
+
+# %% tags=["check"]
+tile = np.array([[0], [10], [20], [30]]) + np.array([-1, 1, -2, 2])
+mean = tile.mean(axis=1)
+assert mean.tolist() == [0, 10, 20, 30] and (tile[0] - (tile - mean)[0]).tolist() == mean.tolist()
+assert find("08-broadcast").answer.startswith(f"{mean[2]:g}, the mean of row 2")
+assert not (tile - mean[:, None]).mean(axis=1).any()
+
+# %% [markdown]
+# **Your step.** One tile, and each row is to lose its own mean.
+
+
+# %% tags=["step"]
+@triton.jit
+def centre_kernel(x_ptr, y_ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.arange(0, ROWS)
+    cols = tl.arange(0, BLOCK)
+    offsets = rows[:, None] * BLOCK + cols[None, :]
+    x = tl.load(x_ptr + offsets)
+    mean = tl.sum(x, axis=1) / BLOCK
+    # BEGIN SOLUTION
+    #: Subtract from each row its own mean.
+    #| deviation = x - mean
+    deviation = x - mean[:, None]
+    # END SOLUTION
+    tl.store(y_ptr + offsets, deviation)
+
+
+step("08-broadcast")
+
+# %% [markdown]
+# ### And a row too many?
+#
+# M is seldom a multiple of ROWS.
+
+# %%
+predict("08-behind")
+
+
+# %% tags=["check"]
+@triton.jit
+def store_rows_kernel(mean_ptr, ROWS: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    tl.store(mean_ptr + rows, rows.to(tl.float32))
+
+
+memory = torch.zeros(10, device=course_lib.DEVICE)
+store_rows_kernel[(triton.cdiv(5, 4),)](memory, ROWS=4)
+assert (memory[5:] != 0).sum() == find("08-behind").answer and memory[5:8].tolist() == [5, 6, 7]
+
+# %% [markdown]
+# So there are two conditions now: the row is below M, and the column is below N. The load and the store of a tile need both,
+# `(rows < M)[:, None] & (cols < N)[None, :]`. What has one number per row needs the first alone.
+#
+# **Your step.** The kernel ignores rows that do not exist. Mend both masks.
+
+
+# %% tags=["step"]
+@triton.jit
+def mean_kernel(x_ptr, mean_ptr, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    cols = tl.arange(0, BLOCK)
+    # BEGIN SOLUTION
+    #: M need not be a multiple of ROWS.
+    #| mask = (cols < N)[None, :]
+    #| row_mask = rows >= 0
+    mask = (rows < M)[:, None] & (cols < N)[None, :]
+    row_mask = rows < M
+    # END SOLUTION
+    x = tl.load(x_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=0.0)
+    tl.store(mean_ptr + rows, tl.sum(x, axis=1) / N, mask=row_mask)
+
+
+step("08-rows")
+
+# %% [markdown]
+# And the variance? A padded *column* holds `-mean` after the subtraction, of a row that exists: it has to be cleared, as before. A padded
+# *row* holds zeros, and nobody looks at its statistics.
+#
+# ## Your turn: each row once
+#
+# Everything else is as in 07a: fp32 at the load, one rounding at the store, row offsets in 64 bits, two strides, `mean` and `rstd` saved.
+# `w` and `b` are loaded once per program: all rows of the tile share them.
+
+# %%
+from course_lib import exercise
+
+exercise("08a")
+
+# %% [markdown]
+# When it passes, go back to the second picture of the compiler and choose *yours, 08a*. Does it take as many registers as the course's? And
+# run it in the map of lesson 07, where the course's kernel now goes over `x` once.
+
+# %%
+from course_lib.lessons.access_map.forward import forward_map
+
+forward_map("resident", "yours, 08a")
+
+# %% tags=["check"]
+from course_lib.kernels.layer_norm import layer_norm_resident_kernel
+from course_lib.lessons.access_map.model import model
+from course_lib.lessons.access_map.run import record
+
+x, y = torch.randn(4, 100).half(), torch.empty(4, 100).half()
+tensors = (x, y, torch.ones(100), torch.zeros(100), torch.empty(4), torch.empty(4))
+constants = {"HAS_W": True, "HAS_B": True, "ROWS": 2, "BLOCK": 128}
+asked = model(record(layer_norm_resident_kernel, (2,), (*tensors, 100, 1, 100, 1, 4, 100, 1e-5), constants))
+assert (asked.times("x", "read"), asked.times("y", "write"), asked.times("w", "read")) == (1, 1, 2)
+
+# %% [markdown]
+# ## How much does one load bring?
+
+# %%
+predict("08-8191")
+
+# %% tags=["answer"]
+from course_lib.lessons.compiled_kernel.model import compile_forward
+
+for N in (8192, 8191):
+    print(f"N = {N}: loads of x, w and b, by bytes per thread: {compile_forward(N=N).loads}")
+
+# %% tags=["check"]
+narrow = compile_forward(N=8191)
+assert narrow.loads == {2: 3 * find("08-8191").answer} and 8191 % 16 and 8192 % 16 == 0
+assert compile_forward(N=8191, stride=8192).loads == narrow.loads == compile_forward(aligned=False).loads
+assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compile_forward(N=8184).loads == narrow.loads
+
+# %% [markdown]
+# Other things cost wide loads, too. With rows 8192 apart and N = 8191 the mask still ends inside a wide load. With N = 8184, which 8 divides
+# and 16 does not, the compiler does not know enough. And where a tensor begins at an odd element, nothing is aligned. Where you choose N,
+# choose a multiple of 16.
+#
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("08")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - [CUDA C++ Programming Guide, "Compute Capabilities"](https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities): how
+#   many registers, warps and threads a multiprocessor holds (read November 2026).
+# - [Nsight Compute, "Kernel Profiling Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): how to ask a GPU what your kernel
+#   really moved, and what it waited for (read November 2026).
+# - `course_lib/kernels/layer_norm.py`: the resident kernel of the course, with column strides and cache hints.
+#
+# **Next:** lesson 09. The line before a norm is often an addition, and it moves its bytes, too.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: which line costs what?
+#
+# `tl.sum` is half a line of Python. The threads of a program have to exchange numbers in it, and no thread can read another's registers.
+# Inside a warp an instruction named `SHFL` hands a register's value from thread to thread. It uses no shared memory. Between warps the
+# numbers go through shared memory: one warp writes (`STS`), all wait (`BAR`), another reads (`LDS`).
+#
+# How many `SHFL` is one `tl.sum` over a row, on 1, 4 and 16 warps? The cell counts them in the line of the first sum.
+
+# %%
+from course_lib.lessons.compiled_kernel.model import count_line_instructions
+
+for warps in (1, 4, 16):
+    made = count_line_instructions("tl.sum(x, axis=1)", num_warps=warps)
+    print(f"{warps:2} warps: {made['FADD']:3} FADD, {made['SHFL']} SHFL, {made['BAR']} BAR")
+
+# %% tags=["check"]
+counted = {warps: count_line_instructions("tl.sum(x, axis=1)", num_warps=warps) for warps in (1, 4, 16)}
+assert {warps: made["SHFL"] for warps, made in counted.items()} == {1: 5, 4: 5 + 2, 16: 5 + 4}
+assert counted[1]["STS"] == counted[1]["LDS"] == counted[1]["BAR"] == 0 < counted[4]["STS"] and counted[4]["LDS"]
+assert counted[1]["FADD"] > 3 * counted[4]["FADD"] > 6 * counted[16]["FADD"]
+
+# %% [markdown]
+# Five inside a warp: log2 of 32 threads. Four warps leave four numbers, and two more `SHFL` add those up; 16 warps need four more. The
+# additions (`FADD`) are the thread's own lanes: the more threads, the fewer lanes each of them has to add up alone.

@@ -1,0 +1,393 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 09 Fusing: where two right kernels waste a fifth
+#
+# In a transformer a norm does not stand alone. Every layer adds its output to a running sum, the residual, and the next layer normalises that
+# sum. So two kernels follow each other. Both are right. Both run at the speed of memory, and you could not make either of them faster.
+# Together they waste a fifth of their time. Where?
+#
+# *About 40 minutes, the exercise included. Needs: lessons 02, 06 and 08.*
+
+# %%
+import course_lib
+
+# %%
+import torch
+import triton
+import triton.language as tl
+
+from course_lib.norms.functional import rms_norm
+
+
+def two_kernels(x, residual, w, eps=1e-5):
+    total = x + residual  # one kernel: what the last layer computed, added to the running sum
+    y = rms_norm(total, w.shape, w, eps)  # another: what the next layer reads
+    return total, y
+
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("09-waste")
+
+# %% tags=["check"]
+import numpy as np
+
+from course_lib.kernels.launch import tables
+from course_lib.lessons.bytes_moved.model import model
+from course_lib.lessons.norm_times import stored_norm_times
+from course_lib.lessons.prediction import find
+from course_lib.norms import reference
+
+DEVICE = course_lib.DEVICE
+add = model("add", 4096, 4096, "fp16")
+chains = [[(part.tensor, part.write) for part in launch.traffic] for launch in (*add.unfused, *add.fused)]
+*before, last = chains[2]
+assert chains[0] + chains[1] == [*before, ("total", False), last]  # what the one kernel leaves out
+((kernel, place),) = find("09-waste").answer
+assert chains[kernel][place] == ("total", False)
+assert find("09-waste").cells[kernel][place] == "read total"
+assert add.unfused_bytes == 5 * 4096 * 4096 * 2 and add.ratio == 0.8 and round(add.unfused_bytes / 1e6) == 168
+
+# %% [markdown] tags=["answer"]
+# One kernel for both work moves 4 M N elements instead of 5. Call it **fused**. Each of the two kernels was as fast as its bytes allow. What
+# was wasted lay *between* them, where no measurement of one kernel finds it.
+
+# %% [markdown]
+# Watch both ways move the same matrices. Press **Play**, or drag the line. Where is the fused kernel ahead?
+
+# %% tags=["answer"]
+from course_lib.lessons import bytes_moved
+
+bytes_moved(M=4096, N=4096, dtype="fp16")
+
+# %% [markdown]
+# ## And if the norm itself is not one kernel?
+#
+# This is RMSNorm as model code often has it. Each operation is a kernel of its own.
+
+
+# %%
+def rms_norm_op_by_op(x, w, eps=1e-5):
+    wide = x.float()  # fp16 in, fp32 from here on
+    mean_square = wide.pow(2).mean(dim=-1, keepdim=True)
+    xhat = wide * torch.rsqrt(mean_square + eps)
+    return xhat.to(x.dtype) * w
+
+
+# %%
+predict("09-op-by-op")
+
+# %% [markdown]
+# Choose *rms_norm, op by op* in the picture above to see which operation moves what.
+
+# %% tags=["check"]
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Calls(TorchDispatchMode):
+    """Counts the operations that reach PyTorch's kernels."""
+
+    number = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+x = torch.randn(4, 100, device=DEVICE).half()
+w = torch.rand(100, device=DEVICE).half()
+with Calls() as calls:
+    y = rms_norm_op_by_op(x, w)
+assert np.abs(reference.float64(y) - reference.rms_norm(x, w, 1e-5).y).max() < 5e-3
+typed = model("eager", 4096, 4096, "fp16")
+assert calls.number == len(typed.unfused) == 8
+assert round(typed.unfused_bytes / typed.fused_bytes, 1) == find("09-op-by-op").answer
+
+# %% [markdown]
+# Now count a longer chain. A third kernel multiplies the norm with a gate, element by element:
+#
+# ```
+# total = x + residual
+# y = rms_norm(total)
+# z = y * gate
+# ```
+#
+# `gate` is a matrix of M x N, as all the others. Later kernels read `total` and `z`, and nobody reads `y`. How many passes do the three kernels make, and how many would one kernel make?
+
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: A pass: M N elements, read or written. First three kernels, then one.
+#| three_kernels, one_kernel = 0, 0
+three_kernels, one_kernel = 8, 5
+# END SOLUTION
+passes = (three_kernels, one_kernel)
+
+step("09-passes")
+
+# %% [markdown]
+# ## Does total have to be stored?
+#
+# Without it there would be 3 passes. The next addition needs it, but perhaps it can be had in another way: `y = total * rstd * w`, the kernel
+# saves `rstd` in fp32 for the backward pass, and `w` is known. Here all matrices are bf16, as in most models.
+
+# %%
+predict("09-total")
+
+# %% tags=["answer"]
+from course_lib.kernels.rms_norm import add_rms_norm_forward
+
+random = torch.Generator().manual_seed(0)
+x, residual = (torch.randn(8, 1024, generator=random).bfloat16() for _ in range(2))
+w = (torch.rand(1024, generator=random) + 0.5).bfloat16()
+x, residual, w = (tensor.to(course_lib.DEVICE) for tensor in (x, residual, w))
+
+total, y, rstd = add_rms_norm_forward(x, residual, w, 1e-5)  # the course's fused kernel
+again = (y.float() / (rstd[:, None] * w.float())).bfloat16()
+print(f"{100 * (again != total).float().mean():.0f} % of the elements come back as another number")
+
+# %% tags=["check"]
+random = torch.Generator().manual_seed(0)
+x, residual = (torch.randn(8, 1024, generator=random).bfloat16().to(DEVICE) for _ in range(2))
+w = (torch.rand(1024, generator=random) + 0.5).bfloat16().to(DEVICE)
+total, y, rstd = add_rms_norm_forward(x, residual, w, 1e-5)
+again = (y.float() / (rstd[:, None] * w.float())).bfloat16()
+assert 0.07 < (again != total).float().mean() < 0.12 and find("09-total").answer.startswith("needed")
+
+# %% [markdown]
+# ## Which sum do you normalise?
+#
+# The stored `total` is rounded to bf16. But the fused kernel has the exact sum in its lanes, in fp32. If it normalises that one, it saves a
+# rounding. That sounds better.
+
+# %%
+predict("09-sum")
+
+# %% tags=["answer"]
+_, of_two_kernels = two_kernels(x, residual, w)
+exact = x.float() + residual.float()
+of_exact_sum = rms_norm(exact, w.shape, w, 1e-5).bfloat16()
+for which, other in (("exact", of_exact_sum), ("rounded", y)):
+    print(f"the {which} sum normalised: {(other != of_two_kernels).sum()} of 8192 differ")
+
+# %% tags=["check"]
+two_totals, of_two_kernels = two_kernels(x, residual, w)
+of_exact_sum = rms_norm(x.float() + residual.float(), w.shape, w, 1e-5).bfloat16()
+share = (of_exact_sum != of_two_kernels).float().mean()
+assert 0.15 < share < 0.25 and find("09-sum").answer == "one in five"
+assert torch.equal(total, two_totals) and torch.equal(y, of_two_kernels)
+want = reference.rms_norm(total, w, 1e-5).y
+one_rounding = 2.0**-8 * np.abs(want) + 1e-30
+off = {
+    name: (np.abs(reference.float64(got) - want) / one_rounding)[want != 0].max()
+    for name, got in (("exact", of_exact_sum), ("rounded", y))
+}
+assert off["rounded"] < 1.01 < 1.2 < off["exact"]
+
+# %% [markdown] tags=["answer"]
+# The exact sum is nearer to the truth, and yet it is the wrong one. `y` has to be the norm of the `total` that is *stored*: the next layer adds
+# to that one, and the backward pass computes `xhat` from it. Normalise the rounded sum, and every bit is that of two kernels. Then nobody has
+# to ask whether a trained model may be run with the fused kernel.
+#
+# Libraries differ here. Liger-Kernel adds in the dtype of its inputs, so its sum is rounded before it is normalised
+# ([commit fef5504](https://github.com/linkedin/Liger-Kernel/blob/fef5504b5bc626046c1beab30b2354fa3f7f2be5/src/liger_kernel/ops/fused_add_rms_norm.py)).
+# flash-attention stores the rounded sum and goes on with the exact one
+# ([commit fd2fc9d](https://github.com/Dao-AILab/flash-attention/blob/fd2fc9d85c8e54e5c20436465bca709bc1a6c5a1/flash_attn/ops/triton/layer_norm.py)).
+
+# %% [markdown]
+# Mend the reference below, so that it does what two kernels do. It returns `total`, and `y` in fp32, before its own rounding.
+
+
+# %% tags=["step"]
+def add_rms_norm(x, residual, w, eps):
+    # BEGIN SOLUTION
+    #: wide, which is normalised, has to be the total that is returned.
+    #| wide = x.float() + residual.float()
+    #| total = wide.to(x.dtype)
+    total = x + residual
+    wide = total.float()
+    # END SOLUTION
+    rstd = torch.rsqrt((wide * wide).mean(dim=-1, keepdim=True) + eps)
+    return total, wide * rstd * w.float()
+
+
+step("09-round")
+
+# %% [markdown]
+# In a kernel you round with `.to(total_ptr.dtype.element_ty)`, the dtype that `total_ptr` points to. Here is an addition of matrices
+# that also stores what the rounding lost. Two things are wrong with it. It forgets to round. And `residual` is a part of a wider matrix, so
+# its rows lie farther apart.
+
+
+# %% tags=["step"]
+@triton.jit
+def add_kernel(x_ptr, residual_ptr, total_ptr, lost_ptr, stride_residual, N, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0).to(tl.float32)
+    # BEGIN SOLUTION
+    #: The rows of residual lie stride_residual elements apart.
+    #| start = row * N
+    start = row * stride_residual
+    # END SOLUTION
+    exact = x + tl.load(residual_ptr + start + cols, mask=cols < N, other=0.0).to(tl.float32)
+    # BEGIN SOLUTION
+    #: Round the exact sum to the dtype that total_ptr points to.
+    #| rounded = exact
+    rounded = exact.to(total_ptr.dtype.element_ty)
+    # END SOLUTION
+    tl.store(total_ptr + row * N + cols, rounded, mask=cols < N)
+    tl.store(lost_ptr + row * N + cols, exact - rounded.to(tl.float32), mask=cols < N)
+
+
+step("09-add")
+
+# %% [markdown]
+# ## Is the time saved, too?
+#
+# Bytes that a kernel asks for are not yet time. When the course measured it, `total` was 67 MB (2²⁵ elements in fp16), and an H100 has 50 MB of
+# L2. And two kernels are two launches.
+
+# %%
+predict("09-time")
+
+# %% tags=["answer"]
+from course_lib.lessons.figures import lesson09
+from course_lib.lessons.norm_times import norm_times
+
+times = norm_times(1024, 4096, 4097, 16384)  # of your GPU if you have one, else of the stored H100
+lesson09.show_fused_cost(times)
+
+# %% tags=["check"]
+stored = stored_norm_times()
+assert "H100" in stored.label
+lengths = [256, 1024, 2048, 4096, 8192, 16384, 32768]
+ratios = [stored.us("add_rms_norm", "unfused", N) / stored.us("add_rms_norm", "resident", N) for N in lengths]
+assert all(1.21 < ratio < 1.245 for ratio in ratios) and {round(ratio, 2) for ratio in ratios} == {1.22, 1.23, 1.24}
+odd = [stored.us("add_rms_norm", "unfused", N) / stored.us("add_rms_norm", "resident", N) for N in (4095, 4097, 5120)]
+assert 1.19 <= round(min(odd), 2) < round(max(odd), 2) == 1.25
+assert find("09-time").answer.startswith("about 1.25")
+
+# %% [markdown] tags=["answer"]
+# Both lie a little below their lines, and at all ten row lengths that were measured their ratio is 1.19 to 1.25: what was saved is the pass. (What was timed is the work of the GPU. The
+# second call costs the CPU something, too. With large matrices nobody notices, because the GPU is still busy with the first. With small ones
+# it counts: see the dive about few bytes in lesson 06.)
+
+# %% [markdown]
+# ### And does leaving out the mean save time?
+#
+# RMSNorm has one sum where LayerNorm has two, and no subtraction.
+
+# %%
+predict("09-rms")
+
+# %% tags=["answer"]
+print(times.label)
+for N in times.columns:
+    rms, layer = (times.us(op, "resident", N) for op in ("rms_norm", "layer_norm"))
+    print(f"N = {N:5}: RMSNorm {rms:.1f} us, LayerNorm {layer:.1f} us, {rms / layer:.2f}")
+
+# %% tags=["check"]
+fewer = [stored.us("rms_norm", "resident", N) / stored.us("layer_norm", "resident", N) for N in lengths]
+assert all(0.97 < ratio < 1.01 for ratio in fewer[:-1]) and round(fewer[-1], 2) == 0.89
+assert find("09-rms").answer == "at most 3 %"
+less = {
+    N: 1 - stored.us("rms_norm", "resident", N) / stored.us("layer_norm", "resident", N) for N in (4095, 4097, 5120)
+}
+assert {N: round(100 * share) for N, share in less.items()} == {4095: 31, 4097: 33, 5120: 13}
+assert tables.resident(32768)[:] == (1, 32768, 32)  # one row, 32 warps
+us = {(way, N): round(stored.us("rms_norm", way, N)) for way in ("blocked", "resident") for N in (8192, 32768)}
+assert us == {("blocked", 8192): 49, ("resident", 8192): 48, ("blocked", 32768): 67, ("resident", 32768): 51}
+
+# %% [markdown] tags=["answer"]
+# At powers of two the arithmetic hides behind the one reading of `x` and the one writing of `y`. Typed op by op, every step that RMSNorm leaves
+# out is a pass. In one kernel it is a little work in the lanes.
+#
+# At other lengths it does not hide: RMSNorm takes 31 % less at 4095 columns, 33 % less at 4097, and 13 % less at 5120. There a block of 8192
+# lanes works on little more than 4097 numbers, or every load is narrow (lesson 08, N = 8191), so the work of the lanes has become the longer part.
+# Which of the two it is, these times do not say.
+
+# %% [markdown]
+# ### Blocked or resident?
+#
+# Fusing needs rows that stay in registers. A kernel that goes block by block has to read `total` again. RMSNorm alone, blocked, reads `x` a
+# second time to write `y`: 3 passes for 2. On the stored H100 that costs little at 8192 columns, 49 µs for 48, because L2 answers most of the
+# second reading. At 32768 columns it is 67 for 51.
+#
+# Both kernels save `rstd`, 4 bytes per row. The backward pass of lesson 11 then knows `xhat` as soon as it has loaded `x`. It loads `x` once
+# in any case: what `rstd` spares it is a sum over the row.
+#
+# ## Your turn
+#
+# Exercise 09a is 02b with an addition in front: four matrices, four strides, one rounding that counts.
+
+# %%
+from course_lib import exercise
+
+exercise("09a")
+
+# %% [markdown]
+# When it passes, count its passes: choose exercise 09a under the picture and press **Count it**. (The other bars are LayerNorms, which have no
+# residual to read and no total to write.)
+
+# %%
+from course_lib.lessons import pass_counter
+
+pass_counter("resident", M=4096, N=4096)
+
+# %% tags=["check"]
+from course_lib.lessons.pass_counter.model import OWN, count
+
+assert "09a" in OWN and count("resident", N=4096).passes() == 2
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("09")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - The two files linked above: Liger-Kernel's fused kernel, and flash-attention's, which has dropout and a second output as well.
+# - `course_lib/kernels/rms_norm.py`: blocked, resident and fused as the course has them. After the exercise.
+#
+# **Next:** lesson 10. The gradients of both norms, and the two directions that they cannot see.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: would a compiler have found it?
+
+# %% [markdown]
+# Yes. The stored H100 was also given to `torch.compile` and to two libraries with a fused kernel. The matrix has 8192 rows of 4096 columns,
+# in fp16.
+
+# %% tags=["nbval-check-output"]
+from course_lib.lessons.norm_times import stored_norm_times
+
+h100 = stored_norm_times()
+print(h100.label, "with PyTorch", h100.measured.versions["torch"])
+for provider in ("torch", "unfused", "compile", "liger", "quack", "resident"):
+    print(f"{provider:8} {h100.us('add_rms_norm', provider, 4096):6.1f} us")
+
+# %% tags=["check"]
+us = {
+    name: h100.us("add_rms_norm", name, 4096) for name in ("torch", "unfused", "compile", "liger", "quack", "resident")
+}
+assert max(us[name] for name in ("compile", "liger", "quack", "resident")) < 96 < 114 < us["unfused"] < us["torch"]
+
+# %% [markdown]
+# `torch` is the addition and `F.rms_norm`, `unfused` the addition and the course's kernel, `resident` the course's fused one. All that fuse are
+# within 3 % of one another, because all of them move 4 M N elements. `torch.compile` fuses what it can see: two operations in one function that
+# it compiles. Where a norm is a kernel of its own that PyTorch cannot look into, somebody has to write the fused one.

@@ -1,0 +1,428 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 13 dw and db without locks
+#
+# The lock of lesson 12 is right. Run the same backward pass twice, with the same inputs, and you get two different gradients. In this lesson
+# you find out why, you write two kernels that give the same bits every time, and you find out what each way costs.
+#
+# *About 60 minutes, both exercises included. Needs: lesson 12, and exercises 06a and 11a.*
+
+# %%
+import course_lib
+
+# %%
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def dw_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * BLOCK + cols  # one program per row
+    part = tl.load(dy_ptr + at) * tl.load(xhat_ptr + at)
+    while tl.atomic_cas(lock_ptr, 0, 1) == 1:
+        pass
+    dw = tl.load(dw_ptr + cols)
+    tl.store(dw_ptr + cols, dw + part)
+    tl.debug_barrier()
+    tl.atomic_xchg(lock_ptr, 0)
+
+
+# %% [markdown]
+# Six rows of ordinary numbers, and two orders in which the six programs may run. Here are the first three numbers of `dw` from each.
+
+# %% tags=["nbval-check-output"]
+from course_lib.lessons.sums import run_dw
+
+first, second = (run.result("dw") for run in run_dw(dw_kernel, seeds=[0, 1]))
+print([f"{value:.7f}" for value in first[:3]])
+print([f"{value:.7f}" for value in second[:3]])
+print((first != second).sum(), "of", len(first), "numbers differ")
+
+# %% tags=["check"]
+from course_lib.lessons.sums import COLUMNS, count_results, draw
+
+import numpy as np
+
+twice = run_dw(dw_kernel, seeds=[0, 1])
+assert not any(run.findings for run in twice) and 0 < (first != second).sum() < COLUMNS
+exact = np.prod([t.double().numpy() for t in draw(6, COLUMNS)], axis=0).sum(axis=0)
+assert all(np.abs(run.result("dw") - exact).max() < 2e-6 for run in twice)
+
+# %% [markdown]
+# No race, no missing barrier, and both are right to the seventh digit.
+#
+# ## Who changes the bits?
+#
+# Three programs make it plain. They bring 100000000, 1 and -100000000 to a total in fp32, through a lock that is right.
+
+# %%
+from course_lib.lessons import predict
+
+predict("13-three")
+
+# %% tags=["answer"]
+import torch
+from course_lib.lessons import interleaved, locks
+
+parts, total = torch.tensor([1e8, 1.0, -1e8]), torch.zeros(1)
+lock = torch.zeros(1, dtype=torch.int32)
+runs = interleaved(locks.locked_add_kernel, (3,), parts, total, lock, seeds=range(20))
+print([int(run.result("total")[0]) for run in runs])
+
+# %% tags=["check"]
+from course_lib.lessons.prediction import find
+
+one, large = np.float32(1), np.float32(1e8)
+assert (large + one) - large == 0 and (large - large) + one == 1
+assert {int(run.result("total")[0]) for run in runs} == {0, 1} and find("13-three").answer == "0 or 1"
+
+# %% [markdown] tags=["answer"]
+# An fp32 number has 24 bits, and near 100000000 its neighbours are 8 apart. A 1 that is added there is rounded away.
+
+# %% [markdown]
+# Addition of floating-point numbers is not associative: (a + b) + c and a + (b + c) round differently. With a lock, whoever comes first
+# decides which of them it is. `tl.atomic_add` has no lock, and the same fault.
+
+# %%
+predict("13-orders")
+
+# %% tags=["check"]
+assert count_results(run_dw(dw_kernel), "dw") == find("13-orders").answer
+
+
+@triton.jit
+def atomic_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(dw_ptr + tl.arange(0, BLOCK), tl.load(dy_ptr + at) * tl.load(xhat_ptr + at))
+
+
+assert count_results(run_dw(atomic_kernel), "dw") > 5
+
+# %% [markdown]
+# No result is wrong. But train twice from the same seed, and the two models drift apart. A loss that went up at night cannot be run again to
+# see why. Waiting cannot mend this, because waiting is not taking turns in a fixed order.
+#
+# ## What if nobody shared a place?
+#
+# Let each program store its part in a row of its own. A second kernel then adds up the rows, always from the first to the last.
+
+# %%
+from course_lib.lessons import step
+
+
+# %% tags=["step"]
+@triton.jit
+def own_place_kernel(dy_ptr, xhat_ptr, partial_ptr, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    part = tl.load(dy_ptr + row * BLOCK + cols) * tl.load(xhat_ptr + row * BLOCK + cols)
+    # BEGIN SOLUTION
+    #: Everybody stores to one row. Give each program a row of its own in the partial sums.
+    #| tl.store(partial_ptr + cols, part)
+    tl.store(partial_ptr + row * BLOCK + cols, part)
+    # END SOLUTION
+
+
+step("13-slot")
+
+# %% [markdown]
+# No lock, no barrier, nobody waits, and no order can change a bit. What does it cost? Let x have M rows of N columns in fp16. Partial sums
+# are kept in fp32, for `dw` and for `db`.
+
+# %%
+predict("13-price")
+
+# %% tags=["check"]
+bytes_of_x, bytes_of_partials = 2, 2 * 4  # an element of x; a number of dw's and one of db's partial sums
+assert bytes_of_partials / bytes_of_x == find("13-price").answer
+
+# %% [markdown]
+# ## How many places are enough?
+#
+# Far fewer. Let a program take a **chunk** of rows and some columns. It walks down the rows, keeps its sums in registers, and stores them once,
+# at the end. That is the *two-stage* design. In the picture (j, c) is the program of column block j and chunk c.
+
+# %%
+from course_lib.lessons import picture
+from course_lib.lessons.figures import lesson13
+
+picture(lesson13.chunks(), alt=lesson13.CHUNKS)
+
+# %% [markdown]
+# A program walks in steps of BLOCK_M rows, a tile at a time. Take chunks of 5 rows and BLOCK_M = 4. The program of chunk 0 makes two steps. Its
+# lanes stand at rows 0 to 3, and then at rows 4 to 7.
+
+# %%
+predict("13-rows")
+
+# %% tags=["check"]
+within = np.arange(8).reshape(2, 4)  # two steps of four lanes
+assert np.argwhere(within < 5).tolist() == find("13-rows").answer
+
+# %% [markdown]
+# "Is it in this chunk?" and "does it exist?" are two questions. The next step adds up `db` over chunks; only one line is wrong.
+
+
+# %% tags=["step"]
+@triton.jit
+def chunk_kernel(dy_ptr, db_ptr, M, rows_a_chunk, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+    chunk = tl.program_id(0)
+    cols = tl.arange(0, BLOCK_N)[None, :]
+    db = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)  # a running sum for each place of the tile
+    for start in range(0, rows_a_chunk, BLOCK_M):
+        within = start + tl.arange(0, BLOCK_M)
+        rows = (chunk * rows_a_chunk + within)[:, None]
+        # BEGIN SOLUTION
+        #: A row counts if it exists and belongs to this chunk.
+        #| mask = rows < M
+        mask = (rows < M) & (within < rows_a_chunk)[:, None]
+        # END SOLUTION
+        db += tl.load(dy_ptr + rows * BLOCK_N + cols, mask=mask, other=0.0)
+    tl.store(db_ptr + chunk * BLOCK_N + cols, tl.sum(db, axis=0)[None, :])
+
+
+step("13-chunk")
+
+# %% [markdown]
+# Now the bits. `run_two_stage` runs the course's kernel for `dw` and `db` in 20 orders of its programs, on 10 rows in chunks of 5.
+# `count_results` counts the different results, bit by bit.
+
+# %% tags=["nbval-check-output"]
+from course_lib.lessons.sums import count_results, run_two_stage
+
+print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20 orders")
+
+# %% [markdown]
+# One. There is nothing left to arrive first. And if the chunks had 4 rows?
+
+# %%
+predict("13-cut")
+
+# %% tags=["answer"]
+from course_lib.lessons.sums import sum_partials
+
+of_five, of_four = (sum_partials(run_two_stage(rows, seeds=[0])[0]) for rows in (5, 4))
+print((of_five != of_four).sum(), "of", len(of_five), "numbers of dw differ")
+
+# %% tags=["check"]
+from course_lib.lessons.sums import compute_gradients
+
+want = compute_gradients()
+assert count_results(run_two_stage(5), "dw_partial", "db_partial") == 1
+assert count_results(run_two_stage(4), "dw_partial", "db_partial") == 1
+assert 0 < np.abs(of_five - of_four).max() < 1e-5 and np.abs(of_five - want.dw).max() < 1e-5
+assert find("13-cut").answer == "20 orders give one result, and it is another one"
+
+# %% [markdown]
+# So the cut may depend on the shape. It must not depend on a timing, on a tuner, or on what else runs on the GPU.
+#
+# The price of two stages is in the reads. A kernel computes `dx`, and then the first stage computes its partial sums. Partial sums are few now;
+# leave them out.
+
+# %%
+predict("13-passes")
+
+# %% tags=["check"]
+dx_kernel = {"x read": 1, "dy read": 1, "dx written": 1}
+first_stage = {"x read": 1, "dy read": 1}
+assert sum(dx_kernel.values()) + sum(first_stage.values()) == find("13-passes").answer
+
+# %% [markdown]
+# ## Your turn: two stages
+#
+# The first kernel is the step above with `dw` beside `db`, with `mean` and `rstd` for xhat, and with strides and a mask for
+# the columns, as in 11a. The second is the same walk over the rows of partial sums, with one rounding at its end.
+
+# %%
+from course_lib import exercise
+
+exercise("13a")
+
+# %% [markdown]
+# ## Can one read do for all three?
+#
+# For `dx` a program has a tile of x and dy in its registers anyway. Two more lines add the tile to `dw` and `db`. But a row of partial sums per
+# tile is too much to write, as you have seen. So let a program do **many tiles**. The grid has P programs, as many as the GPU runs at once.
+# Program p takes tiles p, p + P, p + 2 P, ..., and keeps its two sums in registers all the while. This is a **persistent** kernel: the programs
+# stay, and the rows pass through them.
+
+# %%
+predict("13-tiles")
+
+# %% tags=["check"]
+tiles = list(range(1, -(-11 // 2), 3))
+assert [row for tile in tiles for row in (2 * tile, 2 * tile + 1) if row < 11] == [2, 3, 8, 9]
+assert find("13-tiles").answer == "2, 3, 8 and 9"
+
+# %% [markdown]
+# Try the walk on `db` alone, with one row per tile. `tl.num_programs(0)` is P.
+
+
+# %% tags=["step"]
+@triton.jit
+def persistent_db_kernel(dy_ptr, partial_ptr, M, BLOCK: tl.constexpr):
+    program = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    db = tl.zeros([BLOCK], dtype=tl.float32)
+    # BEGIN SOLUTION
+    #: Add up rows program, program + P, ... as long as there are any.
+    for row in range(program, M, tl.num_programs(0)):
+        db += tl.load(dy_ptr + row * BLOCK + cols)
+    # END SOLUTION
+    tl.store(partial_ptr + program * BLOCK + cols, db)
+
+
+step("13-walk")
+
+# %% [markdown]
+# The store stands after the loop, and not in it. A program that has no row must store its zeros all the same: the place held anything before,
+# and stage two adds up all P rows.
+
+# %% tags=["check"]
+from course_lib.lessons.sums import run_persistent
+
+spare = run_persistent(7, seeds=[0])[0].result("dw_partial")  # 10 rows are 5 tiles, so two programs have none
+assert (spare[5:] == 0).all() and np.isfinite(spare).all()
+
+# %% [markdown]
+# How much are the partial sums now? P programs write two rows of fp32 each, and stage two reads them: 16 P N bytes. An H100 has 132
+# multiprocessors. Take one program on each, M = 4096, N = 8192 and fp16.
+
+# %%
+predict("13-share")
+
+# %% tags=["check"]
+share = 100 * 16 * 132 * 8192 / (3 * 4096 * 8192 * 2)
+assert round(share) == find("13-share").answer
+
+# %% [markdown]
+# And the bits? Which tiles a program takes follows from M and P, so they are the same in every order. With another P `dx` keeps its bits, since
+# no row looks at another. `dw` may not.
+
+# %% tags=["nbval-check-output"]
+from course_lib.lessons.sums import run_persistent, sum_partials
+
+two, three = run_persistent(2), run_persistent(3)
+print("P = 2:", count_results(two, "dx", "dw_partial", "db_partial"), "result in 20 orders")
+print("P = 3: dx the same:", (two[0].result("dx") == three[0].result("dx")).all())
+print("P = 3: dw the same:", (sum_partials(two[0]) == sum_partials(three[0])).all())
+
+# %% tags=["check"]
+assert (
+    count_results(two, "dx", "dw_partial", "db_partial") == count_results(three, "dx", "dw_partial", "db_partial") == 1
+)
+assert np.array_equal(two[0].result("dx"), three[0].result("dx")) and np.abs(two[0].result("dx") - want.dx).max() < 1e-5
+assert 0 < np.abs(sum_partials(two[0]) - sum_partials(three[0])).max() < 1e-5
+assert np.abs(sum_partials(two[0]) - want.dw).max() < 1e-5
+
+# %% [markdown]
+# The course takes P from the number of multiprocessors. So the same machine repeats itself, and two kinds of GPU agree to rounding.
+#
+# ## What do the three designs cost?
+#
+# Count bytes first. 3 M N is the least: read x and dy, write dx. The persistent kernel is near it, two stages move 5/3 of it. The lock moves
+# little more than 3 M N, too: its buffers are small and stay in the cache.
+
+# %%
+predict("13-slowest")
+
+# %% tags=["answer"]
+from course_lib.lessons.sums import measure_designs
+
+measured = measure_designs()
+picture(lesson13.designs(measured.rows, measured.label()), alt=lesson13.DESIGNS)
+
+# %% tags=["check"]
+from course_lib.bench import measurement
+
+over = {
+    (row["provider"], row["N"]): row["over_floor"]
+    for row in measurement.stored("backward").rows
+    if row["op"] == "layer_norm_backward"
+}
+lengths = (256, 1024, 4096, 8192)
+assert all(max((over[p, n], p) for p in ("locked", "two-stage", "persistent", "torch"))[1] == "locked" for n in lengths)
+assert all(over["persistent", n] < 1.2 and 1.8 < over["two-stage", n] < 2.4 for n in lengths)
+assert [round(over["locked", n], 1) for n in lengths] == [15.8, 4.8, 3.2, 2.8]
+assert find("13-slowest").answer == "the lock" and (course_lib.MODE == "gpu" or not measured.live)
+assert {row["M"] * row["N"] for row in measurement.stored("backward").rows if row["N"] in lengths} == {2**25}
+
+# %% [markdown] tags=["answer"]
+# On an H100 (stored, 21 November 2026; fp16, M N = 2^25, so 131072 rows at N = 256 and 4096 rows at N = 8192) the lock takes 15.8, 4.8, 3.2 and
+# 2.8 times the floor at N = 256, 1024, 4096 and 8192. The floor is one elementwise pass over x, dy and dx. The shorter the rows, the more
+# programs there are, and each of them has to get a lock, and makes two round trips to memory while it has it.
+#
+# > **ERRATUM** The tutorial calls its shared buffers efficient, because they
+# > [stay in the L2 cache](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
+# > (commit 5456992). Its design, with its mistakes mended, is the lock of this figure: the slowest of the four at every length.
+
+# %% [markdown]
+# ## Your turn: the persistent kernel
+#
+# Put the tile of 11a into the walk of the step above. `dx`'s arithmetic is given. Before the loop stands what is the same for all tiles, after
+# it what happens once.
+
+# %%
+exercise("13b")
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("13")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - [Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html), in PyTorch's documentation: which of its operations give
+#   other bits from run to run.
+# - [flash-attention](https://github.com/Dao-AILab/flash-attention/blob/main/flash_attn/ops/triton/layer_norm.py) and
+#   [quack](https://github.com/Dao-AILab/quack): persistent backward kernels of norms. Ours is `course_lib/kernels/norm_backward.py`. Read them
+#   after 13b.
+#
+# **Next:** lesson 14. Your three kernels become one function that PyTorch can differentiate, and a model is trained with it.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: what must fit into the registers
+#
+# x, dy, `dw` and `db` of a tile, all in fp32, all at once. Where they do not fit, the compiler moves them to memory and back in every turn of
+# the loop: a *spill*. Ask it, for an H100 and the launches that the course uses. Once you have begun 13b, your kernel stands beside the
+# course's.
+
+# %%
+from course_lib.lessons.sums import list_registers
+
+for columns in (1024, 4096, 8192):
+    for name, (registers, spilled) in list_registers(columns).items():
+        print(f"N = {columns}, {name}: {registers} registers a thread, {spilled} bytes spilled")
+
+# %% tags=["check"]
+assert all(list_registers(columns)["the course's"][1] == 0 for columns in (1024, 4096, 8192))
+
+# %% [markdown] tags=["dive"]
+# ## Dive: all designs on this machine
+#
+# The same gradients by each design, against the reference in float64. In CPU mode this says that they agree, and nothing about time.
+
+# %%
+from course_lib.lessons.sums import compare_designs
+
+for design, error in compare_designs().items():
+    print(f"{design:10}: largest error {error:.0e}")
+
+# %% tags=["check"]
+assert set(compare_designs()) == {"locked", "two-stage", "persistent"} and max(compare_designs().values()) < 2e-5

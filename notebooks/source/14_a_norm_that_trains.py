@@ -1,0 +1,652 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 14 A norm that trains
+#
+# You have written kernels for `y`, `dx`, `dw` and `db`. In this lesson they train a language model that is small enough for this machine.
+# It begins with noise. A few hundred steps later it writes words.
+#
+# *About 50 minutes, exercise included. Needs: lesson 13.*
+
+# %%
+import course_lib
+
+# %%
+import torch
+from course_lib.bench import transformer
+
+DEVICE = course_lib.DEVICE
+corpus = transformer.split(transformer.fables())
+transformer.show(transformer.fables()[:487])
+
+# %% [markdown]
+# That is the text: 168 short fables, written for this course. The model reads 32 characters and guesses the next one. Nine tenths of the
+# text are for training. The rest is **held out**: the model is judged on it and never trained on it.
+#
+# Now the norm. `gather_norm()` checks your files of 08a (forward), 11a (dx), 13b (dw and db) and 14a (the wiring, which you write below).
+# What passes is used. Where something is missing, the course's part stands in.
+
+# %%
+from course_lib.lessons import picture
+from course_lib.lessons.figures import lesson14
+from course_lib.lessons.own_kernels import gather_norm
+
+norm = gather_norm()
+print(norm)
+picture(lesson14.draw_parts(norm.parts), lesson14.describe_parts(norm.parts))
+
+# %% [markdown]
+# A check runs your code in a process of its own. Training calls it thousands of times, so here it runs in this notebook's process, with the
+# rights of any cell. `norm.Module` is a `torch.nn.LayerNorm` whose forward and backward are these four parts.
+#
+# Build a model with it and let it write, untrained.
+
+# %%
+model = transformer.build(corpus.training, norm.Module, device=DEVICE)
+transformer.show(transformer.write(model, corpus.training, 200))
+
+# %% tags=["check"]
+import math
+
+import numpy as np
+
+from course_lib.lessons.prediction import find
+
+size, text = transformer.TOY, transformer.fables()
+assert {part.exercise for part in norm.parts} == {"08a", "11a", "13b", "14a"}
+assert (size.rows, size.channels, size.norms, size.context) == (512, 64, 3, 32)
+assert round(sum(parameter.numel() for parameter in model.parameters()), -3) == 58_000
+assert text.count("\n") == 168 and 0.09 < len(corpus.held_out.codes) / len(text) < 0.11
+characters, entropy = len(corpus.training.characters), corpus.training.entropy()
+assert characters == 43 and round(math.log(characters), 2) == 3.76 and round(entropy, 2) == 3.00
+before = transformer.write(model, corpus.training, 400)
+assert transformer.share_of_words(before, text) < 0.15
+
+# %% [markdown]
+# ## Does it learn?
+#
+# Three norms stand in the model. In every step each of them gets 512 rows of 64 columns, forward and backward. You give it 300 steps. The
+# measure is the loss on the held-out text, in nats a character. Guessing blindly among the 43 characters costs log 43 = 3.76. Knowing only
+# how often each character occurs costs 3.00.
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("14-words")
+
+# %%
+predict("14-apart")
+
+# %% [markdown]
+# First PyTorch's norm, then yours: the same first weights, the same batches. The curve of yours is drawn as it comes. On a CPU the
+# interpreter needs about half a minute for it.
+
+# %% tags=["answer"]
+from course_lib.lessons import loss_curves
+
+STEPS = 300
+theirs, ours = "PyTorch's LayerNorm", norm.name
+model_theirs = transformer.build(corpus.training, torch.nn.LayerNorm, device=DEVICE)
+runs = {theirs: list(transformer.learn(model_theirs, corpus, STEPS)), ours: []}
+live = loss_curves(runs, STEPS, baseline=corpus.training.entropy())
+live
+
+# %% tags=["answer"]
+from itertools import islice
+
+training = transformer.learn(model, corpus, STEPS)
+for loss in islice(training, STEPS // 2):
+    live.add(ours, loss)
+transformer.show(transformer.write(model, corpus.training, 120))
+
+# %% tags=["answer"]
+for loss in training:  # the other half
+    live.add(ours, loss)
+runs = dict(live.runs)
+
+# %% tags=["answer"]
+sample = transformer.write(model, corpus.training, 400)
+transformer.show(sample)
+print(f"\nwords of the text: {transformer.share_of_words(sample, transformer.fables()):.0%}")
+
+# %% tags=["check"]
+end = {name: transformer.loss_on(m, corpus.held_out) for name, m in {theirs: model_theirs, ours: model}.items()}
+gaps = np.abs(np.subtract(runs[theirs], runs[ours]))
+print({name: round(loss, 3) for name, loss in end.items()}, f"first gap {gaps[0]:.0e}, largest {gaps.max():.0e}")
+asked = find("14-words")
+assert asked.is_expected(100 * transformer.share_of_words(sample, text)) and asked.answer == 85
+assert all(0.5 < loss < 1.0 for loss in end.values()) and len(runs[ours]) == len(runs[theirs]) == STEPS
+assert gaps[0] < 1e-5 and gaps.max() < 0.2 and runs[ours][0] > entropy
+assert find("14-apart").answer.startswith("they part")
+assert all(count >= STEPS * size.norms for count in norm.launches.values()), norm.launches
+
+# %% [markdown] tags=["answer"]
+# A norm of kernels has trained a model. The two curves lie on each other, but they are not equal: kernels add in another order than PyTorch
+# does, the last bit differs, and training carries the difference along. Change the embedding by one unit in the last place, and two trainings
+# with the *same* norm part in the same way. So do not ask for equal losses. Ask when two runs part, and how fast.
+
+# %% tags=["check"]
+nudged = transformer.build(corpus.training, torch.nn.LayerNorm, device=DEVICE)
+with torch.no_grad():
+    weight = nudged.tokens.weight
+    weight.copy_(torch.nextafter(weight, torch.full_like(weight, torch.inf)))
+of_nudged = np.abs(np.subtract(runs[theirs], list(transformer.learn(nudged, corpus, STEPS))))
+print(f"one ulp off: first gap {of_nudged[0]:.0e}, largest {of_nudged.max():.0e}")
+assert 0 < of_nudged.max() < 0.2 and gaps.max() < 100 * of_nudged.max()
+
+# %% [markdown]
+# ## Would the curve show a bug?
+#
+# Take three wrong backward passes. The forward pass stays right. `norm_with` makes a norm of each, in PyTorch operations, with the symbols
+# of lesson 10. The right one returns `(wdy - xhat * c1 - c2) * rstd`.
+
+# %%
+from course_lib.lessons.broken_norms import norm_with
+
+bugs = {
+    "wrong sign of c1": norm_with(lambda wdy, xhat, c1, c2, rstd: (wdy + xhat * c1 - c2) * rstd),
+    "c1 and c2 left out": norm_with(lambda wdy, xhat, c1, c2, rstd: wdy * rstd),
+    "w left out": norm_with(w_in_dx=False),  # dy where wdy belongs
+}
+
+# %%
+predict("14-harm")
+
+# %% tags=["answer"]
+models = {}
+for bug, Norm in bugs.items():
+    models[bug] = transformer.build(corpus.training, Norm, device=DEVICE)
+    runs[bug] = list(transformer.learn(models[bug], corpus, STEPS))
+for name, one in {theirs: model_theirs, **models}.items():
+    print(f"{name:20} ends at {transformer.loss_on(one, corpus.held_out):.2f}")
+
+# %% tags=["check"]
+end |= {bug: transformer.loss_on(m, corpus.held_out) for bug, m in models.items()}
+right = end[theirs]
+print({name: round(loss, 3) for name, loss in end.items()})
+assert end["wrong sign of c1"] > right + 1 and end["c1 and c2 left out"] > right + 0.05
+assert abs(end["w left out"] - right) < 0.15 and find("14-harm").answer == "the wrong sign"
+noise = transformer.write(models["wrong sign of c1"], corpus.training, 400)
+print(f"words with the wrong sign {transformer.share_of_words(noise, text):.2f}")
+assert transformer.share_of_words(noise, text) < 0.4
+weights = [m.norm.weight for m in (model, models["w left out"])]
+assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved away from 1, and it was left out
+
+# %% [markdown]
+# Look at them one after the other. Above are the losses, below, on a logarithmic axis, is how far each run is from PyTorch's. Drag the
+# dashed line down: at which step does each run part?
+
+# %% tags=["answer"]
+loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
+
+# %% tags=["answer"]
+transformer.show(transformer.write(models["wrong sign of c1"], corpus.training, 200))
+
+# %% [markdown] tags=["answer"]
+# With the wrong sign the model never learns words. Without `c1` and `c2` it does, and ends behind. Without `w` the gradient is wrong in
+# every row, and the loss ends about where the right one does. With five seeds on a CPU, against PyTorch's 0.72 to 0.80, they ended 1.6 to 2.0
+# above, 0.02 to 0.15 above, and between 0.04 below and 0.002 above.
+#
+# So a falling loss proves that *something* learns. What shows a bug is the lower axis, the distance from a run that is known to be right. After
+# ten steps the three lie 0.1, 0.04 and 0.0002 away, and rounding less than 0.000001. And what finds a bug before any training is a test.
+
+# %% tags=["check"]
+early = {name: abs(runs[name][9] - runs[theirs][9]) for name in (*bugs, ours)}
+print({name: f"{gap:.0e}" for name, gap in early.items()})
+assert min(early[bug] for bug in bugs) > 10 * max(early[ours], 1e-7)
+assert early[ours] < (1e-6 if course_lib.MODE == "cpu" else 2e-5)
+
+# %% [markdown]
+# ## How does autograd learn of your kernels?
+#
+# It does not, by itself. `launch_forward(x, w, b, eps)` runs a kernel and returns `y`, `mean` and `rstd`. Put it behind a linear layer, in
+# a residual sum, and call `backward()`.
+
+# %%
+from course_lib.lessons.wiring import draw
+from course_lib.norms.launchers import launch_backward, launch_forward
+
+data, g = draw(12, 6, seed=1), draw(12, 10, seed=2)
+linear = draw(6, 10, seed=3).requires_grad_()
+w, b = draw(10, seed=4).requires_grad_(), draw(10, seed=5).requires_grad_()
+
+
+def gradients(norm):
+    h = data @ linear
+    loss = ((h + norm(h)) * g).sum()
+    return torch.autograd.grad(loss, (linear, w, b), allow_unused=True)
+
+
+# %%
+predict("14-silent")
+
+# %% tags=["answer"]
+true = gradients(lambda h: torch.nn.functional.layer_norm(h, (10,), w, b))
+got = gradients(lambda h: launch_forward(h, w, b, 1e-5)[0])
+print("gradient of w:", got[1])
+print(f"gradient of linear: off by up to {(got[0] - true[0]).abs().max():.1f}")
+
+# %% tags=["check"]
+true = gradients(lambda h: torch.nn.functional.layer_norm(h, (10,), w, b))
+got = gradients(lambda h: launch_forward(h, w, b, 1e-5)[0])
+assert got[1] is None and got[2] is None and (got[0] - true[0]).abs().max() > 1
+assert find("14-silent").answer == "no error: w gets none, and linear a wrong one"
+
+# %% [markdown] tags=["answer"]
+# The kernel wrote its numbers into a fresh tensor, and for autograd that tensor came from nowhere. The path around the norm still carries a
+# gradient, so nobody complains. Remember this: here the danger is seldom an error message.
+
+# %% [markdown]
+# A `torch.autograd.Function` tells autograd what to do. `forward` computes, and keeps on `ctx` what the way back needs. `backward` gets
+# `dy` and returns one value for each argument of `forward`, by position: a gradient, or None.
+
+
+# %%
+class Bare(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, b, eps):
+        y, mean, rstd = launch_forward(x, w, b, eps)
+        ctx.save_for_backward(x, w, mean, rstd)
+        return y
+
+    @staticmethod
+    def backward(ctx, dy):
+        dx, dw, db = launch_backward(dy, *ctx.saved_tensors)
+        return dx, dw, db, None  # None: eps is a number
+
+
+got = gradients(lambda h: Bare.apply(h, w, b, 1e-5))
+print([f"off by {(a - t).abs().max():.0e}" for a, t in zip(got, true, strict=True)])
+
+# %% tags=["check"]
+assert all(torch.allclose(a, t, rtol=1e-4, atol=1e-4) for a, t in zip(got, true, strict=True))
+
+# %% [markdown]
+# It trains. But what is returned for an argument that nobody wants a gradient for? `ctx.needs_input_grad` has True or False for each
+# argument. For a frozen weight it says False. For an argument that is None you must return None: everything else is an error.
+
+# %% tags=["step"]
+# Somebody calls forward(ctx, x, w, b, eps) with a frozen w and b = None. What does backward return?
+# BEGIN SOLUTION
+#: One entry for each argument: the name of a gradient in quotes ("dx"), or None.
+#| returned = ["dx", "dw", "db"]
+returned = ["dx", None, None, None]
+# END SOLUTION
+
+
+step("14-returned")
+
+# %% [markdown]
+# ## What should forward keep?
+#
+# The formula of `dx` needs `xhat`, `w` and `rstd`. `Bare` keeps `x`, `mean` and `rstd`, and its kernel computes `xhat` again. `x` and `w`
+# are there anyway, somebody else holds them.
+
+# %%
+predict("14-kept")
+
+# %% tags=["answer"]
+from course_lib.lessons.wiring import count_kept_bytes
+
+
+def typed(x, w, b):
+    d = x - x.mean(1, keepdim=True)
+    return d * torch.rsqrt((d * d).mean(1, keepdim=True) + 1e-5) * w + b
+
+
+for name, one in {"Bare": lambda x, w, b: Bare.apply(x, w, b, 1e-5), "typed": typed}.items():
+    print(f"{name:6} keeps {count_kept_bytes(one, 64, 1024):,} bytes beyond x, w and b")
+
+# %% tags=["check"]
+from course_lib.lessons.wiring import count_kept_bytes
+
+
+def typed_again(x, w, b):
+    d = x - x.mean(1, keepdim=True)
+    return d * torch.rsqrt((d * d).mean(1, keepdim=True) + 1e-5) * w + b
+
+
+bare = count_kept_bytes(lambda x, w, b: Bare.apply(x, w, b, 1e-5), 64, 1024)
+builtin = count_kept_bytes(lambda x, w, b: torch.nn.functional.layer_norm(x, (1024,), w, b), 64, 1024)
+assert bare == find("14-kept").answer == 2 * 64 * 4 and bare <= builtin < 0.01 * 64 * 1024 * 4
+assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
+
+# %% [markdown] tags=["answer"]
+# Two numbers per row. LayerNorm typed in PyTorch operations keeps two matrices more than it needs, because each operation saves for itself.
+# In a large model this memory is often the reason to write such a Function.
+
+# %% [markdown]
+# Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. The gradients come out the same until somebody changes `x` in place, as
+# `relu_` does. Saved tensors are counted: then backward raises an error. A tensor on an attribute is just used, with its new numbers.
+# Numbers and shapes may go on attributes.
+
+
+# %% [markdown]
+# ## What does dy look like?
+#
+# Up to now `dy` was a plain matrix, because the loss was `(... * g).sum()`. What arrives depends on what stands behind the norm. Here is
+# the gradient that reaches a `y` of shape (12, 10), for five losses. After `y.sum()` it is a single 1, **expanded**: both strides are 0.
+#
+# Your kernels of lessons 11 and 13 take two strides of `dy`, one between rows and one between columns. `launch_backward` is narrower, as most
+# launchers are: it has the stride between rows, and reads the N elements of a row one after the other.
+
+# %% tags=["nbval-check-output"]
+from course_lib.lessons.wiring import LOSSES, find_dy_strides
+
+for name, loss_of in LOSSES.items():
+    print(f"{name:21} dy has strides {find_dy_strides(loss_of)}")
+
+# %%
+predict("14-strides")
+
+# %% tags=["answer"]
+from course_lib.lessons.wiring import is_right
+
+for name, loss_of in LOSSES.items():
+    print(f"{name:21} {'right' if is_right(Bare, loss_of) else 'wrong'}")
+
+# %% tags=["check"]
+from course_lib.lessons.wiring import Packed, is_right
+
+assert find_dy_strides(LOSSES["y.sum()"]) == (0, 0) and find_dy_strides(LOSSES["(y.t() * g).sum()"]) == (1, 12)
+assert sum(is_right(Bare, loss_of) for loss_of in LOSSES.values()) == find("14-strides").answer
+assert all(is_right(Packed, loss_of) for loss_of in LOSSES.values())
+
+# %% [markdown] tags=["answer"]
+# Without a stride of the columns it is right for the plain matrix and for one row that stands for all. quack's RMSNorm raised an error at `.sum().backward()`
+# ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). That is the good case: others read on at the wrong places.
+
+# %% [markdown]
+# `dy.contiguous()` mends it. It copies whatever is not packed. Lesson 11 avoided that copy by a second stride, and the launcher has none, so
+# here the copy is the price. The same holds for `x`, which comes in any shape and with any strides.
+
+
+# %% tags=["step"]
+def read_rows(x):
+    x = x.transpose(-1, -2)  # a view: no element has moved
+    # BEGIN SOLUTION
+    #: Make a matrix of all rows whose elements lie as the launcher reads them.
+    #| rows = x.reshape(-1, x.shape[-1])
+    rows = x.reshape(-1, x.shape[-1]).contiguous()
+    # END SOLUTION
+    # what a launcher finds: N elements, one after the other, from the start of each row
+    return torch.as_strided(rows, rows.shape, (rows.shape[1], 1))
+
+
+step("14-rows")
+
+# %% [markdown]
+# On the way out all of this is undone: `dx` gets the shape of `dy`, and each gradient the dtype of its tensor.
+
+
+# %% tags=["step"]
+def hand_back(dx, dw, dy, w):  # dx is a matrix (M, N), and dw is fp32, as the launcher gives them
+    # BEGIN SOLUTION
+    #: dx in the shape of dy, dw in the dtype of w.
+    #| return dx, dw
+    return dx.view(dy.shape), dw.to(w.dtype)
+    # END SOLUTION
+
+
+step("14-back")
+
+# %% [markdown]
+# ## Whose is dy?
+#
+# Memory is short, and `dx` has the shape of `dy`. Somebody writes `dx` into `dy`: behind the launch nobody needs `dy` any more.
+
+# %%
+predict("14-over")
+
+# %% tags=["answer"]
+from course_lib.lessons.wiring import OverDy, find_gradients
+
+x = draw(12, 10, seed=6)
+behind = {"norm(x)": lambda y, x: (y * g).sum(), "norm(x) + x": lambda y, x: ((y + x) * g).sum()}
+for name, loss_of in behind.items():
+    found, wanted = find_gradients(OverDy, loss_of, x)
+    print(f"{name:12} gradient of x off by {(found[0] - wanted[0]).abs().max():.0e}")
+
+# %% tags=["check"]
+from course_lib.lessons.wiring import OverDy, find_gradients
+
+x = draw(12, 10, seed=6)
+(alone, *_), (want_alone, *_) = find_gradients(OverDy, lambda y, x: (y * g).sum(), x)
+(block, *_), (want_block, *_) = find_gradients(OverDy, lambda y, x: ((y + x) * g).sum(), x)
+assert torch.allclose(alone, want_alone, atol=1e-4) and (block - want_block).abs().max() > 0.5
+assert torch.allclose(block, 2 * want_alone, atol=1e-4) and find("14-over").answer == "norm(x) right, norm(x) + x wrong"
+
+# %% [markdown] tags=["answer"]
+# An addition does not compute two gradients. It hands the same tensor to both sides. The residual side means `dy` and finds `dx` in it, so
+# the sum is `2 dx` instead of `dy + dx`. Liger-Kernel's RMSNorm did this by default, for blocks whose residual is added elsewhere
+# ([PR 1305](https://github.com/linkedin/Liger-Kernel/pull/1305)).
+
+# %% [markdown]
+# ## Which test sees which bug?
+#
+# Here are six bugs, most of which shipped in some library, and six tests. Five compare all three gradients with PyTorch's, for a loss of
+# that form. `gradcheck` is PyTorch's own test: it compares with finite differences in fp64, and needs no second implementation.
+
+# %%
+predict("14-gradcheck")
+
+# %% tags=["answer"]
+from course_lib.lessons.wiring import find_who_sees_what
+
+table = find_who_sees_what()
+picture(lesson14.seen(table), lesson14.describe_seen(table))
+
+# %% tags=["check"]
+from course_lib.lessons.wiring import find_who_sees_what, list_tests
+
+table = find_who_sees_what()
+assert all(test(Packed) for test in list_tests().values()), "a test that fails the right Function is no test"
+passed = [bug for bug, row in table.items() if not row["gradcheck"]]
+assert passed == ["dx written over dy", "dy's strides ignored", "dw in x's dtype"]
+assert len(passed) == find("14-gradcheck").answer
+assert not any(all(row[test] for row in table.values()) for test in table["dy ignored"])
+assert all(row["y + x"] or row["y.t()"] or row["fp16 x"] for row in table.values())
+assert not table["dy ignored"]["y.sum()"] and table["dy ignored"]["y * g"]
+
+# %% [markdown] tags=["answer"]
+# gradcheck sends a fresh, packed `dy` in fp64: nothing is shared, no strides, one dtype. It is the best test of a formula. The wiring needs
+# others: `y + x`, `y.t()` and mixed dtypes together see all six. And `y.sum()`, the loss that everybody types first, cannot tell a
+# backward that ignores `dy`, because there `dy` is 1.
+
+# %% [markdown]
+# ## Your turn: wire it up
+#
+# `Bare` takes packed matrices, with `w` and `b` given and one dtype. Yours takes any leading dimensions and strides, None, and mixed
+# dtypes: `dx` in the dtype of `x`, `dw` and `db` in those of `w` and `b`. The grader calls it in every way of this lesson.
+
+# %%
+from course_lib import exercise
+
+exercise("14a")
+
+# %% [markdown]
+# When it passes, run the cell with `gather_norm()` again, then `norm.Module` and the training. The fourth part is yours now.
+#
+# ## Is it fast?
+#
+# At this size nothing is. Here is the same kind of model with 4 layers, 1024 channels and 16384 rows a norm, trained on an H100 with the
+# course's kernels and with PyTorch's norms. `torch.compile` makes one program of what PyTorch knows. A norm that you wire in stays a box.
+
+# %%
+predict("14-speed")
+
+# %% tags=["answer"]
+from course_lib.bench import measurement
+
+measured = measurement.stored("training")
+bars = lesson14.training_speed(measured.rows, measured.label())
+picture(bars, lesson14.describe_speed(measured))
+
+# %% tags=["check"]
+per_second = {(r["norm"], r["provider"], r["compiled"]): r["tokens_per_s"] for r in measured.rows}
+pairs = [(key, speed) for key, speed in per_second.items() if key[1] == "ours"]
+assert len(pairs) == 4
+lost = [per_second[n, "torch", compiled] / speed for (n, _, compiled), speed in pairs]
+assert sum(ratio > 1 for ratio in lost) == find("14-speed").answer == 4
+assert all(1.04 < ratio < 1.06 for ratio in lost[:2]) and all(1.10 < ratio < 1.14 for ratio in lost[2:])
+assert per_second["rms_norm", "typed", False] < 0.82 * per_second["rms_norm", "ours", False]
+assert per_second["rms_norm", "typed", True] == max(per_second.values())
+cost = lesson14.compare_costs()
+print(cost)
+assert (cost.host_ours, cost.host_torch) == (408, 133) and (cost.gpu_ours, cost.gpu_torch) == (124, 302)
+assert 50_000 < cost.turning_rows < 53_000 and (cost.M, cost.N) == (32768, 1024)
+
+# %% [markdown] tags=["answer"]
+# In all four: 4 and 6 percent slower eager, 12 and 13 percent compiled. And yet the kernels alone win: on 32768 x 1024 in fp16, forward and
+# backward take 124 us of the GPU, PyTorch's take 302. Where does it go? No profile of the training was taken, so this is what single calls say:
+#
+# - **Launch cost, probably.** A forward and backward call costs 408 us of the CPU's time with the course's functions, written in Python, and
+#   133 with PyTorch's (measured at 64 x 1024). That is 275 us more for each norm, whatever its size. Lesson 09 said that nobody notices, while
+#   the GPU is busy with what was launched before. If the CPU falls behind, the GPU waits, and a part of the 275 us is seen.
+# - **Fusion lost.** The compiler can melt PyTorch's norm into its neighbours. It must walk around yours. RMSNorm typed op by op is the
+#   slowest of all eager, and the fastest of all compiled.
+#
+# When does it turn? The GPU time that the kernels save grows with M N, the extra CPU time does not. If all of the 275 us is waited for, they are
+# saved from about 51,000 rows of 1024 on, three times the rows of this training. No larger training was measured.
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("14")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - PyTorch, [Extending PyTorch](https://docs.pytorch.org/docs/stable/notes/extending.html) and
+#   [Autograd mechanics](https://docs.pytorch.org/docs/stable/notes/autograd.html): saved tensors, in-place changes.
+# - `course_lib/norms/functional.py`: the course's norms behind PyTorch's signatures, autocast and errors included.
+# - Andrej Karpathy, [minGPT](https://github.com/karpathy/minGPT): the transformer of this lesson, grown up.
+#
+# **Next:** lesson 15, which measures without fooling itself.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: what does torch.compile see?
+#
+# `torch.compile` traces a model with fake tensors, which have a shape and a dtype and no memory. A kernel cannot run on those. So a launch
+# becomes an **operator**: a name, a signature, and a second function that says what comes out. That function can lie. Here it says that
+# `rstd` has the dtype of `x`. `opcheck` runs the operator on real and on fake tensors and compares.
+
+
+# %%
+@torch.library.custom_op("lesson14::layer_norm", mutates_args=())
+def layer_norm_op(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    return launch_forward(x, w, b, eps)
+
+
+@layer_norm_op.register_fake
+def _(x, w, b, eps):
+    return torch.empty_like(x), x.new_empty(x.shape[0]), x.new_empty(x.shape[0])
+
+
+# %%
+from course_lib.lessons.wiring import find_lie
+
+fixed = w.detach(), b.detach(), 1e-5
+for dtype in (torch.float32, torch.float16):
+    print(dtype, find_lie(layer_norm_op, x.to(dtype), *fixed))
+
+# %% tags=["check"]
+from course_lib.norms import functional
+
+assert find_lie(layer_norm_op, x, *fixed) == "passes"
+assert "Dtypes torch.float32 and torch.float16 are not equal" in find_lie(layer_norm_op, x.half(), *fixed)
+assert find_lie(functional._layer_norm, x.half(), *fixed) == "passes"
+
+# %% [markdown]
+# Statistics are fp32, so only half precision shows the lie. The course's own operator passes. A model around it is one graph, and the norm
+# is one node in it: the compiler fuses what stands before and behind, and calls your kernel in between.
+
+# %% tags=["check"]
+graphs = []
+
+
+def look(graph, inputs):
+    """A compiler that compiles nothing: it keeps the graph, and runs it as it is."""
+    graphs.append(graph)
+    return graph.forward
+
+
+compiled = torch.compile(
+    lambda x: torch.relu(functional.layer_norm(torch.relu(x), (10,), w, b)), backend=look, fullgraph=True
+)
+leaf = x.detach().clone().requires_grad_()
+compiled(leaf).sum().backward()
+nodes = [getattr(n.target, "__name__", str(n.target)) for n in graphs[0].graph.nodes if n.op == "call_function"]
+expected = x.detach().clone().requires_grad_()
+torch.relu(torch.nn.functional.layer_norm(torch.relu(expected), (10,), w, b)).sum().backward()
+assert len(graphs) == 1 and nodes.count("layer_norm.default") == 1
+assert torch.allclose(leaf.grad, expected.grad, atol=1e-4)
+
+# %% [markdown] tags=["dive"]
+# ## Dive: which dtype does a gradient have?
+#
+# That of its tensor. With `x` in fp16 and `w` in fp32, `dx` is fp16 and `dw` is fp32. Suppose that backward casts all gradients to the
+# dtype of `dy`. Autograd casts `dw` back to fp32 without a word, and the dtype is right. But fp16 ends at 65504. With a loss scale of 4096,
+# as fp16 training uses it, 64 rows add up to 262144.
+
+# %%
+from course_lib.lessons.wiring import Packed, Tidied
+
+half, scale = draw(64, 10, seed=7).half().requires_grad_(), 4096.0
+for Function in (Packed, Tidied):
+    y = Function.apply(half, w, b, 1e-5)
+    (db,) = torch.autograd.grad(y, b, torch.full_like(y, scale))
+    print(f"{Function.__name__:7} db[0] is {db[0].item()}, dtype {db.dtype}")
+
+# %% tags=["check"]
+found = {}
+for Function in (Packed, Tidied):
+    y = Function.apply(half, w, b, 1e-5)
+    (found[Function],) = torch.autograd.grad(y, b, torch.full_like(y, scale))
+assert (found[Packed] == 64 * scale).all() and torch.isinf(found[Tidied]).all() and 64 * scale > 65504
+assert {db.dtype for db in found.values()} == {torch.float32}
+
+# %% [markdown] tags=["dive"]
+# ## Dive: what if x is changed in place, or backward runs twice?
+#
+# Every tensor counts its changes in place. `save_for_backward` notes the count and looks again when the tensor is taken out. A second
+# backward pass raises an error, too, because saved tensors are freed after the first. With `retain_graph=True` it finds them as your first
+# backward left them: so read them, and never work in them.
+
+# %%
+h = data @ linear
+y = Bare.apply(h, w, b, 1e-5)
+h.mul_(2)
+try:
+    y.sum().backward()
+except RuntimeError as error:
+    print("RuntimeError: ..." + str(error)[50:110] + "...")
+
+# %% tags=["check"]
+h = data @ linear
+y = Bare.apply(h, w, b, 1e-5)
+(first,) = torch.autograd.grad(y, linear, g, retain_graph=True)
+(second,) = torch.autograd.grad(y, linear, g, retain_graph=True)
+assert torch.equal(first, second)
+h.mul_(2)
+try:
+    torch.autograd.grad(y, linear, g)
+    said = ""
+except RuntimeError as error:
+    said = str(error)
+assert "inplace operation" in said

@@ -1,0 +1,455 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 15 Measuring: a curve that climbs ninefold
+#
+# Triton's tutorial "Layer Normalization" ends with a benchmark: the backward pass in fp16, 4096 rows, and N from 1024 to 15872 columns. This is
+# the table that it [publishes](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html) (copied in November 2026). It does
+# not name its GPU.
+#
+# *About 40 minutes, the exercise included. Needs: lessons 08, 09 and 13.*
+
+# %%
+import course_lib
+
+# %%
+from course_lib.lessons.figures import lesson15
+
+lesson15.show_published()
+
+# %% [markdown]
+# From N = 1024 to N = 8192 the tutorial's kernels climb from 99.5 to 874 GB/s. Why are they nine times as fast with long rows?
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("15-climb")
+
+# %% tags=["answer"]
+lesson15.show_published_times()
+
+# %% tags=["check"]
+import numpy as np
+
+from course_lib.bench.published import read_published
+from course_lib.lessons.prediction import find
+
+english, chinese = ({line.N: line for line in read_published(edition)} for edition in ("English", "Chinese"))
+assert (english[1024].triton, round(english[8192].triton)) == (99.5, 874) and round(english[1024].us("triton")) == 253
+assert round(english[8192].us("triton")) == find("15-climb").answer and round(3 * 4096 * 8192 * 2 / 1e6) == 201
+for table, low, high in ((english, 222, 256), (chinese, 174, 213)):
+    level = [line.us("triton") for N, line in table.items() if N <= 8192]
+    assert low <= round(min(level)) and round(max(level)) <= high and len(level) == 15
+assert english[8704].us("triton") > 290 and english[15872].us("torch") > 11 * english[1024].us("torch")
+
+# %% [markdown] tags=["answer"]
+# Eight times the bytes in the same time. Up to N = 8192 this curve does not show a kernel. It shows something that takes 222 to 256 µs at every
+# N, and divides a growing number of bytes by it. In the Chinese edition, another run, it is 174 to 213 µs.
+
+# %% [markdown]
+# What takes the same time for any N? Python. The tutorial times `y.backward(...)`: autograd looks up what to call, tensors are allocated,
+# kernels are launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64 x 1024 matrix,
+# which the GPU does in no time, keep Python busy for 133 µs with PyTorch's LayerNorm and for 408 µs with the course's. (Nobody measured
+# that on the machine of the table, so this is the likely reason, and not a proven one.)
+#
+# **Your step.** The call and the memory work at the same time, and the longer of the two sets the pace. What does a benchmark report?
+# `moved` are bytes, `memory_gbps` is in 10⁹ bytes per second.
+
+
+# %% tags=["step"]
+def reported_gbps(moved, call_us, memory_gbps):
+    memory_us = moved / memory_gbps / 1e3
+    # BEGIN SOLUTION
+    #: The time of one call, and the GB/s that follow from it.
+    time_us = max(call_us, memory_us)
+    return moved / time_us / 1e3
+    # END SOLUTION
+
+
+step("15-report")
+
+# %% tags=["check"]
+from course_lib.bench import measurement
+
+host = {(r["op"], r["passes"], r["provider"]): r["us"] for r in measurement.stored("host").rows}
+both = {name: host["layer_norm", "forward and backward", name] for name in ("torch", "ours", "kernels")}
+assert {name: round(us) for name, us in both.items()} == {"torch": 133, "ours": 408, "kernels": 171}
+assert {(r["M"], r["N"]) for r in measurement.stored("host").rows} == {(64, 1024)}
+
+# %% [markdown]
+# ## What does a clock see?
+
+# %%
+predict("15-clock")
+
+# %% tags=["check"]
+assert round(host["layer_norm", "forward", "kernels"]) == 54 and find("15-clock").answer == "50 µs"
+
+# %% [markdown]
+# There are three clocks, and each of them answers another question.
+#
+# - **Python's clock** around a call sees the call.
+# - **CUDA events** are marks in the GPU's queue, one before the kernel and one behind it. Their distance is the GPU's time. If the queue runs
+#   empty between the two marks, the GPU waits for Python, and the wait is in the distance, too. `triton.testing.do_bench` is of this kind.
+# - **A CUDA graph** records many calls once and replays them with a single launch. No Python runs in between, so it sees the kernels alone.
+#   The course's bench is of this kind.
+#
+# None of them is wrong. In a small model Python's share is real, and your users wait for it. But say which one you read.
+#
+# And leave out what happens once. The first call compiles. The next ones may find a GPU whose clocks are still low. And now and then the
+# system does something else for a millisecond.
+#
+# **Your step.** `times` has a time in µs for each call, in their order. The first `warm_up` of them do not count. Report one number that a single
+# interruption does not change.
+
+
+# %% tags=["step"]
+def report_us(times, warm_up):
+    # BEGIN SOLUTION
+    #: One number for what is left.
+    #| return np.mean(times)
+    return np.median(times[warm_up:])
+    # END SOLUTION
+
+
+step("15-median")
+
+# %% [markdown]
+# ## The same benchmark, here
+#
+# This is the tutorial's benchmark, for the course's LayerNorm and PyTorch's. `perf_report` runs it for each N and each line of the chart.
+
+# %%
+import torch
+import triton
+
+from course_lib.norms import functional
+
+NORMS = {"ours": functional.layer_norm, "torch": torch.nn.functional.layer_norm}
+lines = {"line_arg": "norm", "line_vals": [*NORMS], "line_names": [*NORMS], "ylabel": "GB/s"}
+lengths = [1024, 2048, 4096, 6144, 8192, 12288, 15872]
+chart = triton.testing.Benchmark(["N"], lengths, **lines, plot_name="", args={"M": 4096})
+
+
+# %%
+@triton.testing.perf_report(chart)
+def backward_gbps(M, N, norm):
+    x = torch.randn(M, N, device=course_lib.DEVICE).half().requires_grad_()
+    w, b = (torch.ones(N, device=x.device).half().requires_grad_() for _ in range(2))
+    y = NORMS[norm](x, (N,), w, b)
+    dy = 0.1 * torch.randn_like(y)
+    ms = triton.testing.do_bench(lambda: y.backward(dy, retain_graph=True), grad_to_none=[x, w, b])
+    return 3 * x.numel() * x.element_size() / ms * 1e-6
+
+
+# %% tags=["check"]
+from unittest import mock
+
+with mock.patch.object(triton.testing, "do_bench", lambda call, grad_to_none: call() or 2.0):
+    assert [backward_gbps.fn(4, 64, norm) for norm in NORMS] == [3 * 4 * 64 * 2 / 2 * 1e-6] * 2
+
+# %%
+predict("15-level")
+
+# %% [markdown] tags=["answer"]
+# On a machine with a GPU the cell below runs the benchmark of the page, Python's share included. On any other it shows what the stored H100
+# took for the kernels alone.
+
+# %% tags=["answer"]
+lesson15.show_benchmark(backward_gbps)
+
+# %% tags=["check"]
+device = {provider: dict(points) for provider, points in lesson15.list_device_gbps().items()}
+own = [device["ours"][N] for N in (1024, 2048, 4096, 8192)]
+assert own == [2699, 2605, 2631, 2577] and min(own) / max(own) > 0.95
+assert find("15-level").answer == "they stay within 5 %"
+assert (
+    max(device["locked"].values()) < 1050 and 900 < min(device["torch"].values()) < max(device["torch"].values()) < 1270
+)
+
+# %% [markdown] tags=["answer"]
+# *The tutorial's design* is its lock and its buffers, with its mistakes mended (lesson 13). On the H100 it reaches 611 to 1042 GB/s, and at
+# the short rows PyTorch is faster. The published curve says so as well, for another reason.
+
+# %% tags=["check"]
+assert (min(device["locked"].values()), max(device["locked"].values())) == (611, 1042)
+assert device["locked"][1024] < device["torch"][1024] == 908 and english[1024].triton < english[1024].torch
+
+# %% [markdown]
+# ## Can a figure be too good?
+
+# %%
+predict("15-over")
+
+# %% tags=["check"]
+forward = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("forward").rows}
+blocked = forward["layer_norm", "blocked", 4096]["us"]
+asked = 4 * 8192 * 4096 * 2
+assert forward["layer_norm", "blocked", 4096]["M"] == 8192 and round(blocked, 1) == 54.5
+assert (
+    find("15-over").answer.startswith("part of the bytes")
+    and round(asked / 1e6) == 268
+    and abs(asked / blocked / 1e3 - 4924) < 2
+)
+
+# %% [markdown]
+# So GB/s hide a decision: *whose* bytes? The bench of the course counts what the operation cannot do without, 2 M N forward and 3 M N backward.
+# Then no kernel gains by loading more than it needs.
+
+# %%
+predict("15-written")
+
+# %% tags=["answer"]
+from course_lib.bench import measurement
+
+for row in measurement.stored("counters").rows:
+    if (row["op"], row["M"], row["N"]) == ("layer_norm", 8192, 4096):
+        print(f"{2 * 8192 * 4096 * 2 / row['us'] / 1e3:.0f} GB/s counted")
+        print(f"{(row['read_mb'] + row['written_mb']) / row['us'] * 1e3:.0f} GB/s moved")
+
+# %% tags=["check"]
+counters = {(r["op"], r["M"], r["N"], r["kernel"]): r for r in measurement.stored("counters").rows}
+ahead = counters["layer_norm", 8192, 4096, "layer_norm_resident_kernel"]
+assert ahead["written_mb"] == find("15-written").answer and round(8192 * 4096 * 2 / 1e6) == 67
+assert round(2 * 8192 * 4096 * 2 / ahead["us"] / 1e3) == 3107
+assert round((ahead["read_mb"] + ahead["written_mb"]) / ahead["us"] * 1e3) == 2618
+
+# %% [markdown] tags=["answer"]
+# 3107 GB/s counted, 2618 moved, by one kernel that was timed alone with an empty cache. So a fair bench uses inputs that are together many times
+# as large as the cache (400 MB here), and calls that follow one another. Then each call also pays for what the one before left behind.
+# `do_bench` empties L2 before each call instead. That prevents hits on the input, and not this gift at the end.
+
+# %% [markdown]
+# ## What is the floor?
+#
+# No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the same run, on the same GPU: a copy for the
+# forward pass, `torch.add` of two matrices for the backward pass. A time divided by that is **over the floor**, and 1 / 0.9 = 1.11 is nine
+# tenths of what is possible.
+#
+# In the same run matters. The clocks of a GPU change with its temperature and its power, and two GPUs of one name differ. Ratios within a
+# run survive that; times from two machines cannot be compared.
+#
+# ## How much must be under way?
+#
+# A load does not arrive at once. Take 600 ns from the question to the answer, on a GPU that moves 3350 GB/s. If memory is never to be idle,
+# the bytes of 600 ns have to be *under way* at any moment: bandwidth times waiting time. This is **Little's law**.
+#
+# **Your step.** How many bytes must each multiprocessor have asked for?
+
+
+# %% tags=["step"]
+def bytes_in_flight(gbps, latency_ns, multiprocessors):
+    # BEGIN SOLUTION
+    #: The bytes that one multiprocessor must have asked for at any moment.
+    return gbps * latency_ns / multiprocessors
+    # END SOLUTION
+
+
+step("15-flight")
+
+# %%
+predict("15-warps")
+
+# %% tags=["check"]
+behind = counters["layer_norm_backward", 8192, 4096, "layer_norm_backward_persistent_kernel"]
+assert (round(ahead["occupancy_percent"]), round(ahead["dram_percent"])) == (69, 78)
+assert behind["occupancy_percent"] == 12.5 and f"{behind['dram_percent']:.0f} %" == find("15-warps").answer
+from course_lib.kernels.launch import tables
+
+assert tables.persistent(4096).stages == 3 and round(3350 * 600 / 132 / 1000) == 15
+
+# %% [markdown]
+# Three launch settings decide how much is under way, and each of them costs registers or shared memory.
+#
+# | setting | more of it | its price |
+# |---|---|---|
+# | rows per program | larger loads, fewer programs | registers: too many, and they spill (lesson 08) |
+# | `num_warps` | fewer numbers per thread | more threads have to meet in each sum (lesson 06) |
+# | `num_stages` | tiles asked for ahead | shared memory for each tile |
+
+# %%
+predict("15-stages")
+
+# %% tags=["answer"]
+from course_lib.lessons.tuning import try_launch
+
+for num_stages in (1, 3):
+    print(try_launch(N=4096, rows=2, num_warps=8, num_stages=num_stages))
+
+# %% tags=["check"]
+tried = [try_launch(N=4096, rows=2, num_warps=8, num_stages=num_stages) for num_stages in (1, 3)]
+assert round(tried[1].shared_bytes / 1024) == find("15-stages").answer and tried[1].ahead == 2 * 32 * 1024
+assert not any(made.spill_bytes for made in tried) and 4 < tried[1].ahead / 15227 < 4.4
+
+# %% [markdown]
+# So predict before you try: count the bytes under way, ask the compiler for registers and spills, and then measure. A dive at the end lets you.
+#
+# ## Where do your kernels stand?
+#
+# The roofline of lesson 06 again, now with all kernels of the course. Drag N. Then switch the bytes to *asks for*, and press
+# *LayerNorm, blocked*: it leaves the roof behind, and you know why. Which kernel is far below, although it moves as little as the best?
+#
+# Then put your own kernels there, one after the other. A kernel that passes its check is traced to count its bytes. On a GPU it is timed, too.
+
+# %%
+from course_lib.lessons import kernel_roofline
+
+kernel_roofline()
+
+# %% tags=["check"]
+from course_lib.lessons.kernel_roofline.model import KERNELS, OWN
+
+assert KERNELS["locked"].passes == KERNELS["persistent"].passes == 3 and "08a" in OWN
+
+# %% [markdown]
+# ## Who is ahead?
+
+# %%
+predict("15-lead")
+
+# %% tags=["check"]
+peers = ("torch", "compile", "liger", "quack")
+lengths = (256, 1024, 2048, 4096, 8192, 16384, 32768)
+us = {
+    (op, N, p): forward[op, p, N]["us"] for op in ("layer_norm", "rms_norm") for N in lengths for p in ("ours", *peers)
+}
+ratios = [us[op, N, "ours"] / min(us[op, N, p] for p in peers) for op in ("layer_norm", "rms_norm") for N in lengths]
+assert len(ratios) == 14 and sum(r <= 1 for r in ratios) == find("15-lead").answer and max(ratios) < 1.03
+back = {(r["op"], r["provider"], r["N"]): r["us"] for r in measurement.stored("backward").rows}
+gains = [
+    back[op, "ours", N] / min(back[op, p, N] for p in peers)
+    for op in ("layer_norm_backward", "rms_norm_backward")
+    for N in lengths
+]
+assert (
+    len(gains) == 14
+    and max(gains) < 0.95
+    and round(100 * (1 - max(gains))) == 10
+    and round(100 * (1 - min(gains))) == 46
+)
+calls = {p: host["layer_norm", "forward", p] for p in ("torch", "ours", "quack", "compile", "liger")}
+assert {p: round(us) for p, us in calls.items()} == {"torch": 18, "ours": 109, "quack": 20, "compile": 45, "liger": 107}
+
+# %% [markdown] tags=["answer"]
+# In the backward pass the course's kernels are ahead of the best of the four at all 14, by 10 to 46 %. So much for the device.
+#
+# Python's share is another race, and there the course loses. One forward call of its LayerNorm keeps the host of the stored H100 busy for
+# 109 µs. Liger-Kernel takes 107, `torch.compile` 45, quack 20 and PyTorch 18. Where a matrix is small, PyTorch's slower kernel is done before the
+# course's faster one has been launched.
+#
+# Run the races yourself, with either clock.
+
+# %% tags=["answer"]
+from course_lib.lessons import norm_race
+
+norm_race()
+
+# %% [markdown]
+# ## Your turn: whose bytes?
+#
+# Before you believe a GB/s, you have to be able to count the bytes yourself.
+#
+# **Your step.** A program takes ROWS rows, and loads `w` once. How many bytes of `w` do all programs together ask for?
+
+
+# %% tags=["step"]
+def bytes_of_w(M, N, itemsize, ROWS):
+    # BEGIN SOLUTION
+    #: Programs, times what each of them loads.
+    return -(-M // ROWS) * N * itemsize
+    # END SOLUTION
+
+
+step("15-weights")
+
+# %% [markdown]
+# Here are the kernels of the exercise, unfolded by a press. They are the course's designs without strides and flags. Say for each of
+# them what it asks for, to the byte. Your numbers are compared with a trace: Triton's interpreter ran the kernels and added up what every
+# lane loaded and stored. `count_bytes` does the same for any shape, and will not tell you why.
+
+# %%
+from course_lib.lessons.accounting import count_bytes, show_kernels
+
+show_kernels()
+
+# %% tags=["nbval-check-output"]
+read, written = count_bytes("resident_forward", M=5, N=10, itemsize=4, ROWS=4)
+print(f"resident_forward, 5 rows of 10 fp32 numbers, 4 rows a program: {read} and {written} bytes")
+
+# %%
+from course_lib import exercise
+
+exercise("15a")
+
+# %% tags=["check"]
+assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80, 5 * 10 * 4 + 2 * 5 * 4)
+
+# %% [markdown]
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("15")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - [`triton.testing.do_bench`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench.html) and
+#   [`do_bench_cudagraph`](https://triton-lang.org/main/python-api/generated/triton.testing.do_bench_cudagraph.html): two of the three clocks.
+# - [Nsight Compute, "Kernel Profiling Guide"](https://docs.nvidia.com/nsight-compute/ProfilingGuide/): the counters of this page.
+# - Williams, Waterman and Patterson, [Roofline](https://doi.org/10.1145/1498765.1498785) (2009).
+# - `course_lib/bench/timing.py`: the course's two clocks, in 70 lines.
+#
+# **Next:** lesson 16. What if rows are very long, or there are hardly any?
+
+# %% [markdown] tags=["dive"]
+# ## Dive: tune it yourself
+#
+# The course's persistent kernel with your settings. Say before each run whether the compiler will spill, and how many KB are asked for ahead;
+# about 15 KB are needed. The registers are those of an H100, on any machine. On a GPU you also see the time over the floor, and 1.11 is nine
+# tenths of what is possible. Without one, nobody can tell you whether your choice is fast. You can rule out what cannot be.
+
+# %%
+from course_lib.lessons.tuning import try_launch
+
+for rows, num_warps, num_stages in ((2, 8, 3), (2, 4, 3), (1, 8, 2)):
+    print(try_launch(N=4096, rows=rows, num_warps=num_warps, num_stages=num_stages))
+
+# %% tags=["check"]
+tried = {warps: try_launch(N=4096, rows=2, num_warps=warps, num_stages=3) for warps in (4, 8)}
+assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(4096) == (2, 4096, 8, 1, 3)
+
+# %% [markdown]
+# The second spills: 4 warps are 128 threads for 8192 numbers of `x`, of `dy`, of `dw` and of `db`. The course's tables
+# (`course_lib/kernels/launch/tables.py`) have (2, 8, 3) here. They were found by trying every setting that holds 4 to 32 numbers of a row per
+# thread, on an H100. On your GPU another one may win.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: where other libraries stop
+#
+# A race shows who came in. Who did not start is told more rarely. On the stored H100 quack 0.6.5 refuses rows whose length is no
+# multiple of its vector (4095, 4097), and its LayerNorm takes 12.7 times the floor at N = 16384, where its RMSNorm takes 1.02. Liger-Kernel 0.8.5
+# takes rows up to 65536 columns, and 6.5 times the floor there. The tutorial stops at 64 KB, which are 32768 numbers in fp16. The course's
+# persistent kernel stops at 8192 columns; above it another design takes over.
+#
+# Look at your own shapes. A library that wins at 4096 columns may refuse your 4097.
+
+# %% tags=["check"]
+long = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("long_rows").rows}
+assert round(forward["layer_norm", "quack", 16384]["over_floor"], 1) == 12.7
+assert round(forward["rms_norm", "quack", 16384]["over_floor"], 2) == 1.02
+assert round(long["layer_norm M=many", "liger", 65536], 1) == 6.5 and ("layer_norm M=many", "liger", 131072) not in long
+assert ("layer_norm", "quack", 4095) not in forward and ("layer_norm", "quack", 4097) not in forward
+versions = measurement.stored("forward").versions
+assert (versions["quack-kernels"], versions["liger-kernel"]) == ("0.6.5", "0.8.5") and tables.PERSISTENT_LIMIT == 8192

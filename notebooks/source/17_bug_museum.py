@@ -1,0 +1,418 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 17 The bug museum
+#
+# Everything in this museum was released by a library that people use, and passed the tests that it had. Each room has one bug, its story,
+# and a small kernel of our own that has it, too. Read the kernels as a tester: for which inputs would you *not* notice?
+#
+# *About 45 minutes, exercise included. Needs: lesson 14.*
+
+# %%
+import course_lib
+
+# %%
+import torch
+import triton
+import triton.language as tl
+from course_lib.lessons import predict, step
+from course_lib.lessons.museum import launch, normal
+
+# %% [markdown]
+# ## Room 1: the spare lanes
+#
+# **Liger-Kernel, LayerNorm, January 2025** ([issue 518](https://github.com/linkedin/Liger-Kernel/issues/518)); **unsloth, LayerNorm, March
+# 2025** ([PR 1867](https://github.com/unslothai/unsloth/pull/1867)). Somebody read the kernel and noticed a missing mask. A maintainer asked
+# when the block could differ from the number of columns at all. Both projects tested with powers of two. One row of another size in the
+# tests, and the bug was there. You met it in lesson 01.
+
+
+# %%
+@triton.jit
+def spare_lanes_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0)
+    d = x - tl.sum(x) / N  # no mask: a spare lane holds -mean
+    rstd = 1 / tl.sqrt(tl.sum(d * d) / N + eps)
+    tl.store(y_ptr + row * N + cols, d * rstd, mask=mask)
+
+
+# %% [markdown]
+# `launch` gives the kernel a block of the next power of two. With four columns all is well:
+
+# %% tags=["nbval-check-output"]
+print(launch(spare_lanes_kernel, torch.tensor([[1.0, 2, 3, 4]], device=course_lib.DEVICE)).cpu())
+
+# %% [markdown]
+# ## Room 2: one pass
+#
+# **Apache TVM, LayerNorm, May 2026** ([issue 19592](https://github.com/apache/tvm/issues/19592)). The row 80000, 80001, 80002, 80003 came
+# back as NaN. The variance was computed as in lesson 03, mean of the squares less square of the mean. The
+# [mending change](https://github.com/apache/tvm/pull/19643) brought new tests, which looked at the *form* of the generated code: are there
+# two loops now? The reviewer asked for one more test, with the row from the issue, because none of the new ones would have failed on it.
+
+
+# %%
+@triton.jit
+def one_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * N + cols, mask=mask, other=0.0)
+    mean = tl.sum(x) / N
+    var = tl.sum(x * x) / N - mean * mean
+    tl.store(y_ptr + row * N + cols, (x - mean) / tl.sqrt(var + eps), mask=mask)
+
+
+# %% [markdown]
+# You need no 80000 for that. Find a row of your own.
+
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: Four numbers, none above 10,000, for which this kernel's y is off by more than 0.5.
+#| row = [1, 2, 3, 4]
+row = [8000, 8001, 8002, 8003]
+# END SOLUTION
+step("17-row")
+
+# %% tags=["check"]
+from course_lib.lessons.museum import expect
+
+for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
+    x = torch.tensor([values], device=course_lib.DEVICE)
+    error = (launch(one_pass_kernel, x) - expect(x)).abs().max().item()
+    print(values, error)
+    assert not error <= 0.5
+
+# %% [markdown]
+# ## Room 3: the second read
+#
+# **LightLLM, RMSNorm, August 2026** ([issue 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel takes a column stride, and
+# its first sweep uses it. The second sweep, a few lines below, has forgotten it. So the statistics are right, and they are applied to other
+# numbers. Every caller in the project passed rows without gaps, so no model was affected. The change that was proposed adds strided
+# cases to the tests: with the old kernel just these fail.
+
+
+# %%
+@triton.jit
+def second_read_kernel(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    first_ptr = x_ptr + row * stride_row
+    x = tl.load(first_ptr + cols * stride_col, mask=mask, other=0.0)
+    mean = tl.sum(x) / N
+    d = tl.where(mask, x - mean, 0.0)
+    rstd = 1 / tl.sqrt(tl.sum(d * d) / N + eps)
+    x = tl.load(first_ptr + cols, mask=mask, other=0.0)  # the second sweep
+    tl.store(y_ptr + row * N + cols, (x - mean) * rstd, mask=mask)
+
+
+# %% [markdown]
+# Three bugs, and four inputs of six rows: A has 64 columns with the mean 10, B has 60 columns with the mean 10, C has 60 columns with the
+# mean 3000. D is a transposed matrix with 64 columns and the mean 0. The standard deviation is 1 everywhere.
+
+# %%
+predict("17-seen")
+
+# %% tags=["answer"]
+from course_lib.lessons import picture
+from course_lib.lessons.figures import lesson17
+from course_lib.lessons.museum import tabulate
+
+kernels = {
+    "spare lanes": spare_lanes_kernel,
+    "one pass": one_pass_kernel,
+    "second read": second_read_kernel,
+}
+table = tabulate(kernels)
+picture(lesson17.draw_errors(table), lesson17.describe_errors(table))
+
+# %% tags=["check"]
+from course_lib.lessons.figures import lesson17
+from course_lib.lessons.museum import INPUTS, find_error, norm_kernel, tabulate
+from course_lib.lessons.prediction import find
+from course_lib.norms import specimens
+
+kernels = {"spare lanes": spare_lanes_kernel, "one pass": one_pass_kernel, "second read": second_read_kernel}
+table = tabulate(kernels)
+shown = [[r, c] for r, row in enumerate(table.values()) for c, e in enumerate(row.values()) if not e <= lesson17.SHOWS]
+assert shown == [list(cell) for cell in find("17-seen").answer]
+assert all(find_error(norm_kernel, x) < 1e-3 for x in INPUTS.values())
+# what exercise 17a tests does the same as these kernels
+same = {"spare lanes": "padded row", "one pass": "one pass", "second read": "columns 1 apart again"}
+for bug, kernel in kernels.items():
+    for x in INPUTS.values():
+        w, b = torch.ones(x.shape[1]), torch.zeros(x.shape[1])
+        emulated = specimens.make_plain(same[bug], backward=False)(x.cpu(), w, b, 1e-5)
+        if bug == "one pass" and x.mean() > 100:
+            continue  # what is left after cancellation depends on the order of the sums
+        assert torch.allclose(launch(kernel, x).cpu(), emulated, atol=2e-3, equal_nan=True), bug
+
+# %% [markdown] tags=["answer"]
+# Four pairs of twelve. A test with input A passes all three kernels, however narrow its tolerance is, and a test with C finds two of them,
+# however wide. Try inputs of your own: `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
+
+# %% [markdown]
+# ### A test that cannot see NaN
+#
+# In room 2 the variance can come out below 0, and then y is NaN. Many a test is written like the one below: it looks for an error that is
+# too large.
+
+
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: NaN passes this. Return True only if every number is within 0.001.
+#| def is_near(got, want):
+#|     return ~((got - want).abs().max() > 0.001)
+def is_near(got, want):
+    return ((got - want).abs() <= 0.001).all()
+
+
+# END SOLUTION
+
+
+step("17-nan")
+
+# %% [markdown]
+# ## Room 4: rows
+#
+# **FlagGems, LayerNorm's backward, August 2026** ([issue 5392](https://github.com/flagos-ai/FlagGems/issues/5392)). Forward took N from
+# `normalized_shape`. Backward took M from `input.shape[0]`. For a matrix the two agree. For (batch, sequence, hidden), which is what every
+# transformer has, the gradients were wrong, and the kernel wrote behind `dw` and `db`. Some programs crashed later, in kernels that had
+# nothing to do with it. Here is the same slip in a launch of lesson 01's kernel, the right one.
+
+# %%
+from course_lib.lessons.museum import norm_kernel
+
+
+def normalise(x):
+    y = torch.zeros_like(x)
+    norm_kernel[(x.shape[0],)](x, y, x.shape[-1], 1e-5, BLOCK=8)
+    return y
+
+
+x = normal(2, 3, 8, mean=3.0)
+y = normalise(x)
+
+# %%
+predict("17-rows")
+
+# %% tags=["answer"]
+print((y != 0).any(-1))
+
+# %% tags=["check"]
+assert (y != 0).any(-1).sum() == find("17-rows").answer
+emulated = specimens.BACKWARD["first dimension"](normal(2, 3, 8).cpu(), x.cpu(), torch.ones(8), 1e-5)[0]
+assert (emulated != 0).any(-1).tolist() == (y != 0).any(-1).tolist()
+
+# %% [markdown]
+# ## Room 5: whose memory is it?
+#
+# **Liger-Kernel, RMSNorm, November 2024** ([issue 370](https://github.com/linkedin/Liger-Kernel/issues/370)). To save memory, backward wrote
+# `dx` over the `dy` that it was given. Gemma 2 has a residual path that reads the same `dy` afterwards, and it did not converge. A switch
+# was added ([PR 376](https://github.com/linkedin/Liger-Kernel/pull/376)), and writing in place stayed the default. In July 2026 somebody looked at the tests
+# ([PR 1305](https://github.com/linkedin/Liger-Kernel/pull/1305)): two of them handed one gradient to two backward passes, as here.
+
+# %%
+from course_lib.norms.launchers import launch_backward, launch_forward
+
+
+def backward_in_place(dy, x, w):
+    _, mean, rstd = launch_forward(x, w, None, 1e-5)
+    dx, _, _ = launch_backward(dy, x, w, mean, rstd)
+    return dy.copy_(dx)  # to save memory
+
+
+x, g, w = normal(4, 8, seed=1), normal(4, 8, seed=2), normal(8, seed=3)
+first = backward_in_place(g, x, w)
+second = backward_in_place(g, x, 2 * w)
+
+# %%
+predict("17-itself")
+
+# %% tags=["answer"]
+print("equal:", torch.equal(first, second))
+print("the same memory:", first.data_ptr() == second.data_ptr() == g.data_ptr())
+
+# %% tags=["check"]
+assert torch.equal(first, second) and first.data_ptr() == second.data_ptr() == g.data_ptr()
+assert find("17-itself").answer == "they are equal to the last bit"
+dy = normal(4, 8, seed=2).cpu()
+assert torch.allclose(specimens.BACKWARD["dx over dy"](dy, x.cpu(), w.cpu(), 1e-5)[0], dy)
+assert torch.allclose(backward_in_place(normal(4, 8, seed=2), x, w).cpu(), dy, atol=1e-5)
+
+# %% [markdown]
+# ## Room 6: what is left over
+#
+# **attorch, LayerNorm and RMSNorm, August 2026** ([issue 18](https://github.com/BobMcDear/attorch/issues/18)). A program adds several rows up,
+# and writes one row of partial sums. There were `cdiv(M, ROWS)` programs, and `M // ROWS` rows for them to write to. Below,
+# the buffer has `M // ROWS` rows, and a neighbour lies behind it, as in a GPU's memory.
+
+
+# %%
+@triton.jit
+def add_rows_kernel(dy_ptr, partial_ptr, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    program, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    rows = program * ROWS + tl.arange(0, ROWS)
+    mask = (rows < M)[:, None] & (cols < N)[None, :]
+    dy = tl.load(dy_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=0.0)
+    tl.store(partial_ptr + program * N + cols, tl.sum(dy, axis=0), mask=cols < N)
+
+
+M, N, ROWS = 1027, 4, 8
+memory = torch.zeros(M // ROWS + 1, N, device=course_lib.DEVICE)
+ones = torch.ones(M, N, device=course_lib.DEVICE)
+add_rows_kernel[(triton.cdiv(M, ROWS),)](ones, memory, M, N, ROWS, BLOCK=4)
+partial, neighbour = memory[: M // ROWS], memory[M // ROWS]
+
+# %%
+predict("17-lost")
+
+# %% tags=["answer"]
+print("db:       ", partial.sum(0).tolist())
+print("neighbour:", neighbour.tolist())
+
+# %% tags=["check"]
+assert (partial.sum(0) == find("17-lost").answer).all() and (neighbour == 3).all()
+assert (specimens.lose_last_partial(ones.cpu(), ROWS) == partial.sum(0).cpu()).all()
+
+# %% [markdown]
+# attorch's programs took more than one row only for `N < 64` and `M >= 1024`. Its tests had three shapes of that kind: 8096 rows in blocks of
+# 8, 12288 in blocks of 16, 131072 in blocks of 128. Each of them divides. Say your programs take 8 rows there, and one row elsewhere.
+
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: M and N of a test that this bug does not survive.
+#| shape = (4096, 64)
+shape = (1027, 20)
+# END SOLUTION
+step("17-shape")
+
+# %% [markdown]
+# ## Room 7: rounded on the way
+#
+# **Liger-Kernel, LayerNorm, seen in PyTorch's benchmarks in October 2025** ([PR 166005](https://github.com/pytorch/pytorch/pull/166005)).
+# Forward saves mean and rstd for backward. They were saved in the dtype of x. In fp32 that loses nothing. In half precision the
+# gradients could fail the accuracy check of the benchmark, until it handed fp32 statistics to the backward kernel itself.
+
+# %%
+predict("17-saved")
+
+# %% tags=["check"]
+assert torch.tensor(50.1).bfloat16().item() == find("17-saved").answer
+assert abs(torch.tensor(0.1).bfloat16().item() - 0.1) < 2.5e-4
+x, dy, w = (normal(6, 32, mean=50.0).bfloat16().cpu(), normal(6, 32, seed=1).bfloat16().cpu(), torch.ones(32))
+_, mean, rstd = launch_forward(x.to(course_lib.DEVICE), None, None, 1e-5)
+rounded = launch_backward(dy.to(mean.device), x.to(mean.device), None, mean.bfloat16().float(), rstd.bfloat16().float())
+emulated = specimens.BACKWARD["saved as x"](dy, x, w, 1e-5)
+right = specimens.BACKWARD["right"](dy, x, w, 1e-5)
+assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.allclose(emulated[1], right[1], atol=1e-2)
+
+# %% [markdown]
+# ## Room 8: nobody learns
+#
+# **unsloth, RMSNorm** ([issue 4533](https://github.com/unslothai/unsloth/issues/4533), March 2026). Backward returned None for the weight.
+# Asked in December 2023 ([issue 45](https://github.com/unslothai/unsloth/issues/45)), the maintainers said why: the library fine-tuned
+# other layers only, so nobody needed it. Then full fine-tuning came, and with it the norms were to learn. They stayed as they were.
+
+# %%
+predict("17-frozen")
+
+# %% tags=["check"]
+layer = torch.nn.Parameter(torch.ones(8))
+before = layer.detach().clone()
+optimiser = torch.optim.SGD([layer], lr=0.1)
+optimiser.step()  # its grad is None
+assert torch.equal(before, layer) and find("17-frozen").answer.startswith("w is another one")
+
+# %% [markdown]
+# ## Room 9: the row that begins too late
+#
+# **Liger-Kernel, RMSNorm, July 2025** ([issue 803](https://github.com/linkedin/Liger-Kernel/issues/803)); **PyTorch on CUDA, April 2026**
+# ([issue 181555](https://github.com/pytorch/pytorch/issues/181555)). `tl.program_id(0)` has 32 bits, and so has `row * stride`, unless you
+# widen it first, as lesson 07 does. Liger mended the kernel that crashed. In September 2026 the same line was found in the
+# kernel beside it ([issue 1483](https://github.com/linkedin/Liger-Kernel/issues/1483)), which takes over for 256 columns and fewer.
+
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: How many rows of 256 columns are needed before one begins past 2**31 - 1?
+#| rows = 2**31
+rows = 2**23 + 1
+# END SOLUTION
+step("17-last-row")
+
+# %% [markdown]
+# How did the course test your kernel of 07a without 8 GB? It laid a few rows very far apart. Memory that nobody touches costs nothing.
+#
+# ## Your turn: seven tests
+#
+# The bugs of rooms 1 to 7 were found by readers, by users, by a benchmark, and by a model that did not converge. Write the tests that would
+# have found them first. Each of yours meets
+# kernels with the bug in several forms, and right kernels that you must not accuse. The bug decides your input, and the right kernels
+# decide your tolerance. You get a point for each bug, so begin where you like.
+
+# %%
+from course_lib.lessons.panel import exercise
+
+exercise("17a")
+
+# %% [markdown]
+# Run the next cell whenever you like. It checks your file, and shows each kernel that your tests met: the wrong ones on the left, the
+# right ones on the right.
+
+# %%
+from course_lib.lessons import picture
+from course_lib.lessons.figures import lesson17
+from course_lib.lessons.museum import list_met
+
+met = list_met("17a")
+picture(lesson17.draw_met(met), lesson17.describe_met(met))
+
+# %% tags=["check"]
+from course_lib.grading.public import list_cases
+
+assert sum(len(kernels) for kernels in met.values()) == len(list_cases("17a")) and len(met) == 7
+
+# %% [markdown]
+# ## The hunt
+#
+# In this museum each bug had a sign beside it. Now without signs: `course hunt` in a terminal gives you kernels that nobody has labelled,
+# and you find out what is wrong with each, if anything.
+#
+# ## What you predicted
+
+# %%
+from course_lib.lessons import review_predictions
+
+review_predictions("17")
+
+# %% [markdown]
+# **Where to read on**
+#
+# - PyTorch, [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): `assert_close`, and how its tolerances depend on the dtype.
+# - David MacIver and others, [Hypothesis](https://hypothesis.readthedocs.io/): draws the inputs, and finds the smallest one that fails.
+# - [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html), and lesson 14 on what it cannot see.
+
+# %% [markdown] tags=["dive"]
+# ## Dive: who tests the tests?
+#
+# A test that never fails looks like a test that always passes. To tell them apart, break the code on purpose, and look which tests notice.
+# This is *mutation testing*. Every exercise of this course was made like that: `tests/mutants/` has its wrong solutions, each made by one
+# small edit of the right one, and the grader has to refuse them all, for the right reason. `tests/variants/` has right solutions that look
+# different, and the grader has to pass them. In 17a you were the grader, and the course had the mutants.
+#
+# The two directions pull against each other. A wider tolerance lets bugs through. A narrower one accuses a kernel that adds in another
+# order. No tolerance solves this if the input is a poor one. A good input makes the bug so large that any tolerance will do.

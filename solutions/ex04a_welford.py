@@ -1,0 +1,49 @@
+"""Exercise 04a: Welford's algorithm, one number at a time.
+
+welford_update takes what is known of some numbers and one number more:
+
+    count   how many numbers are in mean and M2 already, an int; 0 at the start
+    mean    their mean
+    M2      the sum of their squared deviations from their mean
+    x       the next number
+
+mean, M2 and x are fp32 arrays of shape (M,): M rows go along side by side. It returns the new (mean, M2), and leaves
+the arrays that it was given as they are.
+
+welford takes x of shape (M, N), fp16, bf16 or fp32, feeds its columns to welford_update, and returns (mean, var), fp32 of
+shape (M,), var divided by N. `np.var` and `np.std`, which see all numbers at once, are refused.
+
+Check with the panel in lesson 04, or with `course check 04a` in a terminal.
+"""
+
+import numpy as np
+
+
+def welford_update(count: int, mean: np.ndarray, M2: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    # BEGIN SOLUTION
+    #: How far x is from the old mean. The new mean moves that way by a share of it: which share, with x counted in?
+    deviation = x - mean
+    new_mean = mean + deviation / (count + 1)
+    # END SOLUTION
+    # BEGIN SOLUTION
+    #: M2 grows by a product of two deviations of x.
+    new_M2 = M2 + deviation * (x - new_mean)
+    # END SOLUTION
+    return new_mean, new_M2
+
+
+def welford(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    M, N = x.shape
+    x = x.astype(np.float32)
+    # BEGIN SOLUTION
+    #: Mean and M2 of no numbers, for each row. Then one update a column.
+    mean = np.zeros(M, np.float32)
+    M2 = np.zeros(M, np.float32)
+    for column in range(N):
+        mean, M2 = welford_update(column, mean, M2, x[:, column])
+    # END SOLUTION
+    # BEGIN SOLUTION
+    #: The variance from M2.
+    var = M2 / N
+    # END SOLUTION
+    return mean, var

@@ -1,0 +1,53 @@
+"""Exercise 11a: dx of LayerNorm, several whole rows per program.
+
+The forward pass has saved mean and rstd, one fp32 number each per row. With xhat = (x - mean) * rstd and wdy = w * dy,
+
+    c1 = mean(xhat * wdy)        c2 = mean(wdy)        dx = (wdy - (xhat * c1 + c2)) * rstd
+
+with means over the N columns of a row.
+BLOCK is a power of two no smaller than N; a program takes a tile of ROWS rows, and M need not be a multiple of ROWS. Every
+matrix has a row stride of its own, and dy a column stride as well: it may be expanded from one number, or transposed.
+Offsets can pass 2^31. Compute in fp32 whatever the dtypes, and store dx in its own.
+
+The course launches the kernel for you. Check with the panel in lesson 11, or with `course check 11a` in a terminal.
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def layer_norm_dx_kernel(
+    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr,
+    stride_dy_row, stride_dy_col,   # elements between rows and between columns of dy
+    stride_x, stride_dx,            # elements between rows; columns of x and dx are neighbours
+    M, N,
+    ROWS: tl.constexpr,             # rows per program
+    BLOCK: tl.constexpr,            # power of two >= N
+):
+    cols = tl.arange(0, BLOCK)
+    wide = cols.to(tl.int64)        # for dy: column * stride_dy_col can pass 2^31, too
+    # BEGIN SOLUTION
+    #: rows: the ROWS row numbers of this program, in 64 bits. mask: shape (ROWS, BLOCK), true where row and column exist.
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    mask = (rows < M)[:, None] & (cols < N)[None, :]
+    # END SOLUTION
+
+    # BEGIN SOLUTION
+    #: Load x and dy by their own strides, w by column, mean and rstd by row, all as fp32. Then xhat and wdy.
+    x = tl.load(x_ptr + rows[:, None] * stride_x + cols[None, :], mask=mask, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide[None, :] * stride_dy_col, mask=mask, other=0.0).to(tl.float32)
+    w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+    mean = tl.load(mean_ptr + rows, mask=rows < M, other=0.0)
+    rstd = tl.load(rstd_ptr + rows, mask=rows < M, other=0.0)
+    xhat = (x - mean[:, None]) * rstd[:, None]
+    wdy = w[None, :] * dy
+    # END SOLUTION
+
+    # BEGIN SOLUTION
+    #: c1 and c2, one per row: which lanes may take part, and what do you divide by? Then dx, stored by its own stride.
+    c1 = tl.sum(xhat * wdy, axis=1) / N
+    c2 = tl.sum(wdy, axis=1) / N
+    dx = (wdy - (xhat * c1[:, None] + c2[:, None])) * rstd[:, None]
+    tl.store(dx_ptr + rows[:, None] * stride_dx + cols[None, :], dx.to(dx_ptr.dtype.element_ty), mask=mask)
+    # END SOLUTION

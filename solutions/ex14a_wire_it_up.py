@@ -1,0 +1,56 @@
+"""Exercise 14a: a norm that trains. Wire the kernels into autograd.
+
+You write the two halves of a torch.autograd.Function for LayerNorm, with two launchers (PyTorch's own norms are refused):
+
+    launch_forward(x, w, b, eps) -> y, mean, rstd
+    launch_backward(dy, x, w, mean, rstd) -> dx, dw, db
+
+They take matrices, and they read N elements one after the other from the start of each row, whatever the last stride
+says. dx has the dtype of x; dw and db are fp32. w and b may be None.
+
+forward is called with x of shape (..., N), any strides; w and b of shape (N,) or None, of any floating dtype; eps a number.
+Return y in the shape of x. Keep what backward needs in ctx, so that no matrix is copied without need, so that backward
+can run twice if the graph is kept, and so that PyTorch notices when somebody changes x in between.
+
+backward is called with dy, of y's shape and any strides: other readers may hold the same tensor, so leave it as it is.
+Return one value for each argument of forward, in that order: a gradient in the shape of its tensor (autograd casts it to
+the tensor's dtype), or None where there is none to give. ctx.needs_input_grad has True or False for each argument (False for None).
+
+Check with the panel in lesson 14, or with `course check 14a` in a terminal.
+"""
+
+import torch
+
+from course_lib.norms.launchers import launch_backward, launch_forward
+
+
+def forward(ctx, x: torch.Tensor, w: torch.Tensor | None, b: torch.Tensor | None, eps: float) -> torch.Tensor:
+    # BEGIN SOLUTION
+    #: x as a matrix whose rows lie as the launcher reads them, the launch, and what backward will need.
+    rows = x.reshape(-1, x.shape[-1]).contiguous()
+    y, mean, rstd = launch_forward(rows, w, b, eps)
+    ctx.save_for_backward(rows, w, b, mean, rstd)
+    return y.view(x.shape)
+    # END SOLUTION
+
+
+def backward(ctx, dy: torch.Tensor):
+    # BEGIN SOLUTION
+    #: What was kept, dy as a matrix, the launch; then one value for each of x, w, b and eps.
+    rows, w, b, mean, rstd = ctx.saved_tensors
+    dx, dw, db = launch_backward(dy.reshape(rows.shape).contiguous(), rows, w, mean, rstd)
+    needs = ctx.needs_input_grad
+    return (
+        dx.view(dy.shape) if needs[0] else None,
+        dw.to(w.dtype) if needs[1] else None,
+        db.to(b.dtype) if needs[2] else None,
+        None,
+    )
+    # END SOLUTION
+
+
+class Norm(torch.autograd.Function):
+    """Your two halves. Norm.apply(x, w, b, 1e-5) is a LayerNorm that trains."""
+
+    forward = staticmethod(forward)
+    backward = staticmethod(backward)

@@ -1,0 +1,46 @@
+"""Lessons are short, ask before they tell, and say honestly how long they take."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib.authoring.lesson_size import measure
+from course_lib.authoring.notebooks import list_sources
+
+MOST_MINUTES = 40  # to the nearest five, as the titles say them
+SIZES = [measure(source) for source in list_sources()]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: size.lesson)
+def test_a_lesson_is_short_and_says_how_long_it_takes(size):
+    assert round(size.page_minutes) <= 25, f"the page alone takes {size.page_minutes:.0f} minutes"
+    if size.exercise_minutes <= MOST_MINUTES / 2:  # exercises may take more; the page beside them does not
+        assert 5 * round(size.minutes / 5) <= MOST_MINUTES, f"it takes {size.minutes:.0f} minutes with its exercises"
+    assert abs(size.said - size.minutes) <= 5, f"it says {size.said} minutes and takes {size.minutes:.0f}"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: size.lesson)
+def test_a_lesson_asks_and_lets_do(size):
+    assert size.predictions >= 4 and size.steps >= 2
+    assert size.longest_cell <= 15
+
+
+def test_what_counts(tmp_path):
+    script = tmp_path / "98_some.py"
+    parts = [
+        "# %% [markdown]\n# # 98 Some\n# *About 12 minutes.* one two three",
+        "# %%\nimport course_lib\n\nx = 1",
+        '# %% tags=["check"]\nassert x == 1',
+        '# %% tags=["answer"]\nprint(x)',
+        '# %% tags=["step"]\n# BEGIN SOLUTION\n#: Make three.\nx = 3\n# END SOLUTION\nstep("98-three")',
+        '# %% [markdown] tags=["dive"]\n# ## Dive: deep\n# many words',
+        "# %% [markdown]\n# ### Deeper\n# and more",
+        "# %%\nfor n in range(3):\n    print(n)",
+        "# %% [markdown]\n# ## Up again\n# four",
+    ]
+    script.write_text("\n\n".join(parts))
+    size = measure(script)
+    assert (size.lesson, size.said, size.steps, size.dives, size.predictions) == ("98", 12, 1, 1, 0)
+    assert size.words == len("# 98 Some *About 12 minutes.* one two three ## Up again four".split())
+    assert (size.code_lines, size.longest_cell) == (4, 2)
+    assert size.page_minutes == size.minutes == size.words / 150 + 2

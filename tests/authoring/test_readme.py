@@ -1,0 +1,43 @@
+"""README says what the stored measurements, the lessons and the wrong solutions say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from course_lib import catalog
+from course_lib.authoring import mutants, readme
+from course_lib.authoring.lesson_size import measure
+from course_lib.authoring.notebooks import find_notebook, list_sources
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+
+PAGE = readme.PAGE.read_text(encoding="utf-8")
+_ROW = re.compile(r"^\| \[(\d\d) [^\]]*\]\(([^)]*)\):[^|]*\| (\d+) \| ([^|]*)\|$", re.MULTILINE)
+
+
+def test_the_kernels_stand_there_as_they_were_measured():
+    assert readme.make_page(PAGE) == PAGE, "run python -m course_lib.authoring.readme"
+
+
+def test_a_page_without_the_marks_is_not_guessed_at():
+    with pytest.raises(CourseError, match="end of kernels"):
+        readme.make_page("# A page")
+
+
+def test_every_lesson_is_linked_with_its_minutes_and_exercises():
+    rows = {
+        number: (link, int(minutes), re.findall(r"\b\d\d[a-z]\b", does))
+        for number, link, minutes, does in _ROW.findall(PAGE)
+    }
+    for source in list_sources():
+        link, minutes, exercises = rows.pop(source.name[:2])
+        assert paths.ROOT / link == find_notebook(source)
+        assert minutes == measure(source).said
+        assert exercises == [e.id for e in catalog.exercises().values() if e.lesson == source.name[:2]]
+    assert not rows
+
+
+def test_it_counts_the_wrong_solutions():
+    assert f"each of the {len(list(mutants.list_mutants()))} wrong solutions" in PAGE

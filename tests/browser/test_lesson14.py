@@ -1,0 +1,60 @@
+"""Lesson 14 in a real JupyterLab: a loss that is drawn as it comes, runs chosen and compared by keyboard, a panel; light and dark."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+def test_a_learner_compares_trainings_and_wires_a_norm(course, page, expect):
+    pictures = page.locator('[data-picture^="loss_curves-"]')
+    course.run(
+        "14_a_norm_that_trains",
+        "gather_norm()",
+        "for loss in training",
+        "loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show",
+        'exercise("14a")',
+        until=pictures.nth(1),
+        seconds=420,
+    )
+
+    # the first picture was fed while the norm trained: it ends with all 300 steps
+    expect(pictures.first.locator(".caption")).to_contain_text(
+        "the course's LayerNorm against PyTorch's LayerNorm, 300 steps"
+    )
+    expect(page.locator(".jp-OutputArea-output", has_text="your 08a is still as the course wrote it")).to_be_visible()
+
+    # the second starts with the wrong sign; another run is chosen: the words follow
+    picture = pictures.last
+    title, caption = picture.locator(".title"), picture.locator(".caption")
+    picture.scroll_into_view_if_needed()
+    expect(caption).to_contain_text("wrong sign of c1 against")
+    course.shoot("lesson14-wrong-sign")
+    picture.get_by_role("radio", name="w left out", exact=True).check()
+    expect(caption).to_contain_text("w left out against")
+
+    # by keyboard: another step, another limit
+    picture.locator('[data-key="step"]').press("ArrowRight")
+    expect(caption).to_contain_text("Step 1: ")
+    before = title.inner_text()
+    picture.locator('[data-key="limit"]').press("ArrowUp")
+    picture.locator('[data-key="limit"]').press("ArrowUp")
+    expect(title).not_to_have_text(before)
+
+    # the exercise: unsolved, then solved
+    course.panel.scroll_into_view_if_needed()
+    expect(course.check()).to_contain_text("14a Wire it up: not attempted")
+    course.solve("ex14a_wire_it_up.py")
+    verdict = course.check()
+    expect(verdict).to_contain_text("14a Wire it up: pass", timeout=60_000)
+    expect(verdict).to_contain_text("in PyTorch's autograd (CPU)")
+    course.shoot("lesson14-pass")
+
+    # the dark theme
+    course.theme("Dark")
+    expect(picture).to_have_attribute("data-theme", "dark")
+    picture.scroll_into_view_if_needed()
+    expect(caption).to_be_in_viewport()
+    course.shoot("lesson14-dark")
+    course.assert_readable(caption)

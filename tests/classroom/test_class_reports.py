@@ -1,0 +1,206 @@
+"""The pages: self-contained, escaped, with the cause and never the hidden case; and what is alike."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+
+import pytest
+from fake_grading import answer, fake_check, grade, write_class, write_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib import catalog
+from course_lib.catalog import texts
+from course_lib.classroom import similarity
+from course_lib.classroom.predictions import list_questions, read_surprises
+from course_lib.grading.verdict import FAIL, CaseResult, Finding, Place, Verdict
+
+ATTACK = "`<b>`<script>alert(1)</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
+
+
+class Tags(html.parser.HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.links += [value for name, value in attrs if name in ("href", "src")]
+
+
+def hostile_check(request):
+    if request.exercise == "07a":
+        return fake_check(request)
+    verdict = Verdict(
+        request.exercise, FAIL, "padding_in_variance", "all of it, y[0, 0] is -0.125",
+        (CaseResult("wide", "fail", 3.0, "M = 5, N = 77713, fp32: wrong"), CaseResult("one", "pass", 0.1, "M = 77713, N = 1")),
+        hidden="f" * 12, headline=ATTACK, first=Finding("M = 5, N = 77713", f"y[0, 0] is 77713 {ATTACK}", "y[0, 0]", 77713.0, -77713.0, 41.0, 1, 9),
+        place=Place(f"{ATTACK}.py", 3, f"    x = {ATTACK}", 4, 9, ATTACK), question=ATTACK, common=f"7 of 9 with N = 77713 {ATTACK}",
+    ).as_dict()  # fmt: skip
+    found = answer(request, FAIL, "x")
+    del verdict["seconds"]
+    found.verdict.update(verdict)
+    return found
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    home = tmp_path_factory.mktemp("reports")
+    folder = write_class(home / "class", 3)
+    for name in (ATTACK.replace("/", "_"), "Zoë 李", "Zoe  "):
+        write_file(folder / name, "01a", name)
+        write_file(folder / name, "07a", name)
+    (folder / "empty <b>").mkdir()
+    state = folder / "Zoë 李" / ".course"
+    state.mkdir()
+    first, second = list(list_questions())[:2]
+    said = {"made_at": "", "said": ATTACK}
+    state.joinpath("progress.json").write_text(
+        json.dumps(
+            {
+                "version": 2,
+                "predictions": {
+                    first: said | {"surprised": True},
+                    second: said | {"surprised": False},
+                    ATTACK: said | {"surprised": True},
+                },
+            }
+        )
+    )
+    grade(folder, home / "out", check=hostile_check)
+    return home / "out"
+
+
+def test_no_page_has_a_tag_or_an_attribute_that_a_learner_wrote_nor_fetches_anything(graded):
+    pages = [graded / "class.html", *(graded / "reports").iterdir()]
+    assert len(pages) == 1 + 7
+    for page in pages:
+        text = page.read_text()
+        tags = Tags(text)
+        assert not tags.tags & {"script", "img", "b", "link", "iframe", "svg"}, page.name
+        assert (
+            "<code>&lt;b&gt;</code>&lt;script&gt;" in text
+            or "learner-" in page.name
+            or page.name.startswith(("class", "empty"))
+        )
+        assert not {name for name in tags.attributes if name.startswith("on")}
+        assert all(re.fullmatch(r"reports/[a-z0-9-]+\.html", link) for link in tags.links)
+        assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
+        assert "prefers-color-scheme: dark" in text and "49" not in re.sub(
+            r"[0-9a-f]{8}\.html", "", text.split("</style>")[1]
+        )
+
+
+def test_a_learners_page_says_the_cause_and_the_line_and_never_the_hidden_case(graded):
+    pages = [
+        page.read_text()
+        for page in (graded / "reports").iterdir()
+        if "learner-" not in page.name and "empty" not in page.name
+    ]
+    for text in pages:
+        assert "77713" not in text and "0.125" not in text and "0, 0" not in text
+        assert "1 of 2 hidden cases are right" in text and "^^^^^" in text and "&lt;script&gt;alert(1)" in text
+    assert len(pages) == 3
+    everybody = "".join(page.read_text() for page in (graded / "reports").iterdir())
+    assert "Zoë 李" in everybody and everybody.count("Nothing could be read") == 1
+
+
+def test_every_page_can_be_told_by_its_learner_and_no_two_are_one(graded):
+    names = sorted(page.name for page in (graded / "reports").iterdir())
+    assert len(names) == len(set(names)) == 7 and all(name.isascii() and "/" not in name for name in names)
+    assert sum(name.startswith("zoe-") for name in names) == 2 and sum("script-alert-1" in name for name in names) == 1
+
+
+def test_the_class_page_counts_causes_and_surprises(graded):
+    text = (graded / "class.html").read_text()
+    first, second = list(list_questions())[:2]
+    assert f"<strong>{first}</strong>" in text and f"<strong>{second}</strong>" not in text
+    assert re.search(r'<td class="word">01a</td><td>[^<]+</td><td class="number">6</td>', text)
+    assert "From the progress files of 1 learners" in text and "empty &lt;b&gt;" in text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"[]", b"{}", b'{"predictions": []}', b'{"predictions": {"x": 3}}', b"\xff", b"[" * 100_000, b'{"predictions": null}', b"1" * (2 << 20)],
+)  # fmt: skip
+def test_a_progress_file_that_is_none_counts_as_none(data):
+    assert not read_surprises(data)
+
+
+def test_only_questions_of_the_course_count_and_only_true_or_false():
+    first, second = list(list_questions())[:2]
+    said = {"predictions": {first: {"surprised": True}, second: {"surprised": "yes"}, "made up": {"surprised": True}}}
+    assert read_surprises(json.dumps(said).encode()) == {first: True}
+
+
+# ---- alike -----------------------------------------------------------------------------------------------------------------
+
+EX = catalog.get("07a")
+SOLUTION = texts.read_solution(EX)
+UNSOLVED = texts.make_unsolved_text(EX)
+GIVEN = similarity.take_every_run(UNSOLVED)
+
+
+def disguise(text: str) -> str:
+    """The same code with other names, comments and spaces."""
+    names = {"squares": "acc", "deviation": "d_17", "total": "s", "offsets": "o"}
+    for old, new in names.items():
+        text = re.sub(rf"\b{old}\b", new, text)
+    return text.replace(" = ", "=").replace("\n\n", "\n# mine, all mine\n\n\n") + "\n# end\n"
+
+
+def alike(one: str, other: str) -> bool:
+    found = [
+        ("a", similarity.take_fingerprint(one.encode(), GIVEN)),
+        ("b", similarity.take_fingerprint(other.encode(), GIVEN)),
+    ]
+    return bool(similarity.find_pairs("07a", found)[0])
+
+
+def test_a_disguised_copy_is_found_and_another_solution_is_not():
+    assert disguise(SOLUTION) != SOLUTION and alike(SOLUTION, disguise(SOLUTION))
+    other = (
+        SOLUTION.replace("tl.rsqrt", "1.0 / tl.sqrt").replace("mean", "mu")
+        + "\n\ndef extra(a, b):\n    return [a[k] * b[k] + 1 for k in range(9) if a[k] > b[k]]\n" * 3
+    )
+    assert not alike(SOLUTION, other)
+
+
+def test_what_the_course_wrote_counts_for_nothing():
+    assert not similarity.take_fingerprint(UNSOLVED.encode(), GIVEN)
+    assert not alike(UNSOLVED, UNSOLVED) and not alike(UNSOLVED + "\nx = 1\n", UNSOLVED + "\ny = 2\n")
+
+
+def test_what_too_many_share_is_said_once():
+    hashes = similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
+    pairs, common = similarity.find_pairs("07a", [(str(n), hashes) for n in range(30)])
+    assert not pairs and common == [similarity.Common("07a", 30)]
+    pairs, common = similarity.find_pairs("07a", [(str(n), hashes) for n in range(4)])
+    assert len(pairs) == 6 and not common and all(pair.shared == 1.0 for pair in pairs)
+
+
+@given(st.binary(max_size=300), st.integers(1, 300))
+@settings(max_examples=60, deadline=None)
+def test_anything_can_be_fingerprinted(data, times):
+    similarity.take_fingerprint(data * times, GIVEN)
+
+
+def test_the_class_lists_pairs_without_judging(tmp_path):
+    folder = write_class(tmp_path / "class", 2)
+    write_file(folder / "=ann", "07a", SOLUTION)
+    write_file(folder / "bob", "07a", disguise(SOLUTION))
+    write_file(folder / "cy", "07a", UNSOLVED)
+    grade(folder, tmp_path / "out")
+    assert (tmp_path / "out" / "similar.csv").read_bytes().decode().splitlines() == [
+        "Exercise,First,Second,Shared",
+        "07a,'=ann,bob,1.00",
+    ]
+    assert "=ann and bob" in (tmp_path / "out" / "class.html").read_text()

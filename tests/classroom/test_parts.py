@@ -1,0 +1,25 @@
+"""An exercise whose parts stand for themselves gives a share of its points for each that is right, from a verdict on hidden cases too."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.classroom import gradebook
+from course_lib.grading.check import check
+
+
+def test_each_bug_that_is_caught_has_its_share(tmp_path):
+    exercise = catalog.exercises()["17a"]
+    solved = (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
+    file = tmp_path / f"{exercise.file}.py"
+    first = exercise.entry_points[0]
+    head, _, rest = solved.partition(f"def {first}(")
+    signature, _, body = rest.partition("\n")
+    file.write_text(f"{head}def {first}({signature}\n    return\n{body}")
+    verdict = check(exercise, file, secret="of this test")
+    assert verdict.status == "fail"
+    parts = len(exercise.entry_points)
+    assert gradebook.give_points(exercise, verdict.as_dict(), 3.0) == pytest.approx(3.0 * (parts - 1) / parts)
+    assert gradebook.give_points(catalog.exercises()["01a"], verdict.as_dict(), 3.0) == 0

@@ -1,0 +1,241 @@
+"""Predictions: what counts as expected, what is kept, what a page shows, and that nothing blocks."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from course_lib.authoring.notebooks import list_sources
+from course_lib.base.errors import CourseError
+from course_lib.cli import status
+from course_lib.learner import progress
+from course_lib.lessons import prediction
+from course_lib.lessons.live import VIEW
+from course_lib.lessons.prediction import Question, find, predict, read_lesson, review_predictions
+
+LESSONS = [source.stem[:2] for source in list_sources() if read_lesson(source.stem[:2])]
+DIGITS = Question("03-a", "How many?", "number", 4, "Because `x`.", unit="digits", within=1, others={"7": "Not seven."})
+WORDS = Question(
+    "03-b", "Which?", "choice", "two", "It is so.", choices=("one", "two"), others={"one": "No: one is odd."}
+)
+FREE = Question("03-c", "Why?", "text", "rounding", "It rounds.")
+GRID = Question(
+    "03-e", "Which are lost?", "cells", [[1, 0], [0, 2]], "They are odd.", cells=(("11", "12", "13"), ("21", "0", "0"))
+)
+
+
+@pytest.fixture(autouse=True)
+def learner(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(prediction, "read_lesson", lambda lesson: {q.id: q for q in (DIGITS, WORDS, FREE, GRID)})
+
+
+def words(widget) -> str:
+    text = html.unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", widget.value, flags=re.DOTALL))
+    return re.sub(r" ([.,])", r"\1", " ".join(text.split()))
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "expected"),
+    [
+        (DIGITS, 4, True), (DIGITS, 5.0, True), (DIGITS, 5.01, False), (DIGITS, -4, False), (WORDS, "two", True), (WORDS, "one", False),
+        (Question("03-d", "?", "number", 100, "w", factor=2), 51, True), (Question("03-d", "?", "number", 100, "w", factor=2), 201, False),
+        (Question("03-d", "?", "number", -100, "w", factor=2), 100, False), (Question("03-d", "?", "number", 0, "w", factor=2), 0, True),
+    ],
+)  # fmt: skip
+def test_near_enough_is_no_surprise(question, said, expected):
+    assert question.is_expected(said) is expected
+
+
+def test_an_answer_shows_what_comes_out_and_is_kept():
+    asked = predict("03-a")
+    assert "4" not in words(asked._revealed) and asked._row.layout.display != "none"
+    asked._field.value = " 3,5 "
+    asked._commit.click()
+    assert "You predicted 3.5 digits. As it is." in words(asked._revealed)
+    assert "Because x." in words(asked._revealed) and asked._row.layout.display == "none"
+    kept = progress.read_predictions()["03-a"]
+    assert (kept.said, kept.surprised) == ("3.5 digits", False)
+
+
+def test_a_wrong_answer_that_many_give_has_words_of_its_own():
+    asked = predict("03-b")
+    asked._field.value = "one"
+    asked._commit.click()
+    assert "A surprise." in words(asked._revealed) and "No: one is odd." in words(asked._revealed)
+    number = predict("03-a")
+    number._field.value = "7"
+    number._commit.click()
+    assert "Not seven." in words(number._revealed)
+
+
+@pytest.mark.parametrize(("said", "asks"), [("", "Choose or write an answer first"), ("many", "Write a number")])
+def test_what_is_no_answer_is_asked_for_again(said, asks):
+    asked = predict("03-a")
+    asked._field.value = said
+    asked._commit.click()
+    assert asks in words(asked._revealed) and asked._row.layout.display != "none" and not progress.read_predictions()
+
+
+def test_who_does_not_want_to_predict_sees_it_and_nothing_is_kept():
+    asked = predict("03-a")
+    asked._skip.click()
+    assert "It is 4 digits" in words(asked._revealed) and not progress.read_predictions()
+
+
+def test_a_text_is_judged_by_who_wrote_it():
+    asked = predict("03-c")
+    asked._field.value = "<b>magic</b>"
+    asked._commit.click()
+    assert "<b>magic" in words(asked._revealed) and "It is rounding" in words(asked._revealed)
+    assert not progress.read_predictions() and asked._judging.layout.display == ""
+    asked._surprise.click()
+    assert progress.read_predictions()["03-c"].surprised and asked._judging.layout.display == "none"
+
+
+def click(asked, *cells) -> None:
+    for cell in cells:
+        button = asked._field._buttons[cell]
+        button.value = not button.value
+
+
+def signs(asked) -> list[str]:
+    return re.findall(r"<td[^>]*>(?:<b>(.)</b> )?", asked._revealed.value)
+
+
+def test_cells_are_clicked_and_judged_exactly():
+    asked = predict("03-e")
+    asked._commit.click()
+    assert "Choose or write an answer first" in words(asked._revealed) and not progress.read_predictions()
+    click(asked, (1, 0), (0, 1), (0, 2))
+    click(asked, (0, 1))  # taken back
+    asked._commit.click()
+    assert "You predicted row 0: 13; row 1: 21. As it is. It is row 0: 13; row 1: 21." in words(asked._revealed)
+    assert signs(asked) == ["", "", "✓", "✓", "", ""] and "They are odd." in words(asked._revealed)
+    assert (progress.read_predictions()["03-e"].said, progress.read_predictions()["03-e"].surprised) == (
+        "row 0: 13; row 1: 21",
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("clicked", "said", "shown"),
+    [
+        ([(0, 2)], "row 0: 13", ["", "", "✓", "○", "", ""]),
+        ([(0, 0), (0, 2), (1, 0)], "row 0: 11, 13; row 1: 21", ["✗", "", "✓", "✓", "", ""]),
+        ([(1, 2)], "row 1: column 2", ["", "", "○", "○", "", "✗"]),
+    ],
+)  # fmt: skip
+def test_one_cell_too_many_or_too_few_is_a_surprise_and_each_cell_says_which(clicked, said, shown):
+    asked = predict("03-e")
+    click(asked, *clicked)
+    asked._commit.click()
+    assert progress.read_predictions()["03-e"].said == said and f"You predicted {said}. A surprise." in words(
+        asked._revealed
+    )
+    assert signs(asked) == shown == signs(predict("03-e"))  # and when it is shown again
+
+
+def test_who_does_not_click_sees_the_cells_and_an_old_answer_may_be_unreadable():
+    asked = predict("03-e")
+    asked._skip.click()
+    assert signs(asked) == ["", "", "✓", "✓", "", ""] and not progress.read_predictions()
+    progress.note_prediction("03-e", "row 7: 13; row 0", surprised=True)
+    assert signs(predict("03-e")) == ["", "", "✓", "✓", "", ""]
+
+
+def test_without_a_kernel_the_table_stands_there_and_no_sign():
+    page = predict("03-e")._repr_mimebundle_()["text/html"]
+    assert page.count("<td>") == 6 and "They are odd" not in page and not set("✓✗○") & set(page.split("</style>")[1])
+
+
+def test_the_first_answer_stays_and_is_shown_again():
+    for said in ("9", "4"):
+        asked = prediction.Predict(DIGITS)
+        asked._field.value = said
+        asked._commit.click()
+    assert progress.read_predictions()["03-a"].said == "9 digits"
+    assert "You predicted 9 digits" in words(predict("03-a")._revealed)
+
+
+def test_a_review_follows_what_is_predicted_after_it_was_shown():
+    review = review_predictions("03")
+    assert "0 of 4 predictions made" in words(review._words)
+    for key, said in (("03-a", "4"), ("03-b", "one")):
+        asked = predict(key)
+        asked._field.value = said
+        asked._commit.click()
+    told = words(review._words)
+    assert "2 of 4 predictions made, 1 as you thought. What surprised you: Which? You said one; it is two." in told
+
+
+def test_course_status_tells_them():
+    assert status._tell_predictions() == []
+    progress.note_prediction("03-a", "9", surprised=True)
+    assert status._tell_predictions() == ["Predictions made in the lessons: 1, surprises among them: 1."]
+
+
+def test_a_full_disk_costs_the_record_and_not_the_answer(monkeypatch):
+    def refuse(*_, **__):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(progress, "note_prediction", refuse)
+    asked = predict("03-a")
+    asked._field.value = "4"
+    asked._commit.click()
+    assert "could not be kept" in words(asked._revealed) and "It is 4 digits" in " ".join(
+        words(asked._revealed).split()
+    )
+
+
+def test_without_a_kernel_the_question_stands_there_and_the_answer_does_not():
+    bundle = predict("03-b")._repr_mimebundle_()
+    assert VIEW in bundle and "Which?" in bundle["text/html"] and "It is so" not in bundle["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"kind": "guess"}, "kind is one of"), ({"kind": "number", "answer": "4"}, "answer must be a number"),
+        ({"kind": "choice", "choices": ("a", "b")}, "answer must be one of"), ({"why": " "}, "question and why must say something"),
+        ({"factor": 0.5}, "factor is above 1"), ({"kind": "cells"}, "cells must be rows of labels"),
+        ({"kind": "cells", "cells": (("a", "b"), ("c",)), "answer": [[0, 0]]}, "cells must be rows of labels, all as long"),
+        ({"kind": "cells", "cells": (("a", "b"),), "answer": []}, "answer must name row and column"),
+        ({"kind": "cells", "cells": (("a", "b"),), "answer": [[1, 0]]}, "answer must name row and column"),
+        ({"kind": "cells", "cells": (("a", "b"),), "answer": [[0, 1], [0, 1]]}, "answer must name row and column"),
+        ({"kind": "cells", "cells": (("a", "b"),), "answer": "0, 1"}, "answer must name row and column"),
+        ({"kind": "cells", "cells": (("a", "b"),), "answer": [[0, 1]], "others": {"a": "no"}}, "cells are for the kind cells, which has no others"),
+        ({"cells": (("a", "b"),)}, "cells are for the kind cells"),
+    ],
+)  # fmt: skip
+def test_a_question_that_is_not_whole_is_named(changes, says):
+    with pytest.raises(CourseError, match=f"prediction 03-a: {says}"):
+        Question(**{"id": "03-a", "question": "q", "kind": "number", "answer": 4, "why": "w"} | changes)
+
+
+def test_an_unknown_question_is_named(monkeypatch):
+    with pytest.raises(CourseError, match=r"there is no prediction '03-z'\. Lesson 03 has 03-a, 03-b, 03-c, 03-e"):
+        find("03-z")
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_no_question_says_its_answer(lesson):
+    for question in read_lesson(lesson).values():
+        if question.kind == "number":
+            numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?", question.question)
+            assert len(numbers) != 1 or float(numbers[0]) != question.answer, question.id
+        assert len(question.why) < 600, f"{question.id}: the reason is a page of its own"
+
+
+@pytest.mark.parametrize(("unit", "one", "two"), [("times", "1 time", "2 times"), ("passes", "1 pass", "2 passes"), ("us", "1 us", "2 us"), ("of 4", "1 of 4", "2 of 4"), ("times as long", "1 time as long", "2 times as long")])  # fmt: skip
+def test_one_of_a_unit_is_said_in_the_singular(unit, one, two):
+    question = Question("98-some", "How many?", "number", 1.0, "So.", unit=unit)
+    assert (question.write(1.0), question.write(2.0)) == (one, two)
+
+
+def test_a_number_that_is_no_text_is_refused_as_a_key():
+    """In TOML 2.4 = "..." is a table in a table."""
+    with pytest.raises(CourseError, match="needs quotes"):
+        Question("98-some", "How many?", "number", 3.4, "So.", others={"2": {"4": "That is one of them."}})  # type: ignore[dict-item]

@@ -1,0 +1,188 @@
+"""What all moving pictures share: the output, its colours, and the controls that ask Python."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+import ipywidgets
+import pytest
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.lessons import cancellation, style
+from course_lib.lessons.kit import output, page, palette
+from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.live import VIEW, without_live_views
+
+SCRIPTS = sorted((paths.ROOT / "course_lib" / "lessons").glob("*/*.js"))
+
+
+@pytest.fixture(scope="module")
+def picture():
+    return cancellation(N=64)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}/{script.name}")
+def test_a_script_fits_into_an_output(script: Path):
+    """Kit and picture become one module inside an HTML element."""
+    text = script.read_text(encoding="utf-8")
+    assert "</" not in text and "<!--" not in text, "this would end the script element"
+    imports = re.findall(r"^import .*?;\n", text, re.MULTILINE | re.DOTALL)
+    assert "import" not in re.sub(r"//.*", "", output._read_script(script)), "an import must end its line with ;"
+    known = set(
+        re.findall(r"^export (?:const|function|class) (\w+)", (SCRIPTS[0].parents[1] / "kit/kit.js").read_text(), re.M)
+    )
+    for line in imports:
+        assert set(re.findall(r"\w+", line.partition("{")[2].partition("}")[0])) <= known
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_a_script_names_as_a_colour_exists(theme):
+    colours = palette.list_colours(theme)
+    for file in (*SCRIPTS, SCRIPTS[0].parents[1] / "kit/kit.css"):
+        named = set(re.findall(r"var\(--([a-z-]+)\)", file.read_text(encoding="utf-8")))
+        assert named <= colours.keys(), file
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_and_lines_stand_out_from_the_page(theme):
+    colours = palette.list_colours(theme)
+    for key in ("ink", "quiet"):
+        assert style.contrast(colours[key], colours["paper"]) >= 4.5
+    for key in (k.replace("_", "-") for name in ("algorithms", "tensors", "providers") for k in style.GROUPS[name]):
+        assert style.contrast(colours[key], colours["paper"]) >= 3
+    for state in style.GROUPS["states"]:
+        assert style.contrast(colours[f"on-{state}"], colours[state]) >= 4.5
+
+
+def test_numbers_that_json_has_no_word_for_arrive():
+    assert output._encode({"a": (math.nan, math.inf, -math.inf, 1.0, 0.1)}) == {"a": [None, "Inf", "-Inf", 1, 0.1]}
+
+
+def test_text_cannot_leave_the_script():
+    html = MovingPicture("cancellation", {"start": "</script><img src=x>"}, "alt <b>").make_html()
+    assert html.count("</script>") == 1 and "<img" not in html.split("<script")[0] and "alt &lt;b&gt;" in html
+
+
+def test_without_a_script_its_words_stand_there(picture):
+    bundle = picture._repr_mimebundle_()
+    before = bundle["text/html"].split("<script")[0]
+    assert picture.alt in bundle["text/plain"] and "Run this cell to wake the picture" in before
+    assert "digits with the square of mean/std" in before
+
+
+def test_a_picture_may_have_a_name_that_the_kit_has(show, monkeypatch):
+    read = output._read_script
+    mine = "const FONT = 5; const picture = (data) => ({ start: {}, controls: [[]], render: () => ({ height: 9, title: `${FONT}`, caption: '', alt: '', draw: [] }) });"
+    monkeypatch.setattr(output, "_read_script", lambda file: mine if file.name == "picture.js" else read(file))
+    assert show(MovingPicture("some", {}, "alt")).title == "5"
+
+
+def test_two_of_a_kind_live_beside_each_other(picture, show, tmp_path):
+    shown = show(picture)
+    file = tmp_path / "two.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8>{picture.make_html() * 2}", encoding="utf-8")
+    shown.page.goto(file.as_uri())
+    shown.page.wait_for_function("[...document.querySelectorAll('[data-picture]')].every(host => host.stage)")
+    shown.set(ratio=10)
+    titles = shown.page.locator(".title").all_inner_texts()
+    assert len(titles) == 2 and "mean/std = 10:" in titles[0] and "mean/std = 1000:" in titles[1]
+
+
+def test_it_follows_a_page_that_changes_its_theme(picture, show):
+    shown = show(picture)
+    host = shown.page.locator("[data-picture]")
+    assert host.get_attribute("data-theme") == "light"
+    shown.page.evaluate(
+        "() => { document.body.style.background = '#111'; document.body.dataset.jpThemeLight = 'false'; }"
+    )
+    shown.page.wait_for_function("document.querySelector('[data-picture]').dataset.theme === 'dark'")
+    colour = shown.page.locator(".title").evaluate("e => getComputedStyle(e).color")
+    assert min(map(int, re.findall(r"\d+", colour)[:3])) > 200
+
+
+def test_a_picture_reads_its_width(picture, show):
+    shown = show(picture)
+    wide = shown.page.locator("svg.drawing").get_attribute("width")
+    shown.page.set_viewport_size({"width": 420, "height": 800})
+    shown.page.wait_for_function(
+        "wide => document.querySelector('[data-picture]').stage.svg.getAttribute('width') !== wide", arg=wide
+    )
+    assert shown.overflow() <= 0
+
+
+class TestAskingPicture:
+    @staticmethod
+    def make(n):
+        if n == 2:
+            raise CourseError("the kernel raised.")
+        if n == 3:
+            raise ZeroDivisionError("ours")
+        return MovingPicture("cancellation", {"n": n}, f"picture {n}")
+
+    @pytest.fixture
+    def asking(self):
+        return AskingPicture(self.make, {"n": ipywidgets.IntText(1)}, "Ask")
+
+    def test_a_press_brings_another_picture(self, asking):
+        assert asking.picture.alt == "picture 1"
+        asking.controls["n"].value = 5
+        assert asking.picture.alt == "picture 1", "nothing is computed before the press"
+        asking.button.click()
+        assert asking.picture.alt == "picture 5" and asking.error is None and not asking.button.disabled
+
+    @pytest.mark.parametrize(("n", "says"), [(2, "the kernel raised."), (3, "This is a fault of the course")])
+    def test_what_fails_is_said_and_the_picture_before_stays(self, asking, n, says):
+        asking.controls["n"].value = n
+        asking.button.click()
+        assert says in asking.said.value and f"n = {n}" in asking.said.value and asking.picture.alt == "picture 1"
+        assert not asking.button.disabled
+        asking.controls["n"].value = 4
+        asking.button.click()
+        assert asking.picture.alt == "picture 4" and says not in asking.said.value
+
+    def test_while_python_works_it_says_so(self, asking, monkeypatch):
+        seen = []
+        monkeypatch.setattr(
+            asking, "_make", lambda n: seen.append((asking.said.value, asking.button.disabled)) or asking.picture
+        )
+        asking.button.click()
+        assert "at work" in seen[0][0] and seen[0][1]
+
+    def test_what_fails_at_first_is_raised(self):
+        with pytest.raises(CourseError, match="the kernel raised"):
+            AskingPicture(self.make, {"n": ipywidgets.IntText(2)}, "Ask")
+
+    def test_without_a_kernel_its_controls_are_words(self, asking):
+        data = asking.bar._repr_mimebundle_()
+        assert VIEW in data
+        notebook = {"metadata": {}, "cells": [{"outputs": [{"data": data}]}]}
+        without_live_views(notebook)
+        assert VIEW not in data and "Run this cell" in data["text/html"]
+
+
+def test_the_page_is_dressed_in_a_notebook_only(monkeypatch):
+    shown = []
+    monkeypatch.setattr(page, "display", shown.append)
+    page.dress_page()
+    assert shown == []
+    monkeypatch.setattr(page.runtime, "in_notebook", lambda: True)
+    page.dress_page()
+    assert "<style>" in shown[0].data
+
+
+def test_what_make_lab_sets_in_jupyterlab_exists_there():
+    jupyterlab = pytest.importorskip("jupyterlab", reason="JupyterLab is not installed; `make env` installs it")
+    schemas = Path(jupyterlab.__file__).parents[4] / "share" / "jupyter"
+    if not (schemas / "lab" / "schemas").is_dir():
+        pytest.skip("JupyterLab's schemas lie elsewhere on this machine")
+    settings = json.loads((paths.ROOT / "tools/jupyter/labconfig/default_setting_overrides.json").read_text())
+    for plugin, values in settings.items():
+        package, name = plugin.split(":")
+        found = next(schemas.glob(f"lab*/**/schemas/{package}/{name}.json"))
+        known = json.loads(found.read_text())["properties"]
+        assert values.keys() <= known.keys(), plugin

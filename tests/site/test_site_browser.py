@@ -1,0 +1,280 @@
+"""The built site in Chromium, opened from its folder: nothing is fetched, nothing is too wide, answers are folded, pictures move."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import axe_playwright_python
+import nbformat
+import pytest
+
+from course_lib.authoring.notebooks import ANSWER
+from course_lib.authoring.site import guides
+from course_lib.authoring.site.html import Source
+from course_lib.base import paths
+from course_lib.lessons import prediction
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]  # a minute of processor time in all, 14 s of it the build
+
+NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
+LESSONS = [f"notebooks/{file.stem}.html" for file in NOTEBOOKS]
+GUIDES = [str(Path(name).with_suffix(".html")) for name in guides.list_guides()]
+PAGES = ["index.html", "search.html", *LESSONS, *GUIDES]
+WIDTHS = (1280, 900, 400)
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+# what reaches past the right edge, in pictures too, unless it scrolls in a box of its own that does not
+_TOO_WIDE = """() => {
+  const edge = document.documentElement.clientWidth + 1;
+  const all = [...document.querySelectorAll("article *")].flatMap((e) => [e, ...(e.shadowRoot?.querySelectorAll("*") ?? [])]);
+  const held = (e) => {
+    for (; e && e.tagName !== "ARTICLE"; e = e.parentElement ?? e.getRootNode().host)
+      if (["auto", "scroll", "hidden"].includes(getComputedStyle(e).overflowX) && e.getBoundingClientRect().right <= edge) return true;
+    return false;
+  };
+  const wide = all.filter((e) => e.checkVisibility() && e.getBoundingClientRect().width && e.getBoundingClientRect().right > edge && !held(e));
+  const found = wide.map((e) => `${e.tagName} ${e.textContent.trim().slice(0, 40)}`);
+  return document.documentElement.scrollWidth >= edge ? ["the page", ...found] : found;
+}"""
+# the text that a reader has in view: what a closed fold holds is not
+_IN_VIEW = """() => {
+  const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+  let words = "";
+  while (walker.nextNode()) if (walker.currentNode.parentElement.checkVisibility({ contentVisibilityAuto: true })) words += walker.currentNode.data;
+  return words.replace(/\\s+/g, " ");
+}"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_opens_and_nothing_is_too_wide(open_page, name):
+    opened = open_page(name)
+    for width in WIDTHS:
+        opened.set_width(width)
+        assert opened.page.evaluate(_TOO_WIDE) == [], width
+    opened.open_folds()
+    assert opened.page.evaluate(_TOO_WIDE) == [], "with all folds open"
+    asleep = "[...document.querySelectorAll('[data-picture]')].filter((host) => !host.stage).map((host) => host.dataset.picture)"
+    assert opened.page.evaluate(asleep) == []
+    assert opened.faults == []
+
+
+def test_the_check_of_widths_finds_what_is_too_wide(open_page):
+    opened = open_page(GUIDES[0], width=400)
+    for markup in (
+        "<p style='width: 500px'>wide</p>",
+        "<p><code style='white-space: pre'>" + "w" * 200 + "</code></p>",
+    ):
+        opened.page.evaluate(
+            "(markup) => document.querySelector('article').insertAdjacentHTML('beforeend', markup)", markup
+        )
+        assert opened.page.evaluate(_TOO_WIDE) != []
+        opened.page.evaluate("document.querySelector('article').lastElementChild.remove()")
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_no_answer_is_in_view_before_the_reader_opens_it(open_page, file):
+    opened = open_page(f"notebooks/{file.stem}.html")
+    answers = [cell for cell in nbformat.read(file, as_version=4).cells if ANSWER in cell.metadata.get("tags", [])]
+    told = [question.why for question in prediction.read_lesson(file.stem[:2]).values()]
+    told += [cell.source for cell in answers if cell.cell_type == "markdown"]
+    told = [_find_plain_words(text) for text in told]
+    code = [" ".join(cell.source.split()) for cell in answers if cell.cell_type == "code"]
+    assert told and all(len(words) > 12 for words in told)
+    before = opened.page.evaluate(_IN_VIEW)
+    assert [words for words in told if words in before] == []
+    opened.open_folds()
+    after = opened.page.evaluate(_IN_VIEW)
+    assert [words for words in told if words not in after] == []
+    # the same line may stand in another cell, too
+    assert [words for words in code if before.count(words) >= after.count(words)] == []
+
+
+def _find_plain_words(text: str) -> str:
+    """The longest piece of a text that no markup interrupts."""
+    return max(re.split(r"What came out|[`$*\[\]_#\n\"'|<>]|\.\.\.|--", text), key=len).strip()
+
+
+@pytest.mark.parametrize("name", ["index.html", *LESSONS])
+def test_each_picture_answers_to_a_key_or_a_click(open_page, name):
+    opened = open_page(name)
+    opened.open_folds()
+    pictures = opened.page.locator("[data-picture]")
+    for number in range(pictures.count()):
+        picture = pictures.nth(number)
+        before = picture.evaluate("(host) => JSON.stringify(host.stage.state)")
+        _move(picture)
+        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute(
+            "data-picture"
+        )
+    assert opened.faults == []
+
+
+def _move(picture) -> None:
+    """By hand: the first control that the picture has."""
+    step = picture.get_by_role("button", name="Step", exact=True).and_(picture.locator("button:enabled"))
+    if step.count():
+        step.first.click()
+    elif (slider := picture.locator("input[type=range]:enabled")).count():
+        before = slider.first.input_value()
+        slider.first.press("ArrowRight")
+        if slider.first.input_value() == before:  # it began at its end
+            slider.first.press("ArrowLeft")
+    elif (other := picture.locator("input[type=radio]:enabled:not(:checked)")).count():
+        other.first.check(force=True)
+    else:
+        picture.locator("input[type=checkbox]:enabled, [data-key]").first.press("Space")
+
+
+def test_pictures_and_boxes_follow_light_and_dark(open_page):
+    opened = open_page("notebooks/03_large_means.html")
+    picture, box = opened.page.locator("[data-picture]").first, opened.page.locator(".course-box").first
+    image = opened.page.locator(".cell_output img").first
+    seen = {}
+    for theme in ("light", "dark"):
+        opened.set_theme(theme)
+        assert picture.get_attribute("data-theme") == theme
+        seen[theme] = [
+            box.evaluate("(e) => getComputedStyle(e).backgroundColor"),
+            image.evaluate("(e) => getComputedStyle(e).filter"),
+        ]
+    assert seen["light"][0] != seen["dark"][0] and seen["light"][1] == "none" != seen["dark"][1]
+    opened.page.evaluate("document.body.dataset.theme = 'auto'")
+    opened.page.emulate_media(color_scheme="light")
+    opened.page.wait_for_timeout(500)
+    assert picture.get_attribute("data-theme") == "light"
+    opened.page.emulate_media(color_scheme="dark")
+    opened.page.wait_for_timeout(500)
+    assert picture.get_attribute("data-theme") == "dark"
+
+
+# every kind of page: the first, a lesson with pictures and formulas, tables, folds, a form
+@pytest.mark.parametrize(
+    "name", ["index.html", "search.html", "notebooks/03_large_means.html", "docs/cpu-mode.html", "docs/verdicts.html"]
+)
+def test_axe_finds_no_serious_fault(open_page, name):
+    opened = open_page(name)
+    # of 150 verdicts five: they are all alike, and axe takes its time
+    opened.page.evaluate(
+        "document.querySelectorAll('.fold.verdict').forEach((fold, number) => { if (number > 4) fold.remove(); })"
+    )
+    opened.open_folds()
+    opened.page.evaluate(AXE)
+    found = opened.page.evaluate("axe.run({ preload: false, resultTypes: ['violations'] })")["violations"]
+    opened.set_theme("dark")
+    found += opened.page.evaluate(
+        "axe.run({ preload: false, runOnly: ['color-contrast'], resultTypes: ['violations'] })"
+    )["violations"]
+    told = [
+        f"{fault['id']}: {node['html'][:200]}"
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+        for node in fault["nodes"]
+    ]
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("prediction_id", "said", "told"),
+    [
+        ("03-spacing", "0,0625", "You predicted 0,0625. As it is."),
+        ("03-spacing", "2", "You predicted 2. A surprise."),
+        ("03-spacing", "a lot", "You predicted a lot."),
+        (
+            "03-ten-thousand",
+            ["anything, some of them below zero"],
+            "You predicted anything, some of them below zero. As it is.",
+        ),
+        ("02-table", ["44.25", "50.00"], "You predicted 44.25, 50.00. As it is."),
+        ("02-table", ["21.75"], "You predicted 21.75. A surprise."),
+    ],
+)
+def test_the_fold_says_what_was_predicted(open_page, prediction_id, said, told):
+    file = next(file for file in NOTEBOOKS if file.name[:2] == prediction_id[:2])
+    opened = open_page(f"notebooks/{file.stem}.html")
+    box, fold = (opened.page.locator(f'[data-{name}="{prediction_id}"]') for name in ("question", "answers"))
+    if isinstance(said, list):
+        for label in said:
+            box.get_by_label(label).check()
+    else:
+        box.locator("input").fill(said)
+    assert fold.locator(".said").is_hidden()
+    fold.locator("summary").click()
+    fold.locator(".said").wait_for(state="visible")
+    assert fold.locator(".said").inner_text() == told
+
+
+def test_a_fold_that_is_opened_without_a_prediction_says_nothing_of_one(open_page):
+    opened = open_page("notebooks/03_large_means.html")
+    opened.open_folds()
+    assert opened.page.locator(".said").count() and not any(
+        line.is_visible() for line in opened.page.locator(".said").all()
+    )
+
+
+def test_a_link_to_a_cause_opens_its_verdict(open_page):
+    opened = open_page("docs/verdicts.html", "#cause-divisor")
+    assert opened.page.locator("#cause-divisor").evaluate("(fold) => fold.open")
+    assert opened.page.locator("details[open]").count() == 1
+    opened.page.locator('a[href="#cause-cancellation"]').click()
+    opened.page.wait_for_function("document.getElementById('cause-cancellation').open")
+
+
+def test_the_search_finds_a_lesson_without_a_server(open_page):
+    opened = open_page("search.html", "?q=cancellation")
+    opened.page.wait_for_selector("#search-results li a")
+    assert any("03" in words for words in opened.page.locator("#search-results li a").all_inner_texts())
+    assert opened.faults == []
+
+
+class _Links(html.parser.HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.loaded: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attributes}
+        if "id" in given:
+            self.ids.add(given["id"])
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        self.loaded += [given[name] for name in ("src", "srcset") if name in given]
+        if tag == "link" and given.get("rel") not in ("canonical", "index", "search", "next", "prev"):
+            self.loaded.append(given.get("href", ""))
+
+
+def test_the_site_is_whole(site):
+    """Every page that is wanted is there, every link inside leads somewhere, and nothing is loaded from elsewhere."""
+    read = {file: _Links(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
+    assert {str(file.relative_to(site)) for file in read} == set(PAGES)
+    wrong = []
+    for file, page in read.items():
+        for link in page.links + page.loaded:
+            parts = urlsplit(link)
+            if parts.scheme in ("http", "https", "mailto", "data"):
+                wrong += (
+                    [f"{file.name} loads {link}"] if link in page.loaded and parts.scheme.startswith("http") else []
+                )
+                continue
+            target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+            target = target / "index.html" if target.is_dir() else target
+            if not target.is_file() or (
+                parts.fragment and target in read and unquote(parts.fragment) not in read[target].ids
+            ):
+                wrong.append(f"{file.relative_to(site)} links to {link}")
+    assert wrong == []
+
+
+def test_the_first_page_leads_to_every_lesson_and_a_lesson_to_its_notebook(site):
+    first = _Links((site / "index.html").read_text(encoding="utf-8"))
+    assert set(LESSONS) | set(GUIDES) <= {urlsplit(link).path for link in first.links}
+    for file in NOTEBOOKS:
+        page = (site / "notebooks" / f"{file.stem}.html").read_text(encoding="utf-8")
+        assert f'download href="{file.name}"' in page
+        assert (site / "notebooks" / file.name).read_bytes() == file.read_bytes()
+        assert Source().commands[1] in page

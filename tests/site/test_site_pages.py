@@ -1,0 +1,212 @@
+"""What a notebook and a document become before Sphinx reads them."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from course_lib import catalog
+from course_lib.authoring.notebooks import ANSWER, DIVE
+from course_lib.authoring.site import front, guides, lessons
+from course_lib.authoring.site.html import Source, write_headings_flat
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.lessons import prediction
+
+NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
+README = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+HERE, PUBLISHED = Source(), Source("https://example.org/norms/course")
+TITLE = "# 99 Nothing\n\nIt is here. In this lesson you look at it.\n\n*About 5 minutes.*"
+
+
+def place_of(page: nbformat.NotebookNode) -> list[tuple[int, str]]:
+    """Each cell's source with the number of folds that are open where it stands."""
+    depth, found = 0, []
+    for cell in page.cells:
+        found.append((depth, cell.source))
+        depth += cell.source.count("<details ") - cell.source.count("</details>")
+        assert depth >= 0
+    assert depth == 0, "a fold is never closed"
+    return found
+
+
+def make_notebook(*cells: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    return new_notebook(cells=[new_markdown_cell(TITLE), *cells])
+
+
+def tagged(tag: str, cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    cell.metadata["tags"] = [tag]
+    return cell
+
+
+def show(markup: str, source: str = "show()") -> nbformat.NotebookNode:
+    return new_code_cell(source, outputs=[new_output("display_data", {"text/html": markup, "text/plain": "words"})])
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_every_answer_of_a_lesson_is_folded(file):
+    notebook = nbformat.read(file, as_version=4)
+    before = copy.deepcopy(notebook)
+    placed = place_of(lessons.make_page(notebook, file.stem, HERE))
+    assert notebook == before
+    for cell in notebook.cells:
+        if ANSWER in cell.metadata.get("tags", []):
+            body = cell.source.partition("\n\n")[2] if cell.cell_type == "markdown" else cell.source
+            assert [depth for depth, source in placed if write_headings_flat(body) in source] == [1]
+    for question in prediction.read_lesson(file.stem[:2]).values():
+        answer = lessons.write_inline(question.why)
+        depths = [depth + source.count("<details ") for depth, source in placed if answer in source]
+        assert depths and min(depths) >= 1, question.id
+        asked = [depth for depth, source in placed if lessons.write_inline(question.question) in source]
+        assert asked, f"{question.id} is not asked on the page"
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
+    notebook = nbformat.read(file, as_version=4)
+    page = lessons.make_page(notebook, file.stem, HERE)
+
+    def list_kept(of):
+        return list(filter(None, [
+            output.get("text") or output["data"].get("image/png") or re.findall(r'data-picture="[^"]+"', output["data"].get("text/html", ""))
+            for cell in of.cells if cell.cell_type == "code" and not lessons._find_call(cell, "predict") for output in cell.outputs
+        ]))  # fmt: skip
+
+    assert list_kept(page) == list_kept(notebook)
+
+
+def test_answers_in_a_row_share_a_fold_with_their_question():
+    question = next(iter(prediction.read_lesson("03").values()))
+    notebook = make_notebook(
+        new_code_cell(f'predict("{question.id}")'),
+        tagged(ANSWER, new_code_cell("print(1)")),
+        tagged(ANSWER, new_markdown_cell("What came out\n\n## It is one")),
+        new_markdown_cell("On it goes."),
+    )
+    placed = place_of(lessons.make_page(notebook, "99_nothing", HERE))
+    depths = {source: depth for depth, source in placed}
+    assert depths["print(1)"] == 1 and depths["On it goes."] == 0
+    assert sum(source.count("<details ") for _, source in placed) == 1
+    assert not any("What came out" in source for source in depths)
+    assert any("rubric} It is one" in source for source in depths), "a heading in a fold would end the page's section"
+
+
+def test_a_dive_is_folded_up_to_the_next_heading():
+    notebook = make_notebook(
+        tagged(DIVE, new_markdown_cell("## Dive: why\n\nBecause.")),
+        new_markdown_cell("### And then\n\nMore."),
+        new_markdown_cell("## After\n\nOutside."),
+    )
+    depths = {source.strip(): depth for depth, source in place_of(lessons.make_page(notebook, "99_nothing", HERE))}
+    assert depths["## Dive: why"] == 0 and depths["Because."] == 1
+    assert next(depth for source, depth in depths.items() if "And then" in source) == 1
+    assert depths["## After\n\nOutside."] == 0
+
+
+def test_a_sentence_stands_where_only_python_can_answer():
+    page = lessons.make_page(
+        make_notebook(
+            tagged("step", show("<p>○ Step 99-add: not yet</p>", '# REPAIR: x\nx = 1\nstep("99-add")')),
+            show("<p><em>Run this cell for the controls that ask Python.</em></p>"),
+            show("<p>Run this cell to see</p>", 'review_predictions("99")'),
+            show("<p>A game. Run this cell to play it; or leave it.</p>", "play()"),
+        ),
+        "99_nothing",
+        HERE,
+    )
+    outputs = [output["data"]["text/html"] for cell in page.cells for output in cell.get("outputs", [])]
+    assert all("make lab" in markup and "#run-this-lesson" in markup for markup in outputs)
+    assert outputs[-1] == f"<p>A game. To play it, {lessons.RUN}; or leave it.</p>"
+    assert "marked REPAIR" in outputs[0] and "not yet" not in outputs[0]
+    assert any('id="run-this-lesson"' in cell.source for cell in page.cells)
+
+
+def test_an_output_that_tells_the_reader_to_run_a_cell_is_refused():
+    with pytest.raises(CourseError, match="Run this cell and hope"):
+        lessons.make_page(make_notebook(show("<p>Run this cell and hope.</p>")), "99_nothing", HERE)
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_the_first_page_knows_each_lesson(file):
+    lesson = lessons.read_lesson(nbformat.read(file, as_version=4), file.stem, README)
+    assert lesson.title.startswith(file.stem[:2]) and 5 <= lesson.minutes <= 120
+    assert lesson.about.endswith((".", "?")) and len(lesson.about) < 500
+    assert set(lesson.exercises) == {key for key in catalog.exercises() if key[:2] == file.stem[:2]}
+    assert lesson.predictions >= len(prediction.read_lesson(file.stem[:2]))
+
+
+def test_a_lesson_without_its_minutes_is_refused():
+    with pytest.raises(CourseError, match="About N minutes"):
+        lessons.read_lesson(new_notebook(cells=[new_markdown_cell("# 99 Nothing\n\nWords.")]), "99_nothing", "")
+
+
+def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences():
+    assert (
+        lessons.read_lesson(make_notebook(), "99_nothing", README).about == "It is here. In this lesson you look at it."
+    )
+    row = "| [99 nothing](notebooks/99_nothing.ipynb): what is not there | 5 | nothing |"
+    assert lessons.read_lesson(make_notebook(), "99_nothing", row).about == "What is not there."
+
+
+def test_the_commands_name_the_repository_where_it_is_known():
+    assert PUBLISHED.commands == ("git clone https://example.org/norms/course && cd course", "make lab")
+    assert HERE.commands[1] == "make lab" and "http" not in HERE.commands[0]
+
+
+def test_the_first_page_has_a_picture_that_says_what_moves_it():
+    notebooks = {file.stem: nbformat.read(file, as_version=4) for file in NOTEBOOKS[:2]}
+    name, moves, markup = front.find_picture(notebooks)
+    assert name == NOTEBOOKS[1].stem and "Play" in moves
+    assert 'data-picture="block_stepper-' in markup and "Run this cell" not in markup
+
+
+def test_a_lesson_cannot_be_first_without_a_picture():
+    with pytest.raises(CourseError, match="first page"):
+        front.find_picture({"99_nothing": make_notebook()})
+
+
+@pytest.mark.parametrize(
+    ("given", "here", "published"),
+    [
+        ("[way](../CONTRIBUTING.md)", "[way](../CONTRIBUTING.md)", "[way](../CONTRIBUTING.md)"),
+        ("[it](../Makefile#L3)", "it", "[it](https://example.org/norms/course/blob/main/Makefile#L3)"),
+        ("[out](https://example.org/x.md)", "[out](https://example.org/x.md)", "[out](https://example.org/x.md)"),
+        ("[below](#part)", "[below](#part)", "[below](#part)"),
+    ],
+)
+def test_links_lead_to_a_page_or_to_the_repository(given, here, published):
+    pages = {"CONTRIBUTING.md", "docs/kernels.md"}
+    assert guides.mend_links(given, "docs/kernels.md", HERE, pages) == here
+    assert guides.mend_links(given, "docs/kernels.md", PUBLISHED, pages) == published
+
+
+def test_a_link_to_no_file_is_refused():
+    with pytest.raises(CourseError, match=r"no docs/nowhere\.md in the repository"):
+        guides.mend_links("[x](nowhere.md)", "docs/kernels.md", HERE, set())
+
+
+def test_each_verdict_is_folded_under_its_exercise():
+    text = (paths.ROOT / guides.VERDICTS).read_text(encoding="utf-8")
+    page = guides.write_verdicts(text)
+    assert page.count("<details ") == page.count("</details>") == text.count(", mutant `")
+    exercises = re.findall(r"^## (\d\d[a-z]) ", page, re.MULTILINE)
+    assert exercises == sorted(exercises) and set(exercises) == set(
+        re.findall(r"^Exercise (\w+), mutant", text, re.MULTILINE)
+    )
+    for cause in re.findall(r"^## (\w+): ", text, re.MULTILINE):
+        assert page.count(f'id="cause-{cause}"') == page.count(f'href="#cause-{cause}"') == 1
+
+
+def test_verdicts_that_are_laid_out_otherwise_are_refused():
+    with pytest.raises(CourseError, match="laid out"):
+        guides.write_verdicts("# Verdicts\n\n| Exercise | Wrong |\n\n## one: is\n\nwrong\n\n## two: is\n\nwrong, too\n")
+
+
+def test_only_headings_become_rubrics():
+    flat = write_headings_flat("## A\n\n```python\n# a comment\n```\n#not a heading\n### B")
+    assert flat.count("{rubric}") == 2 and "\n# a comment\n" in flat and "\n#not a heading\n" in flat
+    assert ":heading-level: 2" in flat and ":heading-level: 3" in flat
