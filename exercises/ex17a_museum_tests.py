@@ -62,7 +62,7 @@ def catch_leading_dimensions(layer_norm_backward) -> None:
 
 
 def catch_overwriting(layer_norm_backward) -> None:
-    # YOUR CODE, about 4 lines: After the call dy, x or w is no longer what it was.
+    # YOUR CODE, about 5 lines: After the call dy, x or w is no longer what it was.
     pass
 
 

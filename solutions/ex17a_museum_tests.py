@@ -87,7 +87,8 @@ def catch_overwriting(layer_norm_backward) -> None:
     inputs = [torch.randn(4, 12), torch.randn(4, 12) + 1, torch.rand(12) + 0.5]
     before = [tensor.clone() for tensor in inputs]
     layer_norm_backward(*inputs, 1e-5)
-    assert all(torch.equal(now, was) for now, was in zip(inputs, before, strict=True))
+    for now, was in zip(inputs, before, strict=True):
+        assert torch.equal(now, was)
     # END SOLUTION
 
 

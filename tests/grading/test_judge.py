@@ -145,6 +145,8 @@ def test_a_battery_is_worth_its_name(exercise):
     """Every case says why it is there; names are unique; the shapes are not the comfortable ones."""
     battery = [plan.case for plan in make_plans(exercise)]
     assert len({case.name for case in battery}) == len(battery) and all(case.why for case in battery)
+    if exercise.kind == "tests":
+        return  # whoever writes a test chooses its shapes and dtypes
     small = any(case.N == 1 for case in battery)
     asked = {"fp32"} if "All tensors are fp32" in texts.read_solution(exercise) else {"fp32", "fp16"}
     assert (small and {case.dtype for case in battery} >= asked) or any("empty" in case.fill for case in battery)
