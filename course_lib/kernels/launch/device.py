@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import triton
@@ -33,10 +33,10 @@ def has_fast_memory(device: torch.device) -> bool:
     """
     if device.type != "cuda" or torch.version.hip is not None:
         return False
-    found = triton.runtime.driver.active.utils.get_device_properties(device.index)
-    bandwidth = (
-        2e3 * found["mem_clock_rate"] * found["mem_bus_width"] / 8
-    )  # two transfers a clock, in kHz; a width in bits
+    driver: Any = triton.runtime.driver.active  # its base class does not declare utils
+    found = driver.utils.get_device_properties(device.index)
+    # two transfers a clock, in kHz; a width in bits
+    bandwidth = 2e3 * found["mem_clock_rate"] * found["mem_bus_width"] / 8
     return bandwidth / count_multiprocessors(device) > 30e9
 
 
