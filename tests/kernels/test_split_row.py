@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -133,6 +135,18 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     )
     monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
     assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("centred, add, fast", list(itertools.product((True, False), repeat=3)))
+def test_a_chunk_has_a_lane_of_its_own_wherever_a_row_may_be_one_of_few(centred, add, fast, dtype):
+    """A warp adds its lanes up in one order. A lane with two chunks adds those first, so with other warps the bits are others."""
+    for N in range(32768, choice.FEW_ROWS_BYTES // dtype.itemsize + 1, 1008):
+        shares = tables.split(N, dtype, centred=centred, add=add, fast=fast and dtype.itemsize == 2)
+        if shares.chunks > 128:
+            continue  # a row that no GPU of today has room for: "few rows" or "blocked", which promise no equal bits
+        lanes = 32 * min(shares.num_warps, tables.few_rows(N)[1])
+        assert tables.next_power_of_2(shares.chunks) <= lanes, (N, shares)
 
 
 def test_groups_share_the_rows_evenly():

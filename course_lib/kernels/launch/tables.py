@@ -326,9 +326,10 @@ def split(N: int, dtype: torch.dtype, *, centred: bool, add: bool, fast: bool = 
     if _MOST_CHUNKS * block < N:
         block, num_warps, programs = last, 16, 1
     if fast and half and not add and N <= 262144:
-        if dtype == torch.float16:
+        # two warps merge 64 chunks, one a lane: with more, few_rows.py's warps would add them in another order
+        if dtype == torch.float16 and N <= 131072:
             return SplitLaunch(-(-N // 2048), 2048, 2, 8, N % 2048 == 0)
-        if N > 131072 and N % 2048 == 0:
+        if dtype == torch.bfloat16 and N > 131072 and N % 2048 == 0:
             return SplitLaunch(N // 4096, 4096, 4, 3, True) if centred else SplitLaunch(N // 2048, 2048, 4, 6, True)
     without_mask = not centred or (half and block == 4096 and (add or dtype == torch.float16))
     return SplitLaunch(-(-N // block), block, num_warps, programs, without_mask and N % block == 0)
