@@ -74,8 +74,12 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
         f"{row['op']} {row['M']} x {row['N']}: {row['over_floor']:.2f} of the floor, {times:.2f} times the shapes beside it"
         for row, times in find_cliffs(result)
     ]
-    head = f"{len(result.rows)} shapes, {len(cliffs)} cost over {CLIFF} times the shapes beside them"
-    return "\n".join([result.label(), *lines, "", head, *cliffs, *tables.notes(result, width)])
+    return "\n".join([result.label(), *lines, "", count_cliffs(result), *cliffs, *tables.notes(result, width)])
+
+
+def count_cliffs(result: Measurement) -> str:
+    """How many shapes were timed, and how many of them are cliffs."""
+    return f"{len(result.rows)} shapes, {len(list(find_cliffs(result)))} cost over {CLIFF} times the shapes beside them"
 
 
 if __name__ == "__main__":

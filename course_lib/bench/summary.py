@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
-from course_lib.bench import tables
+from course_lib.bench import plane, tables
 from course_lib.bench.goals import compare_with_goals
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.providers import PEERS
@@ -16,9 +16,13 @@ _LONG_ENOUGH = 10  # microseconds, for bandwidth to matter more than the start o
 
 def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
     """A few lines about ``result``, a measurement of ``kind``, in any dtype."""
-    lines = {"host": _host, "training": _training, "statistics": _statistics, "counters": _counters}.get(
-        kind, _over_floor
-    )(result, width)
+    lines = {
+        "host": _host,
+        "training": _training,
+        "statistics": _statistics,
+        "plane": _plane,
+        "counters": _counters,
+    }.get(kind, _over_floor)(result, width)
     return "\n".join(
         [f"{kind}: {result.label()}", *(lines if result.rows else ["there are no times in this selection"])]
     )
@@ -69,6 +73,10 @@ def _statistics(result: Measurement, width: int) -> list[str]:
         "time over floor, the fastest kernel of the course / torch.var_mean",
         *tables.cells(cells, (), "N =", width),
     ]
+
+
+def _plane(result: Measurement, width: int) -> list[str]:
+    return [plane.count_cliffs(result)]
 
 
 def _counters(result: Measurement, width: int) -> list[str]:

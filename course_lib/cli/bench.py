@@ -20,18 +20,20 @@ KINDS = {
     "forward": "forward passes of LayerNorm and RMSNorm, with and without the residual added first, against the floor",
     "backward": "their backward passes alone",
     "long_rows": "rows of 65536 columns and more, forward and backward",
+    "plane": "the course's kernels alone, few rows to many, short to long: shapes that cost far more than those beside them",
     "statistics": "mean and variance alone, by lesson 05's algorithms",
     "host": "what an eager call costs the host",
     "training": "a transformer's training steps",
     "counters": "the hardware's counters of the course's kernels, by Nsight Compute",
 }
-_DRAWN = tuple(name for name in KINDS if name != "counters")  # a table of reasons, not of quantities to compare
+_DRAWN = tuple(name for name in KINDS if name not in ("plane", "counters"))  # those are lists of places and reasons
 _MODULES = {"statistics": "row_statistics"}  # the others are called as their kind is
 _WITH_GOALS = ("forward", "backward", "long_rows")
 _SELECTS = {  # which of the options a kind has
     "forward": ("columns", "dtype", "providers"),
     "backward": ("columns", "dtype", "providers"),
     "long_rows": ("columns", "dtype", "providers"),
+    "plane": ("columns", "dtype"),
     "host": ("dtype", "providers"),
     "counters": ("dtype",),
 }

@@ -29,6 +29,7 @@ from course_lib.bench import (
     long_rows,
     measurement,
     operations,
+    plane,
     providers,
     tables,
     timing,
@@ -502,6 +503,35 @@ def test_a_cell_without_a_time_says_which_kind_of_nothing_it_is():
     assert any(line.startswith("apex, error: broken") for line in lines)
 
 
+def test_a_cliff_is_dearer_than_the_shapes_beside_it_and_a_slope_is_none():
+    costs = {
+        (1, 8): 1.0,
+        (1, 64): 1.3,
+        (1, 512): 1.6,
+        (16, 8): 1.1,
+        (16, 64): 9.0,
+        (16, 512): 1.7,
+        (256, 8): 1.2,
+        (256, 64): 1.4,
+    }
+    result = measurement.Measurement("plane", "Test GPU", "2026-01-02", {}, "")
+    result.rows = [
+        {"op": op, "provider": "ours", "M": M, "N": N, "dtype": "fp16", "us": 1.0, "gbps": 1, "over_floor": cost}
+        for op in ("layer_norm", "rms_norm")
+        for (M, N), cost in (costs if op == "layer_norm" else costs | {(16, 64): 1.4}).items()
+    ]
+    ((row, times),) = plane.find_cliffs(result)
+    assert (row["op"], row["M"], row["N"]) == ("layer_norm", 16, 64) and times == pytest.approx(9 / 1.35)
+    text = plane.table(result)
+    assert "16 shapes, 1 cost over 1.5 times" in text and "layer_norm 16 x 64: 9.00 of the floor, 6.67 times" in text
+
+
+def test_the_plane_has_aligned_and_unaligned_rows_and_fits_a_small_gpu():
+    shapes = [(s.M, s.N) for sweep in plane.GRID.sweeps for s in sweep.shapes(plane.COLUMNS)]
+    assert len(shapes) == len(set(shapes)) > 100 and max(M * N for M, N in shapes) <= plane.ELEMENTS
+    assert {M for M, _ in shapes} == set(plane.ROWS) and {N for _, N in shapes} == set(plane.COLUMNS)
+
+
 @pytest.mark.parametrize("kind", ["forward", "backward", "long_rows", "statistics", "training", "counters"])
 def test_stored_measurements_of_before_are_read_and_shown(kind):
     (text,) = bench_command.run(kind, stored=True)
@@ -544,7 +574,7 @@ def test_a_table_too_wide_is_split_and_loses_nothing():
 def test_json_holds_everything_that_was_measured():
     (text,) = bench_command.run("all", stored=True, as_json=True)
     everything = json.loads(text)
-    assert list(everything) == list(bench_command.KINDS)
+    assert list(everything) == [kind for kind in bench_command.KINDS if measurement.is_stored(kind)]
     assert everything["host"]["rows"] == measurement.stored("host").rows and everything["host"]["date"]
 
 
@@ -655,8 +685,8 @@ def test_all_goes_on_without_the_profiler_and_counters_alone_do_not(no_gpu, monk
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
-        ("sideways", {}, "There are: forward, backward, long_rows, statistics, host, training, counters, all"),
-        ("host", {"columns": "256"}, "has no --columns. These have: forward, backward, long_rows"),
+        ("sideways", {}, "There are: forward, backward, long_rows, plane, statistics, host, training, counters, all"),
+        ("host", {"columns": "256"}, "has no --columns. These have: forward, backward, long_rows, plane"),
         ("statistics", {"dtype": "bf16"}, "has no --dtype"),
         ("forward", {"columns": "256;512"}, "--columns 256;512 is not a list"),
         ("forward", {"columns": "0"}, "is not a list"),

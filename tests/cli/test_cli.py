@@ -660,7 +660,7 @@ def test_bench_refuses_in_words(command):
     code, _, said = command("bench", "sideways")
     assert (
         code == cli.BAD_REQUEST
-        and "There are: forward, backward, long_rows, statistics, host, training, counters, all." in said
+        and "There are: forward, backward, long_rows, plane, statistics, host, training, counters, all." in said
     )
 
 
