@@ -16,9 +16,9 @@ elements of x, dy and dx (3 is the least), and what each design does about the s
 - persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw
   and db in registers until the end. 3 passes plus 8 P N bytes of partial sums for each of dw and db, P programs. No
   locks, the same bits every time.
-- columns, for rows of any length: c1 and c2 by rows in one kernel, then dx and the partial sums by columns. 5 passes.
-- two tiles (two_tiles_backward.py), for rows of up to PERSISTENT_LIMIT columns, far from a power of two and no multiple
-  of 16: persistent. 3 passes.
+- columns, for rows of any length: programs share the sums c1 and c2 of a row and write their parts, then dx and the partial
+  sums by columns. 5 passes.
+- two tiles (two_tiles_backward.py), for rows of up to TWO_TILES_LIMIT columns, far from a power of two: persistent. 3 passes.
 - split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to
   programs. 3 passes.
 

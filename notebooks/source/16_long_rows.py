@@ -346,10 +346,12 @@ assert all(
 # On an H100 (stored, 21 November 2026) words take 1.1, 1.9 and 3.0 times the floor for 1024, 16 and 1 row. Two launches take 1.5, 2.0 and 2.3.
 # So the course takes two launches where x has at most 4 MB, and words above that. At one row the floor itself is mostly the launch.
 #
-# And where is the course's kernel weak? In the **backward** pass over few long rows. At 3 x 1000003 it takes 30 to 46 times the floor, where
-# torch.compile takes 4 to 6 (one H200, 22 November 2026, torch 2.11, triton 3.6). A row of 1000003 columns would have 489 chunks there, more
-# than the GPU has multiprocessors. So the course falls back to a kernel that takes the row's two sums with one program per row. You know by
-# now what that costs.
+# And the **backward** pass over few long rows? A row of 1000003 columns would have 489 chunks there. That is more than the GPU has
+# multiprocessors, so the programs of a row could not wait for one another. The course used to fall back to a kernel that takes the row's two
+# sums with one program per row, and you know by now what that costs: 3 x 1000003 took 43 to 46 times the floor. Now several launches do the
+# work. In the first, 245 programs share the sums of a row, and each writes its part. The next one adds the parts up, and computes dx. This takes
+# 3.5 times the floor, and RMSNorm 2.8 (one H200, 23 November 2026, torch 2.11, triton 3.6). 3 x 1000000 takes 2.2 and 1.8: there every
+# row begins at a multiple of 16 bytes.
 
 # %% tags=["check"]
 import torch
@@ -358,6 +360,7 @@ from course_lib.kernels.launch import choice, tables
 
 assert choice.FEW_ROWS_BYTES == 4 * 2**20
 assert tables.split_backward(1000003, 2).chunks == 489 > 132
+assert tables.row_sums(1000003)[0] == 245
 assert tables.split(262144, torch.float16, centred=True, add=False).chunks == 64
 
 # %% [markdown]
