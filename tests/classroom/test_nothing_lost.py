@@ -13,6 +13,7 @@ import signal
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from fake_grading import fake_check, grade, read_results, slow_check, write_class, write_file
@@ -52,20 +53,18 @@ def in_child(work) -> int:
 
 def test_killed_at_random_points_and_resumed_nothing_is_lost_nor_done_twice(undisturbed, tmp_path):
     folder, expected = undisturbed
-    rng, out = random.Random(20), tmp_path / "out"
-    begun = time.perf_counter()
-    grade(folder, tmp_path / "timed", check=slow_check)
-    whole = time.perf_counter() - begun
+    rng = random.Random(20)
+    whole = grade(folder, tmp_path / "timed", check=slow_check).checked
     kept: set[int] = set()
     for round_ in range(KILLS):
-        if round_ % 10 == 0:
-            out = tmp_path / f"out {round_}"  # killed up to ten times in a row
+        out = tmp_path / f"out {round_ // 10}"  # killed up to ten times in a row
         child = in_child(lambda out=out: grade(folder, out, check=slow_check))
-        time.sleep(rng.uniform(0, whole / 3))
+        # by what is written, not by the clock: a machine under load would have every child killed before it has begun
+        _wait_until_killable(child, out / "journal.jsonl", more=rng.randrange(whole // 6))
+        time.sleep(rng.uniform(0, 0.02))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        if (out / "journal.jsonl").exists():
-            kept.add((out / "journal.jsonl").read_bytes().count(b"\n"))
+        kept.add(_count_lines(out / "journal.jsonl"))
         if round_ % 10 == 9:
             graded = grade(folder, out)
             assert read_results(out) == expected
@@ -73,6 +72,17 @@ def test_killed_at_random_points_and_resumed_nothing_is_lost_nor_done_twice(undi
             keys = [json.loads(line)["key"] for line in lines]
             assert len(keys) == len(set(keys)) == graded.checked + graded.kept
     assert len(kept) > 10, "the kills did not hit different points"
+
+
+def _count_lines(journal: Path) -> int:
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def _wait_until_killable(child: int, journal: Path, *, more: int) -> None:
+    """Until ``child`` has added ``more`` lines to the journal, or is done."""
+    wanted = _count_lines(journal) + more
+    while _count_lines(journal) < wanted and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(0.002)
 
 
 @pytest.mark.parametrize("count", [1, 4])
