@@ -188,7 +188,9 @@ def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment
 
     def kill_work() -> None:  # the last process of the chain runs the file
         time.sleep(moment)
-        process.children(recursive=True)[-1].kill()
+        while not (at_work := process.children(recursive=True)):  # a machine under load has not started it yet
+            time.sleep(0.01)
+        at_work[-1].kill()
 
     killer = threading.Thread(target=kill_work)
     killer.start()
