@@ -181,15 +181,23 @@ def test_the_second_process_survives_a_file_that_ends_it():
 
 @pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 1.0) for seed in range(4)])
 def test_a_second_process_killed_at_work_is_named_and_its_server_replaced(moment):
-    text = "import triton\nimport time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\ntime.sleep({})\n"
+    text = "import triton\nimport time\n@triton.jit\ndef kernel(x_ptr, n):\n    pass\nheld = b'x' * 200_000_000\ntime.sleep({})\n"
     runs("right", [0], apart=True)  # now there is a server
     (server,) = [waiting for waiting in servers._idle if waiting.key[0].argument == "course_lib.lessons.schedule.run"]
     process = psutil.Process(server.pid)
 
-    def kill_work() -> None:  # the last process of the chain runs the file
-        time.sleep(moment)
-        while not (at_work := process.children(recursive=True)):  # a machine under load has not started it yet
+    def count_own_bytes(process: psutil.Process) -> int:
+        memory = process.memory_info()
+        return memory.rss - memory.shared
+
+    def kill_work() -> (
+        None
+    ):  # the last process of the chain runs the file, and is known by the memory that the file takes
+        wanted, until = count_own_bytes(process) + 100_000_000, time.monotonic() + 50
+        while not (at_work := process.children(recursive=True)) or count_own_bytes(at_work[-1]) < wanted:
+            assert time.monotonic() < until, "the file was not run"
             time.sleep(0.01)
+        time.sleep(moment)
         at_work[-1].kill()
 
     killer = threading.Thread(target=kill_work)
