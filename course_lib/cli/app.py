@@ -362,11 +362,11 @@ def grade(
 def doctor() -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
     from course_lib import doctor as examiner
-    from course_lib.cli.doctor import findings_view
-    from course_lib.cli.terminal import show
+    from course_lib.cli.doctor import show_findings
+    from course_lib.cli.terminal import console
 
     findings = examiner.examine()
-    show(findings_view(findings))
+    show_findings(findings, console())
     return 0 if examiner.can_run(findings) else 1
 
 
