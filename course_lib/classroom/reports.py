@@ -95,7 +95,7 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     cases = [case["status"] for case in mark.verdict["cases"]]
     right = f"{cases.count(PASS)} of {len(cases)} hidden cases are right." if cases else ""
     if mark.status == PASS:
-        return f"All {right}" if right else "Everything is right."
+        return f"All {len(cases)} hidden cases are right." if cases else "Everything is right."
     place = mark.verdict["place"]
     line = f"Line {place['line']}: " if mark.status == ERROR and place else ""
     return f"{line}{mark.verdict['headline']} {right if mark.status == FAIL else ''}".rstrip()

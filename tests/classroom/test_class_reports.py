@@ -155,11 +155,7 @@ def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_pa
     grade(folder, tmp_path / "out", check=check)
     pages = {name: read_words(next((tmp_path / "out" / "reports").glob(f"{name}-*"))) for name in ("ann", "bob")}
     happened, _, details = pages["ann"].partition("Where to look")
-    assert (
-        happened.index("points")
-        < happened.index("What happened")
-        < happened.index("All 12 of 12 hidden cases are right.")
-    )
+    assert happened.index("points") < happened.index("What happened") < happened.index("All 12 hidden cases are right.")
     assert "The wrong divisor. 1 of 2 hidden cases are right." in happened
     assert "There is no file ex07a_layer_norm_forward.py in what you handed in." in happened
     assert "By what?" in details and "By what?" not in happened and "wrong divisor" not in details
