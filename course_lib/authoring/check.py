@@ -5,7 +5,6 @@ The checks are the tests themselves, chosen by the exercise's id, and the build 
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ _FILES = (
     "tests/grading/test_grading.py",
     "tests/grading/test_causes.py",
     "tests/lessons/test_notebooks.py",
+    "tests/authoring/test_readme.py",
 )
 # by words of a test's name, the first that fits: what is looked at
 _SUBJECTS = {
@@ -40,6 +40,7 @@ _SUBJECTS = {
     "variant": "variants",
     "right_but_different": "variants",
     "test_notebooks": "notebook",
+    "test_readme": "README",
     "": "causes",
 }
 _LOOKED_AT = {
@@ -50,8 +51,8 @@ _LOOKED_AT = {
     "variants": "each right one passes, and is not the solution again",
     "causes": "every cause has its words, every known bug its mutants, docs/verdicts.md counts them",
     "notebook": "the lesson is built from its source, has the exercise's panel, and runs",
+    "README": "it lists the lesson with its minutes and exercises, and counts the wrong solutions",
 }
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
 # left to `make test`: 19 more seeds of each variant take longer than all the rest, and nbval runs the lesson once more
 _LEFT_OUT = "not 19_other_seeds and not nbval"
 
@@ -82,7 +83,7 @@ def check_exercise(exercise: Exercise) -> list[Finding]:
     findings = {subject: Finding(subject) for subject in _LOOKED_AT}
     with tempfile.TemporaryDirectory(prefix="course-author-") as scratch:
         report = Path(scratch) / "report.xml"
-        chosen = f"({exercise.id} or test_causes or counts_every_mutant or {exercise.lesson}_) and {_LEFT_OUT}"
+        chosen = f"({exercise.id} or test_causes or counts_every_mutant or test_it_counts or test_every_lesson_is_linked or {exercise.lesson}_) and {_LEFT_OUT}"
         command = [
             sys.executable,
             "-m",
@@ -109,10 +110,13 @@ def check_exercise(exercise: Exercise) -> list[Finding]:
         output, _ = tests.communicate()
         if not report.exists():
             raise CourseError(f"the tests of exercise {exercise.id} could not be run. pytest says:\n{output.strip()}")
-        for name, sentence in read_report(report):
+        said = set()
+        for name, sentence, test in read_report(report):
             finding = findings[find_subject(name)]
             finding.tests += 1
-            finding.missing += [sentence] if sentence else []
+            if sentence and sentence not in said:  # several tests may meet one thing
+                said.add(sentence)
+                finding.missing.append(f"{sentence} ({test})")
     for finding in findings.values():
         if not finding.tests:
             finding.missing.append(
@@ -150,22 +154,20 @@ def _run_lesson(lesson: str) -> list[str]:
     try:
         notebooks.run_unsolved(notebooks.read_source(source))
     except (CellExecutionError, CellTimeoutError) as broken:
-        return [f"{paths.shown(source)} does not run: {_COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"]
+        return [
+            f"{paths.shown(source)} does not run: {notebooks.COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"
+        ]
     except CourseError as error:
         return [str(error)]
     return []
 
 
-def _strip_colours(text: str) -> str:
-    return _COLOURS.sub("", text).strip()
-
-
-def read_report(report: Path) -> Iterator[tuple[str, str]]:
-    """Each test's name and, if it failed, a sentence about what is missing."""
+def read_report(report: Path) -> Iterator[tuple[str, str, str]]:
+    """Each test's whole name; if it failed, a sentence about what is missing; and its own name."""
     for case in xml.parse(report).getroot().iter("testcase"):
         name = f"{case.get('classname')}.{case.get('name')}"
         broken = next((part for part in case if part.tag in ("failure", "error")), None)
-        yield name, "" if broken is None else f"{_first_sentence(broken.get('message', ''))} ({case.get('name')})"
+        yield name, "" if broken is None else _first_sentence(broken.get("message", "")), case.get("name", "")
 
 
 def _first_sentence(message: str) -> str:

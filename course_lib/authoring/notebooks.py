@@ -35,6 +35,7 @@ _METADATA = {
     "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python"},
 }
 _CELL_SECONDS = 120
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
 
 
@@ -94,6 +95,7 @@ def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],  # that it speaks TCP on this machine is no news to an author
     )
     # what this process chose for itself is not for the lesson, whose first cell chooses anew
     inherited = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
@@ -154,7 +156,8 @@ def main(wanted: list[str]) -> int:
         try:
             print(f"{find_notebook(source).name}: built in {build(source):.0f} s", flush=True)
         except (CellExecutionError, CellTimeoutError) as broken:
-            print(f"course: {paths.shown(source)} does not run:\n{broken}", file=sys.stderr)
+            words = str(broken) if sys.stderr.isatty() else COLOURS.sub("", str(broken))
+            print(f"course: {paths.shown(source)} does not run:\n{words.rstrip()}", file=sys.stderr)
             return 1
     return 0
 

@@ -1,10 +1,11 @@
-"""``python -m course_lib.authoring.readme``: writes what README.md takes from stored measurements. A test compares."""
+"""``python -m course_lib.authoring.readme``: writes what README.md takes from stored measurements, and counts its wrong solutions. A test compares."""
 
 from __future__ import annotations
 
 import re
 import sys
 
+from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
@@ -22,18 +23,22 @@ _OPERATIONS = {
     "layer_norm_backward": "LayerNorm backward",
     "rms_norm_backward": "RMSNorm backward",
 }
+_COUNT = re.compile(r"each of the \d+ wrong solutions")
 _BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", re.DOTALL)
 
 
 def make_page(page: str) -> str:
-    """README's text with its table of kernels as the newest stored measurements have it.
+    """README's text with its table of kernels as the newest stored measurements have it, and with the number of wrong solutions.
 
-    Raises: CourseError if the marks of the table are missing, or the kinds were not measured on one device in the same versions.
+    Raises: CourseError if the marks of the table or the count are missing, or the kinds were not measured on one device in the same versions.
     """
     if not _BLOCK.search(page):
         raise CourseError(
             f"{paths.shown(PAGE)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing."
         )
+    if not _COUNT.search(page):
+        raise CourseError(f"{paths.shown(PAGE)}: the words 'each of the N wrong solutions' are missing.")
+    page = _COUNT.sub(f"each of the {len(list(mutants.list_mutants()))} wrong solutions", page)
     return _BLOCK.sub(lambda marks: f"{marks[1]}{write_kernels()}{marks[2]}", page)
 
 

@@ -40,7 +40,7 @@ def release(folder: Path) -> str:
     Raises: CourseError if ``folder`` holds anything or lies in the course's own folders, or a notebook is not what its script builds; OSError
         if it cannot be written.
     """
-    folder = folder.absolute()
+    folder = folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
     _require_free(folder)
     files = dict(_collect())
     folder.parent.mkdir(parents=True, exist_ok=True)

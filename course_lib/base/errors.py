@@ -70,7 +70,7 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
 def missing_package(package: str) -> EnvironmentFault:
     """A package that the course itself needs is not there; ``package`` as one imports it."""
     return EnvironmentFault(
-        f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {_install_again()}"
+        f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {install_again()}"
     )
 
 
@@ -98,7 +98,7 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
     what = (
         f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
     )
-    return EnvironmentFault(f"{what} {_name_shadow(imported, strange) if strange else _install_again()}")
+    return EnvironmentFault(f"{what} {_name_shadow(imported, strange) if strange else install_again()}")
 
 
 def _find_shadow() -> tuple[str, str] | None:
@@ -132,7 +132,8 @@ def _name_shadow(name: str, file: str) -> str:
     )
 
 
-def _install_again() -> str:
+def install_again() -> str:
+    """The remedy for an environment that lacks a part, or has a damaged one."""
     return f"`make clean`, then `make lab`, installs it anew; `course doctor` says what else is missing. (This Python is {sys.executable}.)"
 
 

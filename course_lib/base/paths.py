@@ -41,7 +41,8 @@ def shown(path: Path) -> str:
 
     A link keeps its own name, and what a terminal would obey in a name is made visible.
     """
-    path = Path(path).parent.resolve() / Path(path).name
+    path = Path(path)
+    path = path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name
     for folder, name in ((exercises(), "exercises"), (state(), ".course"), (ROOT, ".")):
         if path.is_relative_to(folder):
             path = Path(name) / path.relative_to(folder)

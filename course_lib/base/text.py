@@ -6,11 +6,13 @@ escape sequence clears the screen, an override turns the direction of writing, a
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # control, format (which turns the direction of writing, or takes no room), half of a surrogate pair, line and paragraph separators
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _CUT = " ... "
+_UNBROKEN = re.compile(r"(?:`[^`]*`|\S)+")  # a word, or a command in backticks with what touches it
 
 
 class _Visible(dict[int, int | str]):
@@ -46,3 +48,19 @@ def shorten(text: str, most: int) -> str:
         return text
     kept = max(most - len(_CUT), 0)
     return f"{text[: kept - kept // 2]}{_CUT}{text[len(text) - kept // 2 :]}"[:most]
+
+
+def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """``text`` in lines of at most ``width`` characters, the first after ``first``, the others after ``rest``.
+
+    What stands in backticks is there to be copied, and a path too: neither is broken or cut, so a line may be longer than ``width``.
+    """
+    lines = [first]
+    started = False
+    for word in _UNBROKEN.findall(text):
+        if started and len(lines[-1]) + 1 + len(word) > width:
+            lines.append(rest)
+            started = False
+        lines[-1] += f" {word}" if started else word
+        started = True
+    return lines

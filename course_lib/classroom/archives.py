@@ -44,6 +44,10 @@ _LIMITS = ResourceLimits(case=20.0, total=20.0, address_bytes=4 << 30, memory_by
 _SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tbz2", ".txz", ".zip", ".tar")
 _OTHERS = (".7z", ".rar", ".gz", ".bz2", ".xz", ".zst")
 WANTED = re.compile(r"(?i:ex\d\d[a-z](?![a-z0-9]).*\.py)|progress\.json")
+# a name that somebody may have given to an exercise's file: 07a.py, ex7a.py, exercise_07a.ipynb, ex07a_layer_norm_forward.py.txt
+_MEANT = re.compile(r"(?:ex(?:ercise)?)?[-_ ]?\d{1,2}[-_ ]?[a-z](?![a-z0-9]).*\.(?:py|txt|ipynb)", re.IGNORECASE)
+# of a whole class, as Canvas and Moodle pack it
+_OF_A_CLASS = re.compile(r".*(?:_assignsubmission_|_\d+_\d+_ex\d\d[a-z]).*")
 # where a copy of the whole course, or a system that packs for us, has files of the same names that nobody handed in
 _SKIPPED = re.compile(r"__MACOSX|solutions|tests|site-packages|build|node_modules|kept|__pycache__|\.(?!course$).*")
 
@@ -79,6 +83,15 @@ def name_without_suffix(name: str) -> str:
 def is_wanted(path: PurePosixPath) -> bool:
     """True for what may be an exercise file or a progress file, where such files lie."""
     return WANTED.fullmatch(path.name) is not None and not is_skipped(path.parent)
+
+
+def explain_unwanted(path: PurePosixPath) -> str:
+    """Why a file is not read that its author may have meant as an exercise's; "" for one that is read, and for one that nobody meant."""
+    if WANTED.fullmatch(path.name) or not _MEANT.fullmatch(path.name) or is_skipped(path.parent):
+        return ""
+    if path.name.lower().endswith(".ipynb"):
+        return "is a notebook; what is graded is the .py file of exercises/"
+    return "is not named as the course names its files (ex07a_NAME.py)"
 
 
 def is_skipped(folder: PurePosixPath) -> bool:
@@ -188,12 +201,18 @@ class _Gathered:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", name):
             self.left_out.setdefault("points outside the archive", []).append(name)
+        elif _OF_A_CLASS.fullmatch(name):
+            self.left_out.setdefault("belongs to the download of a class: unpack that, and name its folder", []).append(
+                name
+            )
         elif is_wanted(path):
             if not why_not:
                 if len(self.members) >= MOST_WANTED:
                     raise _TooMuch(f"has more than {MOST_WANTED} exercise files")
                 return path
             self.left_out.setdefault(why_not, []).append(name)
+        elif why := explain_unwanted(path):
+            self.left_out.setdefault(why, []).append(name)
         return None
 
     def describe(self) -> tuple[str, ...]:

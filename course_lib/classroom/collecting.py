@@ -20,13 +20,22 @@ from course_lib.base.errors import environment_fault
 from course_lib.base.files import read_plain_file
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise
-from course_lib.classroom.archives import FILE_BYTES, Member, is_archive, is_skipped, is_wanted, unpack
+from course_lib.classroom.archives import (
+    FILE_BYTES,
+    Member,
+    explain_unwanted,
+    is_archive,
+    is_skipped,
+    is_wanted,
+    unpack,
+)
 from course_lib.classroom.discovery import Entry, Source, Submissions
 
 _MOST_ENTRIES = 20_000
 _MOST_LEVELS = 16
 _MOST_ARCHIVES = 3
 _MOST_NOTES = 12
+_MOST_OTHERS = 3
 _NAME = re.compile(r"(?P<id>ex\d\d[a-z])(?![a-z0-9])[^.]*", re.IGNORECASE)
 # what systems and browsers append to a name that is taken: -1, (2), " copy"
 _APPENDED = re.compile(r"(?:[-_ ]?\((?P<one>\d{1,4})\)|[-](?P<two>\d{1,4})| copy)$", re.IGNORECASE)
@@ -38,7 +47,8 @@ class Collected:
 
     ``files``: the file that counts, by exercise; ``refused``: why there is a file for an exercise and it cannot be read. ``problem``: why
     nothing could be read at all; ``notes``: what else a person should know. ``progress``: the learner's progress file. ``time``: of the
-    submission, in seconds since 1970: the latest of the files and archives that count; 0 if there is none.
+    submission, in seconds since 1970: the latest of the files and archives that count; 0 if there is none. ``others``: the first files of
+    Python code that are no exercise's.
     """
 
     entry: Entry
@@ -48,6 +58,7 @@ class Collected:
     problem: str = ""
     progress: bytes | None = None
     time: float = 0.0
+    others: list[str] = field(default_factory=list)
 
 
 def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collected:
@@ -97,7 +108,10 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise]) -> Collected:
     if len(collected.notes) > _MOST_NOTES:
         collected.notes[_MOST_NOTES:] = [f"and {len(collected.notes) - _MOST_NOTES} more such things"]
     if not members and not collected.refused and not collected.problem:
-        collected.problem = collected.notes.pop(0) if collected.notes else "there is no exercise file in it"
+        holds = f"; it holds {', '.join(collected.others)}" if collected.others else ""
+        collected.problem = (
+            collected.notes.pop(0) if collected.notes else f"there is no exercise file (ex07a_NAME.py) in it{holds}"
+        )
     return collected
 
 
@@ -144,6 +158,8 @@ def _read_file(
     elif is_wanted(name):
         if member := _read_member(path, name, collected):
             yield member, member.time
+    elif why := explain_unwanted(name):
+        collected.notes.append(f"{make_visible_line(name.name)}: not read, it {why}")
     elif not collected.notes:
         collected.notes.append(f"{make_visible_line(name.name)} is no exercise file")
 
@@ -191,8 +207,13 @@ def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, f
                 )
                 continue
             yield from _read_archive(path, f"{make_visible_line(str(name))}/", status, collected)
-        elif is_wanted(name) and (member := _read_member(path, name, collected)):
-            yield member, member.time
+        elif is_wanted(name):
+            if member := _read_member(path, name, collected):
+                yield member, member.time
+        elif why := explain_unwanted(name):
+            collected.notes.append(f"{make_visible_line(str(name))}: not read, it {why}")
+        elif name.suffix in (".py", ".ipynb") and len(collected.others) < _MOST_OTHERS:
+            collected.others.append(make_visible_line(str(name)))
 
 
 def _walk(folder: Path, collected: Collected) -> Iterator[tuple[Path, PurePosixPath, os.stat_result]]:

@@ -4,7 +4,9 @@ Nothing is opened here but folders. Four layouts are told apart by their names:
 
 - Canvas, "Download Submissions": flat files ``doejane_12345_67890_ex07a_layer_norm_forward.py`` with the user's and the file's number,
   and ``doejane_LATE_12345_...`` for what came late (``lib/content_zipper.rb`` of instructure/canvas-lms at 05e9653);
-- Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file_``, or files that begin so;
+- Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file``, with ``_`` at the end in older ones, or files that
+  begin so; of a group ``Group A_77_assignsubmission_file``, and without a number for those who are in none
+  (``mod/assign/classes/downloader.php`` of moodle/moodle);
 - GitHub Classroom: repositories ``assignment-username``, each with ``exercises`` in it;
 - plain: a folder or an archive for each learner, named as they are.
 
@@ -32,7 +34,7 @@ from course_lib.classroom.archives import is_archive, name_without_suffix
 CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
 CANVAS_ANONYMOUS = re.compile(r"(?P<name>)(?P<late>LATE_)?(?P<id>anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
 CANVAS_ONLINE = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<kind>text|link)\.html")
-MOODLE = re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_(?P<kind>file|onlinetext)_?(?P<rest>.*)")
+MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z0-9]+)_?(?P<rest>.*)")
 _LONGEST = 120  # characters of a name
 _MAP_BYTES = 4 << 20
 _MAP_COLUMNS = ("learner", "path", "id", "login")
@@ -126,8 +128,32 @@ def _read_folder(folder: Path) -> list[Entry]:
             f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a class. Name the folder above it, "
             "with one sub-folder or archive a learner."
         )
+    if len(names) == 1:
+        _refuse_nested(folder, names[0])
     prefix = _find_classroom_prefix(folder, rest)
     return [*canvas, *moodle, *(_read_plain(folder / name, prefix) for name in rest)]
+
+
+def _refuse_nested(folder: Path, name: str) -> None:
+    """Refuse a folder that holds nothing but the class's folder: it would be read as one learner's work.
+
+    Raises: CourseError
+    """
+    inner = folder / name
+    if not inner.is_dir() or inner.is_symlink() or (inner / "exercises").exists():
+        return
+    names = _list_folder(inner)
+    several = {each for each in names if MOODLE.fullmatch(each) or (CANVAS.fullmatch(each) and _is_plain(inner / each))}
+    if not several:  # one learner has an exercise once, or in a copy
+        owners: dict[str, list[str]] = {}
+        for file in (*inner.glob("*/ex[0-9][0-9]*.py"), *inner.glob("*/exercises/ex[0-9][0-9]*.py")):
+            owners.setdefault(file.name, []).append(file.relative_to(inner).parts[0])
+        several = {each for found in owners.values() if len(found) > 2 for each in found}
+    if several:
+        raise CourseError(
+            f"{paths.shown(folder)} holds nothing but the folder {make_visible_line(name)}, and that one holds what looks like the submissions of "
+            f"{len(several)} learners. If that is the class, name {paths.shown(inner)}; if it is one learner, say so with --map."
+        )
 
 
 def _list_folder(folder: Path) -> list[str]:
@@ -170,16 +196,17 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
         match = MOODLE.fullmatch(name)
         if match is None:
             continue
-        number, path = match["id"], folder / name
-        entry = entries.setdefault(number, Entry(f"moodle {number}", clean_name(match["name"]), id=number))
-        if match["kind"] == "onlinetext":
-            entries[number] = replace(
-                entry, notes=(*entry.notes, f"{make_visible_line(name)} is an online text, which is not graded")
+        key, path = match["id"] or match["name"], folder / name
+        entry = entries.setdefault(key, Entry(f"moodle {key}", clean_name(match["name"]), id=match["id"] or ""))
+        if match["kind"] != "file":
+            what = "an online text" if match["kind"] == "onlinetext" else f"no file but {match['kind']}"
+            entries[key] = replace(
+                entry, notes=(*entry.notes, f"{make_visible_line(name)} is {what}, which is not graded")
             )
         elif problem := _find_obstacle(path, match["rest"]):
-            entries[number] = replace(entry, sources=(*entry.sources, Source(path, "")), notes=(*entry.notes, problem))
+            entries[key] = replace(entry, notes=(*entry.notes, problem))
         else:
-            entries[number] = replace(entry, sources=(*entry.sources, Source(path, match["rest"])))
+            entries[key] = replace(entry, sources=(*entry.sources, Source(path, match["rest"])))
     return list(entries.values())
 
 

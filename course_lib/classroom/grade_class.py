@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far it is: ``done`` files, of ``files`` as far as one can tell from those seen so far; ``seconds`` of the check that has just
-    ended, None if the verdict was there."""
+    """How far it is: ``files`` are done, and of ``learners`` as many as ``done`` says, in parts of a learner: one of three files is a third.
+    How many files there are nobody knows before the last submission is opened. ``seconds`` are those of the check that has just ended,
+    None if the verdict was there."""
 
-    done: int
     files: int
+    done: float
+    learners: int
     seconds: float | None
 
 
@@ -166,7 +169,8 @@ class _Run:
         self.recheck = {catalog.get(name).id for name in options.recheck}
         self.known: list[_Person] = []
         self._unsolved: dict[str, frozenset[int]] = {}
-        self.files = 0
+        self.done = Fraction()  # learners
+        self._parts: dict[str, list[Fraction]] = {}  # of a learner, for each time that a file is in the class
 
     def go(
         self,
@@ -175,18 +179,19 @@ class _Run:
         check: Callable[[Any], Answer],
         tell: Callable[[Progress], None],
     ) -> Graded:
-        done = 0
+        files = 0
         with open(self.out / TIMINGS, "a", encoding="ascii") as timings:
 
             def note(key: str, seconds: float | None) -> None:
-                nonlocal done
-                done += 1
+                nonlocal files
+                files += 1
+                self.done += self._parts[key].pop()
                 if seconds is not None:
                     timings.write(f"{key},{seconds:.3f}\n")
-                tell(Progress(done, max(done, round(self.files / len(self.known) * len(self.people))), seconds))
+                tell(Progress(files, float(self.done), len(self.people), seconds))
 
             outcome = Engine(start, check, self.journal, width=width, tell=note).run(self._list_jobs())
-        tell(Progress(done, done, None))
+        tell(Progress(files, float(self.done), len(self.people), None))
         rows = _Rows(self, outcome.faults)
         self._write(rows)
         return Graded(
@@ -217,8 +222,10 @@ class _Run:
                 for name, member in collected.files.items()
             }
             self.known.append(_Person(self._describe(collected), keys, collected.refused, fingerprints))
-            self.files += len(keys)
+            if not keys:
+                self.done += 1
             for name, key in keys.items():
+                self._parts.setdefault(key, []).append(Fraction(1, len(keys)))
                 data = collected.files[name].data
                 yield Job(
                     key,

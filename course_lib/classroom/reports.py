@@ -20,11 +20,11 @@ from markupsafe import Markup, escape
 
 from course_lib.base.text import shorten
 from course_lib.catalog import Exercise
-from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Row, format_points, weigh
+from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points, weigh
 from course_lib.classroom.out_folder import write_lines
 from course_lib.classroom.predictions import list_questions
 from course_lib.classroom.similarity import Common, Pair
-from course_lib.grading.judging.causes import CAUSES, make_sentence
+from course_lib.grading.judging.causes import CAUSES, REFUSALS, make_sentence
 from course_lib.grading.report import SIGNS, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Place
 
@@ -82,13 +82,33 @@ def name_page(row: Row) -> str:
     return f"{slug}-{hashlib.sha256(row.key.encode(errors='surrogatepass')).hexdigest()[:8]}.html"
 
 
+def say_what_happened(mark: Mark, exercise: Exercise) -> str:
+    """What came out of one exercise, for the learner, in a sentence or two. It says nothing of a hidden case but how many are right."""
+    if mark.status == NO_FILE:
+        return f"There is no file {exercise.file}.py in what you handed in."
+    if mark.status == NOT_GRADED:
+        return "This file could not be graded yet. That is not your fault, and takes no points from you."
+    if mark.verdict is None:
+        return make_sentence(mark.reason)
+    if mark.status == NOT_ATTEMPTED:
+        return "The file is still as the course wrote it."
+    cases = [case["status"] for case in mark.verdict["cases"]]
+    right = f"{cases.count(PASS)} of {len(cases)} hidden cases are right." if cases else ""
+    if mark.status == PASS:
+        return f"All {len(cases)} hidden cases are right." if cases else "Everything is right."
+    place = mark.verdict["place"]
+    line = f"Line {place['line']}: " if mark.status == ERROR and place else ""
+    return f"{line}{mark.verdict['headline']} {right if mark.status == FAIL else ''}".rstrip()
+
+
 class _ClassPage:
     """What the class's page says, gathered row by row."""
 
     def __init__(self, exercises: Sequence[Exercise]):
         self.exercises = {exercise.id: exercise for exercise in exercises}
         self.statuses: dict[str, Counter[str]] = {exercise.id: Counter() for exercise in exercises}
-        self.causes: Counter[tuple[str, str]] = Counter()
+        self.causes: dict[str, dict[str, list[str]]] = {}  # learners, by exercise, by cause
+        self.complete = self.unread = 0
         self.answered: Counter[str] = Counter()
         self.surprised: Counter[str] = Counter()
         self.with_progress = 0
@@ -100,6 +120,8 @@ class _ClassPage:
         self.people.append(
             {"learner": row.learner, "file": page, "points": row.points, "passed": row.passed, "late": row.late}
         )
+        self.complete += row.passed == len(row.marks)
+        self.unread += bool(row.problem)
         if said := [text for text in (row.problem, *row.notes) if text]:
             self.problems.append((row.learner, said))
         for mark in row.marks:
@@ -107,7 +129,7 @@ class _ClassPage:
             if mark.status == NOT_GRADED:
                 self.faults.append((row.learner, mark.exercise, mark.reason))
             elif mark.verdict and mark.status in (FAIL, ERROR):
-                self.causes[mark.exercise, mark.verdict["cause"]] += 1
+                self.causes.setdefault(mark.verdict["cause"], {}).setdefault(mark.exercise, []).append(row.key)
         self.with_progress += bool(row.predictions)
         for name, surprised in row.predictions.items():
             self.answered[name] += 1
@@ -119,7 +141,8 @@ class _ClassPage:
             (name for name in self.surprised if self.surprised[name]),
             key=lambda name: (-self.surprised[name] / self.answered[name], -self.answered[name], order[name]),
         )
-        causes = sorted(self.causes.items(), key=lambda item: (-item[1], item[0]))
+        causes = [self._describe_cause(cause, found) for cause, found in self.causes.items()]
+        causes.sort(key=lambda cause: (-cause["learners"], cause["words"]))
         left_out = len(pairs) - _MOST_PAIRS
         return {
             "statuses": self.statuses,
@@ -127,7 +150,10 @@ class _ClassPage:
             "problems": self.problems,
             "faults": self.faults,
             "with_progress": self.with_progress,
-            "causes": [(name, self._word_cause(name, cause), count) for (name, cause), count in causes],
+            "complete": self.complete,
+            "unread": self.unread,
+            "causes": [cause for cause in causes if cause["question"]],
+            "refusals": [cause for cause in causes if not cause["question"]],
             "surprises": [
                 (name, shorten(list_questions()[name], _QUESTION), self.answered[name], self.surprised[name])
                 for name in surprises[:_MOST_SURPRISES]
@@ -137,12 +163,18 @@ class _ClassPage:
             "common": common,
         }
 
-    def _word_cause(self, exercise_id: str, cause: str) -> str:
-        """The course's words for a cause, never a learner's: what could not be read or run has none but its name."""
-        exercise = self.exercises[exercise_id]
+    def _describe_cause(self, cause: str, found: dict[str, list[str]]) -> dict[str, Any]:
+        """A cause in the course's words, never a learner's, with the question that leads to the remedy; "" for a file that was not run."""
+        first = self.exercises[min(found)]
+        words, question = REFUSALS.get(cause, cause.replace("_", " ")), ""
         if cause in CAUSES:
-            return make_sentence(CAUSES[cause].word_for(exercise.kind, exercise.entry_points)[0])
-        return make_sentence(cause.replace("_", " "))
+            words, question = CAUSES[cause].word_for(first.kind, first.entry_points)
+        return {
+            "words": make_sentence(words),
+            "question": question,
+            "learners": len({key for keys in found.values() for key in keys}),
+            "exercises": sorted((exercise, len(keys)) for exercise, keys in found.items()),
+        }
 
 
 def _write(file: Path, template: str, values: dict[str, Any]) -> None:
@@ -169,6 +201,7 @@ def _open_templates() -> Environment:
         "sign": lambda status: _SIGNS.get(status, "?"),
         "quote": _quote,
         "prose": _prose,
+        "happened": say_what_happened,
     }
     return templates
 

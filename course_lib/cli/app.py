@@ -350,6 +350,7 @@ def grade(
     ] = None,
 ) -> int:
     """Grade a class: every exercise of everybody, with hidden cases."""
+    _require_whole_course("grade")
     from course_lib.cli import grade as grading
 
     return grading.grade(
@@ -362,11 +363,11 @@ def grade(
 def doctor() -> int:
     """Say whether the course can run here, and what to do about what is wrong."""
     from course_lib import doctor as examiner
-    from course_lib.cli.doctor import findings_view
-    from course_lib.cli.terminal import show
+    from course_lib.cli.doctor import show_findings
+    from course_lib.cli.terminal import console
 
     findings = examiner.examine()
-    show(findings_view(findings))
+    show_findings(findings, console())
     return 0 if examiner.can_run(findings) else 1
 
 
@@ -387,7 +388,7 @@ app.add_typer(author, name="author", rich_help_panel=AUTHOR)
 @author.callback(epilog="CONTRIBUTING.md has a recipe for each.")
 def describe_author() -> None:
     """Make and check exercises, lessons, pictures and kernels."""
-    import course_lib.authoring  # noqa: F401 - not in a copy for learners, where this ends in a sentence
+    _require_whole_course("author")
 
 
 @author.command(
@@ -444,9 +445,22 @@ def release(
     folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DIR")],
 ) -> int:
     """Make a copy of the course for learners: no solutions, no tests, no tools of authors and instructors."""
+    _require_whole_course("release")
     from course_lib.cli import release as releasing
 
     return releasing.release(folder)
+
+
+def _require_whole_course(command: str) -> None:
+    """Refuse a command of authors and instructors in a copy for learners, whose parts it needs are left out.
+
+    Raises: CourseError
+    """
+    if paths.is_release():
+        raise CourseError(
+            f"{paths.ROOT} is a copy of the course for learners, without solutions and without what `course {command}` needs: "
+            "give the command in the whole course, from which this copy was made."
+        )
 
 
 def run(arguments: list[str]) -> int:
@@ -502,13 +516,6 @@ def _dispatch(arguments: list[str]) -> int:
         raise  # run() tells files from output
     except (Exception, SystemExit) as error:  # a command loads what it needs when it runs, and that import can fail
         fault = import_fault(error)
-        absent = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
-        if absent.startswith("course_lib.") and paths.is_release():
-            say(
-                "course: this command is for authors and instructors. It is not in this copy of the course, which was made for learners; "
-                "the whole repository has it."
-            )
-            return BAD_REQUEST
         if fault is None:
             raise
         say(f"course: {fault}")

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from rich.console import Group
+from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from course_lib.base.text import wrap
 from course_lib.doctor import NOTE, OK, PROBLEM, Finding, can_run
 
 _MARKS = {OK: "[green]✓[/]", NOTE: "[yellow]![/]", PROBLEM: "[red]✗[/]"}
 
 
-def findings_view(findings: list[Finding]) -> Group:
-    """One paragraph a finding, its remedy behind an arrow beneath, and whether the course can run."""
-    table = Table.grid(padding=(0, 1))
+def show_findings(findings: list[Finding], console: Console) -> None:
+    """One paragraph a finding, its remedy behind an arrow beneath, and whether the course can run.
+
+    Lines are not rich's to break or cut: a command or a path that is longer than the terminal is wide stays whole, to be copied.
+    """
     for finding in findings:
-        table.add_row(_MARKS[finding.level], f"[bold]{escape(finding.name)}[/bold]: {escape(finding.what)}")
+        what, *more = wrap(f"{finding.name}: {finding.what}", console.width - 2)
+        what = f"[bold]{escape(finding.name)}[/bold]{escape(what.removeprefix(finding.name))}"
+        lines = [f"{_MARKS[finding.level]} {what}", *(f"  {escape(line)}" for line in more)]
         if finding.remedy:
-            remedy = Table.grid(padding=(0, 1))
-            remedy.add_row("→", escape(finding.remedy))
-            table.add_row("", remedy)
-    return Group(table, _conclusion(findings))
+            lines += map(escape, wrap(finding.remedy, console.width, "  → ", " " * 4))
+        console.print("\n".join(lines), soft_wrap=True)
+    console.print(_conclusion(findings))
 
 
 def _conclusion(findings: list[Finding]) -> str:

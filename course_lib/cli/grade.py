@@ -100,19 +100,20 @@ def _show_progress() -> Iterator[Callable[[Progress], None]]:
     if not console().is_terminal:
         yield _tell_lines()
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("checking"),
         BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("time left"),
+        TextColumn("{task.completed:.0f} of {task.total:.0f} learners, {task.fields[files]} files, time left"),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     with Bar(*columns, console=console(), transient=True) as bar:
-        task = bar.add_task("checking", total=None)
-        yield lambda progress: bar.update(task, completed=progress.done, total=progress.files)
+        task = bar.add_task("checking", total=None, visible=False, files=0)
+        yield lambda progress: bar.update(
+            task, completed=progress.done, total=progress.learners, files=progress.files, visible=True
+        )
 
 
 def _tell_lines() -> Callable[[Progress], None]:
@@ -120,10 +121,14 @@ def _tell_lines() -> Callable[[Progress], None]:
 
     def tell(progress: Progress) -> None:
         nonlocal last
-        tenth = 10 * progress.done // max(progress.files, 1)
+        tenth = int(10 * progress.done / progress.learners)
         if tenth > last:
             last = tenth
-            print(f"{progress.done} of {progress.files} files", file=sys.stderr, flush=True)
+            print(
+                f"{progress.done:.0f} of {progress.learners} learners, {progress.files} files",
+                file=sys.stderr,
+                flush=True,
+            )
 
     return tell
 

@@ -13,8 +13,6 @@ def release(folder: Path) -> int:
 
     Raises: CourseError if it cannot be made; EnvironmentFault if the authors' tools are not installed.
     """
-    import course_lib.authoring  # noqa: F401 - not in a copy for learners, where this ends in a sentence
-
     if importlib.util.find_spec("jupytext") is None:
         raise EnvironmentFault(
             "a release is built with the authors' tools, which are not here. `make dev` installs them."

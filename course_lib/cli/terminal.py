@@ -6,11 +6,10 @@ import contextlib
 import os
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from course_lib.base.text import make_visible
+from course_lib.base.text import make_visible, wrap
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +37,7 @@ def say(message: str) -> None:
     lines = make_visible(message).expandtabs().splitlines()
     if sys.stderr.isatty():
         width = max(20, shutil.get_terminal_size().columns)
-        lines = [textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
+        lines = [part for line in lines for part in wrap(line, width, line[: len(line) - len(line.lstrip())])]
     with contextlib.suppress(OSError):
         print("\n".join(lines), file=sys.stderr, flush=True)
 

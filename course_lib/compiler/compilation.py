@@ -7,10 +7,13 @@ The private interfaces of Triton used here are the launcher's own ``create_funct
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import triton
@@ -19,13 +22,15 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
+from course_lib.base.errors import EnvironmentFault, install_again
 from course_lib.compiler.assembly import at_call_sites, ptx_lines, sass_lines, widths
 from course_lib.compiler.units import Units
 
 _WARP_SIZE = 32
+TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
-class NoTool(Exception):
+class NoTool(EnvironmentFault):
     """A program that comes with Triton is not there, or does not run. Not the kernel's fault."""
 
 
@@ -104,11 +109,25 @@ def _specialise(
 def _find_tool(tool: str) -> str:
     try:
         return getattr(knobs.nvidia, tool).path
-    except (RuntimeError, OSError) as missing:
+    except OSError as error:
+        raise explain_tool(error) from None
+    except RuntimeError:
+        path = TOOLS / tool
+        what = "does not say its version" if path.exists() else "is not there"
         raise NoTool(
-            f"the {tool} that comes with Triton cannot run on this machine ({missing}), so nothing can be compiled here. "
-            "Install Triton again: `pip install --force-reinstall --no-deps triton` with the version of constraints.txt."
+            f"Triton's program {tool} {what} ({path}), so nothing can be compiled. {install_again()}"
         ) from None
+
+
+def explain_tool(error: OSError) -> NoTool:
+    """What it means that a program of Triton's does not start, and the remedy."""
+    tool = f"Triton's program {Path(str(error.filename)).name} cannot be started ({error.strerror}: {error.filename}), so nothing can be compiled."
+    if error.errno != errno.EACCES:
+        return NoTool(f"{tool} {install_again()}")
+    return NoTool(
+        f"{tool} `chmod +x {shlex.quote(str(error.filename))}` gives it the right to run back. If that does not help, its disk forbids "
+        "programs (mounted noexec): put the environment on another disk."
+    )
 
 
 def _run_tool(name: str, *arguments: str) -> str:
@@ -116,7 +135,9 @@ def _run_tool(name: str, *arguments: str) -> str:
         return subprocess.run([_find_tool(name), *arguments], capture_output=True, text=True, check=True).stdout
     except subprocess.CalledProcessError as failed:
         words = (failed.stderr or failed.stdout or "").strip().splitlines()[-1:] or [f"exit code {failed.returncode}"]
-        raise NoTool(f"the {name} that comes with Triton cannot read what its compiler made ({words[0]}).") from None
+        raise NoTool(
+            f"Triton's program {name} cannot read what its compiler made ({words[0]}). {install_again()}"
+        ) from None
 
 
 def _stop(*_: Any) -> Any:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import signal
-import sys
 from typing import Any
 
-from course_lib.base.errors import CourseError
+from course_lib.base.errors import EnvironmentFault
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import jobs, servers
 from course_lib.sandbox.isolation import Needs
@@ -16,7 +15,6 @@ from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRAMS)
-_LOG_CHARACTERS = 2000
 # ten times what it takes; an endless unrolled loop ends here and not in swap
 _LIMITS = ResourceLimits(
     address_bytes=8 << 30, memory_bytes=0, file_bytes=16 << 20, open_files=1024, processes=32, log_bytes=1 << 20
@@ -36,7 +34,7 @@ def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
 
     The answers come from a process that a kernel may have taken over: their shape is checked, their truth cannot be.
 
-    Raises: CompilerCrash; CourseError if the process does not start.
+    Raises: CompilerCrash; EnvironmentFault if the process does not start.
     """
     limits = dataclasses.replace(_LIMITS, case=limit, total=limit * max(1, len(kernels)))
     try:
@@ -53,7 +51,7 @@ def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
 def warm() -> None:
     """Start the process that compiles now, so that the first report need not wait for it.
 
-    Raises: CourseError if it does not start.
+    Raises: EnvironmentFault if it does not start.
     """
     try:
         servers.warm(KIND)
@@ -61,21 +59,22 @@ def warm() -> None:
         raise _describe_start(failed) from None
 
 
-def _describe_start(failed: WorkerFailure | OSError) -> CourseError:
-    how, printed = str(failed), ""
+def _describe_start(failed: WorkerFailure | OSError) -> EnvironmentFault:
+    said, printed = str(failed), ""
     if isinstance(failed, WorkerFailure):
-        how, printed = f"it {failed}", failed.printed.strip()[-_LOG_CHARACTERS:]
-    return CourseError(
-        f"the process that compiles kernels does not start ({how}). Is Triton installed in {sys.executable}? "
-        f"`course doctor` looks. It said:\n{printed}"
+        said, printed = failed.last_line or f"it {failed}", failed.printed
+    return EnvironmentFault(
+        f"the process that compiles kernels does not start ({said}). `course doctor` says what is wrong with this machine.",
+        printed,
     )
 
 
 def _describe_failure(answer: Answer, limit: float) -> Exception:
     if answer.stage is Stage.STARTING:
-        return CourseError(
-            f"the process that compiles kernels does not start ({answer.printed.strip()[-_LOG_CHARACTERS:] or answer.ended}). "
-            "`course doctor` says what is wrong with this machine."
+        said = (answer.printed.strip().splitlines() or [answer.ended])[-1]
+        return EnvironmentFault(
+            f"the process that compiles kernels does not start ({said}). `course doctor` says what is wrong with this machine.",
+            answer.printed,
         )
     if answer.cause_of_end == "timed out":
         return CompilerCrash(

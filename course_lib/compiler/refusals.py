@@ -14,7 +14,7 @@ from typing import Any
 
 from triton.runtime.jit import JITFunction
 
-from course_lib.compiler.compilation import BadArguments, NoTool
+from course_lib.compiler.compilation import TOOLS, BadArguments, NoTool, explain_tool
 from course_lib.compiler.units import NoKernel, Units
 
 
@@ -42,25 +42,27 @@ def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
     while chain[-1].__cause__ is not None and len(chain) < 50:
         chain.append(chain[-1].__cause__)
     place = _find_place(chain, units)
-    text = _read_words(chain[-1])
-    if isinstance(chain[-1], NoKernel):
+    last = chain[-1]
+    if isinstance(last, OSError) and str(last.filename).startswith(str(TOOLS)):  # it went while this process ran
+        last = explain_tool(last)
+    text = _read_words(last)
+    if isinstance(last, NoKernel):
         return _describe(
             "no_kernel",
             f"there is no @triton.jit function named `{units.name}`",
             _Place(0, units.units[0]["first_line"], 0),
         )
-    if isinstance(chain[-1], NoTool):
-        return _describe("no_tool", str(chain[-1]), place)
+    if isinstance(last, NoTool):
+        return _describe("no_tool", str(last), place)
     if os.strerror(errno.EFBIG) in text:  # Triton passes the exception on as its words
         return _describe("flood", "it writes megabytes while it is compiled, and was ended", place)
-    if isinstance(chain[-1], BadArguments):
+    if isinstance(last, BadArguments):
         return _describe("arguments", f"the arguments do not fit `{units.name}`: {text}", place)
-    if isinstance(chain[-1], SyntaxError):
-        bad = chain[-1]
+    if isinstance(last, SyntaxError):
         return _describe(
             "syntax_error",
-            f"this is not valid Python ({bad.msg})",
-            _Place(0, bad.lineno or 1, max((bad.offset or 1) - 1, 0)),
+            f"this is not valid Python ({last.msg})",
+            _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0)),
         )
     if units.compiling == "compiler" and (mlir := re.search(r"(\S+):(\d+):(\d+): error: (.*)", printed)):
         for number, file in enumerate(units.files):
@@ -70,7 +72,7 @@ def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
     for cause, pattern, say in _KNOWN:
         if (match := re.search(pattern, text, re.DOTALL)) and (found := say(match, place)):
             return _describe(cause, *found)
-    return _describe("other", f"{text or type(chain[-1]).__name__}", place)
+    return _describe("other", text or type(last).__name__, place)
 
 
 def _describe(cause: str, sentence: str, place: _Place) -> dict[str, Any]:

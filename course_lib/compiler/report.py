@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from course_lib.base.errors import CourseError
+from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.compiler import helper
 from course_lib.compiler.kernel_source import Sources, collect, describe_argument, describe_constant
 from course_lib.compiler.occupancy import multiprocessor
@@ -98,7 +98,8 @@ def compile_report(
         limit: seconds; a compiler that takes longer is ended.
 
     Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long; CourseError if the kernel has
-    no source text, an option is impossible, the process that compiles does not start, or Triton's ptxas cannot run here; TypeError for an argument of another kind.
+    no source text, an option is impossible; EnvironmentFault if the process that
+    compiles does not start, or Triton's ptxas cannot run here; TypeError for an argument of another kind.
     """
     (report,) = compile_reports(
         kernel, [Specialisation(arguments, constexprs or {}, num_warps)], num_stages=num_stages, maxnreg=maxnreg, arch=arch,
@@ -204,7 +205,7 @@ def _ask(sources: Sources, described: list[dict[str, Any]], limit: float) -> lis
     if "error" in answers[-1]:
         error = answers[-1]["error"]
         if error["cause"] == "no_tool":
-            raise CourseError(error["sentence"])
+            raise EnvironmentFault(error["sentence"])
         unit = error["unit"] if 0 <= error["unit"] < len(sources.units) else 0
         raise _refusal(sources, error["cause"], error["sentence"], unit, error["line"], error["column"])
     return answers

@@ -16,6 +16,7 @@ def examine() -> list[Finding]:
     """Everything there is to find, in the order in which to read it. Never raises; takes as long as two imports of PyTorch."""
     canary = Trial(trials.CANARY, CANARY_SECONDS)
     probe = Trial(trials.PROBE, PROBE_SECONDS)
+    compiler = Trial(trials.COMPILER, CANARY_SECONDS)
     confinement = Trial(trials.CONFINEMENT, PROBE_SECONDS)
     checks: list[tuple[str, Callable[[], Iterable[Finding]]]] = [
         ("system", machine.examine_system),
@@ -25,6 +26,7 @@ def examine() -> list[Finding]:
         ("settings", packages.examine_settings),
         ("GPU", lambda: gpu.examine_gpu(probe.report(), gpu.ask_nvidia_smi())),
         ("kernels", lambda: kernels.examine_kernels(canary)),
+        ("compiler", lambda: kernels.examine_compiler(compiler)),
         ("isolation", lambda: isolation.examine_isolation(confinement.report())),
         ("memory", lambda: machine.examine_memory(probe.report())),
         ("disk", machine.examine_disk),
@@ -46,6 +48,6 @@ def examine() -> list[Finding]:
                     )
                 )
     finally:
-        for trial in (canary, probe, confinement):
+        for trial in (canary, probe, compiler, confinement):
             trial.stop()
     return findings

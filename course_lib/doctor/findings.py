@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from course_lib.base.text import make_visible_line
+from course_lib.base.text import make_visible_line, wrap
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 
@@ -35,15 +34,7 @@ def as_text(findings: Iterable[Finding], width: int = 110) -> str:
     marks = {OK: "ok     ", NOTE: "note   ", PROBLEM: "PROBLEM"}
     lines = []
     for finding in findings:
-        lines += textwrap.wrap(
-            f"{marks[finding.level]}  {finding.name}: {finding.what}", width, subsequent_indent=" " * 9
-        )
+        lines += wrap(f"{finding.name}: {finding.what}", width, f"{marks[finding.level]}  ", " " * 9)
         if finding.remedy:
-            lines += textwrap.wrap(
-                f"-> {finding.remedy}",
-                width,
-                initial_indent=" " * 9,
-                subsequent_indent=" " * 12,
-                break_on_hyphens=False,
-            )
+            lines += wrap(finding.remedy, width, " " * 9 + "-> ", " " * 12)
     return "\n".join(lines)

@@ -56,6 +56,17 @@ def examine_kernels(canary: Trial) -> list[Finding]:
     return findings
 
 
+def examine_compiler(trial: Trial) -> list[Finding]:
+    """Whether Triton compiles a small kernel to a GPU's machine code. A check asks it in CPU mode too, before a kernel passes."""
+    report = trial.report()
+    if "compiled" in report:
+        return [Finding("compiler", OK, "a small kernel becomes machine code, as a check of a kernel asks for")]
+    what, _, remedy = report.get("refused", "").partition(". ")
+    if not what:
+        what, remedy = f"a small kernel is not compiled: {report['crash']}", find_remedy(trial.errors)
+    return [Finding("compiler", PROBLEM, f"{what}; until then no kernel passes a check", remedy)]
+
+
 def find_remedy(errors: str) -> str:
     if "Failed to find C compiler" in errors:
         return "Triton needs a C compiler on a GPU. Debian, Ubuntu: `sudo apt install gcc`; Fedora: `sudo dnf install gcc`."

@@ -41,6 +41,17 @@ else:
     print(json.dumps(canary.run()), flush=True)
 """
 
+COMPILER = """
+import json
+from course_lib import compiler
+from course_lib.base.errors import EnvironmentFault
+try:
+    compiler.warm()
+    print(json.dumps({"compiled": True}), flush=True)
+except EnvironmentFault as fault:
+    print(json.dumps({"refused": str(fault)}), flush=True)
+"""
+
 CONFINEMENT = f"""
 import runpy, sys
 sys.argv = ["server.py", {str(paths.ROOT)!r}, "probe"]

@@ -34,6 +34,8 @@ def update(root: Path = paths.ROOT) -> list[str]:
         raise CourseError(
             f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again."
         )
+    if (obstacle := _find_no_upstream(root)) is not None:
+        raise CourseError(f"{obstacle} Your files are as they were.")
     before = _git(root, "rev-parse", "HEAD").strip()
     now = datetime.now()
     mine = {name: (root / name).read_bytes() for name in changed if (root / name).exists()}
@@ -68,6 +70,29 @@ def update(root: Path = paths.ROOT) -> list[str]:
     return said
 
 
+def _find_no_upstream(root: Path) -> str | None:
+    """Why this clone does not know where a newer course comes from, and what to do; None if it does."""
+    branch = _ask_git(root, "symbolic-ref", "--quiet", "--short", "HEAD")
+    remotes = _git(root, "remote").split()
+    if not branch:
+        return (
+            "this clone stands on a single commit and on no branch, so there is nothing to update it from. "
+            "`git branch -a` lists the branches, `git switch NAME` takes one (`main`, most often); then update again."
+        )
+    if not remotes:
+        return (
+            "this clone does not know where it came from. `git remote add origin ADDRESS`, with the address from which you got the course, then "
+            f"`git fetch origin` and `git branch --set-upstream-to=origin/{branch}` tell it; then update again."
+        )
+    if not _ask_git(root, "rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}"):
+        return (
+            f"the branch {branch} is yours alone: git does not know which branch of {remotes[0]} it follows. "
+            f"`git switch main` goes back to the course's own, or `git branch --set-upstream-to={remotes[0]}/main` has {branch} follow it; "
+            "then update again."
+        )
+    return None
+
+
 def _find_renumbered(path: Path) -> Path | None:
     """The exercise that took the place of the one at ``path``: of the same name but for its number. None if that stays where it is."""
     named = STEM.fullmatch(path.stem)
@@ -89,12 +114,36 @@ def _names(root: Path, *commits: str) -> list[str]:
     return [name for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0") if name]
 
 
+def _ask_git(root: Path, *arguments: str) -> str:
+    """What git answers; "" where it has no answer."""
+    done = _run_git(root, *arguments)
+    return "" if done.returncode else done.stdout.strip()
+
+
 def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
-    )
+    done = _run_git(root, *arguments)
     if done.returncode:
         raise CourseError(
-            f"`git {' '.join(arguments[:2])}` failed: {done.stderr.strip() or done.stdout.strip()}. Your files are as they were."
+            f"{_explain(root, arguments, done.stderr.strip() or done.stdout.strip())} Your files are as they were."
         )
     return done.stdout
+
+
+def _explain(root: Path, arguments: tuple[str, ...], said: str) -> str:
+    """Why git failed, and what to do, without its advice for those who know it."""
+    fatal = " ".join(line for line in said.splitlines() if line.startswith(("fatal:", "error:"))) or said
+    if "fast-forward" in said or "divergent" in said:
+        return (
+            "this clone has commits of its own, so the new course cannot just follow. `git log @{upstream}..` lists them, "
+            "`git rebase @{upstream}` puts them after the new ones; then update again."
+        )
+    if "could not read from remote" in said.lower() or "unable to access" in said:
+        address = _ask_git(root, "remote", "get-url", "origin") or "its address"
+        return f"{address} cannot be reached, from which this clone gets the course ({fatal}). Look at the network and at the address (`git remote -v`)."
+    return f"`git {' '.join(arguments[:2])}` failed: {fatal}."
+
+
+def _run_git(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", "-C", str(root), *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )

@@ -100,7 +100,7 @@ REPORT = """<testsuites><testsuite>
 def test_a_report_of_the_tests_becomes_sentences(tmp_path):
     report = tmp_path / "report.xml"
     report.write_text(REPORT)
-    assert [sentence for _, sentence in check.read_report(report)] == [
+    assert [sentence and f"{sentence} ({test})" for _, sentence, test in check.read_report(report)] == [
         "", "`title` is empty (test_no_field[98a])", "x.py: write it (test_the_solution_passes[98a])", "run `make it` (test_a_right[ex98a])",
     ]  # fmt: skip
 

@@ -32,12 +32,19 @@ def test_every_lesson_is_linked_with_its_minutes_and_exercises():
         for number, link, minutes, does in _ROW.findall(PAGE)
     }
     for source in list_sources():
-        link, minutes, exercises = rows.pop(source.name[:2])
-        assert paths.ROOT / link == find_notebook(source)
-        assert minutes == measure(source).said
-        assert exercises == [e.id for e in catalog.exercises().values() if e.lesson == source.name[:2]]
-    assert not rows
+        number, said = source.name[:2], measure(source).said
+        has = [e.id for e in catalog.exercises().values() if e.lesson == number]
+        assert number in rows, f"README.md has no line for lesson {number} in its table of lessons"
+        link, minutes, exercises = rows.pop(number)
+        assert paths.ROOT / link == find_notebook(source), f"README.md links lesson {number} to {link}"
+        assert minutes == said, f"README.md says that lesson {number} takes {minutes} minutes, and its page {said}"
+        assert exercises == has, f"README.md names {exercises} as the exercises of lesson {number}, which has {has}"
+    assert not rows, f"README.md lists lessons that are not there: {', '.join(rows)}"
 
 
 def test_it_counts_the_wrong_solutions():
-    assert f"each of the {len(list(mutants.list_mutants()))} wrong solutions" in PAGE
+    count = f"each of the {len(list(mutants.list_mutants()))} wrong solutions"
+    assert count in PAGE, "run python -m course_lib.authoring.readme"
+    assert readme.make_page(PAGE.replace(count, "each of the 3 wrong solutions")) == PAGE
+    with pytest.raises(CourseError, match="each of the N wrong solutions"):
+        readme.make_page(PAGE.replace(count, "every wrong solution"))

@@ -123,10 +123,29 @@ def test_a_check_grades_in_it_and_the_solution_is_refused_in_words(made):
     assert course(made, "reset", "00a")[0] == 0 and file.read_text() == unsolved
     assert course(made, "status")[0] == 0
     assert "For authors" not in course(made, "--help")[1] and "For instructors" not in course(made, "--help")[1]
-    for words in (("author", "new", "exercise", "99a_x"), ("author", "check"), ("release", "x")):
-        code, said = course(made, *words)
-        assert code == 3 and "this command is for authors and instructors" in " ".join(said.split()), said
-        assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("alone", [ALONE, "import runpy; runpy.run_path('course_command.py', run_name='__main__')"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("grade", "exercises", "-o", "out"),
+        ("author", "new", "exercise", "99a_x"),
+        ("author", "check"),
+        ("release", "x"),
+    ],
+)
+def test_commands_of_instructors_and_authors_are_refused_in_it_in_a_sentence(made, monkeypatch, words, alone):
+    """Also where an environment has the whole course installed, and would find there what the release lacks."""
+    monkeypatch.setattr(sys.modules[__name__], "ALONE", alone)
+    code, said = course(made, *words)
+    assert code == 3 and said.count("\n") == 1, said
+    assert f"is a copy of the course for learners, without solutions and without what `course {words[0]}` needs" in said
+    assert "give the command in the whole course" in said and not (made / "out").exists() and not (made / "x").exists()
+
+
+def test_its_readme_leads_to_what_to_do_about_messages(made):
+    assert "(docs/setup.md)" in (made / "README.md").read_text() and (made / "docs" / "setup.md").exists()
 
 
 @pytest.mark.slow

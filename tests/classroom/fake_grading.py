@@ -72,7 +72,9 @@ def write_file(folder: Path, exercise: str, text: str | bytes) -> Path:
     return file
 
 
-def grade(folder: Path, out: Path, *, check=fake_check, workers: int = 2, start=None, **options) -> Graded:
+def grade(
+    folder: Path, out: Path, *, check=fake_check, workers: int = 2, start=None, tell=lambda progress: None, **options
+) -> Graded:
     """Grade with the fake, in threads of this process, and with a secret that is the same for every class."""
     secret = folder.parent / "the secret"
     secret.write_text("sixteen letters at least\n")
@@ -85,6 +87,7 @@ def grade(folder: Path, out: Path, *, check=fake_check, workers: int = 2, start=
         2 * workers,
         check=check,
         find_tier=lambda: isolation.NAMESPACES,
+        tell=tell,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import json
+import os
 import re
+from dataclasses import asdict
 
 import pytest
 from fake_grading import answer, fake_check, grade, write_class, write_file
@@ -15,7 +18,7 @@ from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.classroom import similarity
 from course_lib.classroom.predictions import list_questions, read_surprises
-from course_lib.grading.verdict import FAIL, CaseResult, Finding, Place, Verdict
+from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, PASS, CaseResult, Finding, Place, Verdict
 
 ATTACK = "`<b>`<script>alert(1)</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
 
@@ -119,11 +122,65 @@ def test_every_page_can_be_told_by_its_learner_and_no_two_are_one(graded):
     assert sum(name.startswith("zoe-") for name in names) == 2 and sum("script-alert-1" in name for name in names) == 1
 
 
+def read_words(page) -> str:
+    text = re.sub(r"<style>.*?</style>|<[^>]+>", " ", page.read_text(), flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(text))
+
+
+def test_a_page_begins_with_what_happened_in_a_sentence_for_each_exercise(tmp_path):
+    def check(request):
+        if request.data == b"right":
+            found = answer(request, PASS, "none")
+            found.verdict.update(headline="", cases=[{"status": "pass"}] * 12)
+        elif request.data == b"wrong":
+            found = answer(request, FAIL, "divisor")
+            found.verdict.update(
+                headline="The wrong divisor.", cases=[{"status": "pass"}, {"status": "fail"}], question="By what?"
+            )
+        elif request.data == b"unwritten":
+            found = answer(request, NOT_ATTEMPTED, "not_attempted")
+            found.verdict["headline"] = ""
+        else:
+            found = answer(request, ERROR, "syntax_error")
+            place = asdict(Place("f.py", 7, "x = (", 4, 5))
+            found.verdict.update(headline="This is not valid Python: '(' was never closed.", place=place)
+        return found
+
+    folder = tmp_path / "class"
+    write_file(folder / "ann", "01a", "right")
+    write_file(folder / "ann", "04a", "wrong")
+    write_file(folder / "bob", "01a", "unwritten")
+    write_file(folder / "bob", "04a", "broken")
+    os.mkfifo(folder / "bob" / f"{catalog.get('07a').file}.py")
+    grade(folder, tmp_path / "out", check=check)
+    pages = {name: read_words(next((tmp_path / "out" / "reports").glob(f"{name}-*"))) for name in ("ann", "bob")}
+    happened, _, details = pages["ann"].partition("Where to look")
+    assert happened.index("points") < happened.index("What happened") < happened.index("All 12 hidden cases are right.")
+    assert "The wrong divisor. 1 of 2 hidden cases are right." in happened
+    assert "There is no file ex07a_layer_norm_forward.py in what you handed in." in happened
+    assert "By what?" in details and "By what?" not in happened and "wrong divisor" not in details
+    happened, _, details = pages["bob"].partition("Where to look")
+    assert "The file is still as the course wrote it." in happened
+    assert "Line 7: This is not valid Python: '(' was never closed." in happened and "7 | x = (" in details
+    assert pages["bob"].count("is a pipe") == 1
+    whole = read_words(tmp_path / "out" / "class.html")
+    assert (
+        "0 of 2 learners passed every exercise. What to teach first: The wrong divisor. It stopped 1 learner." in whole
+    )
+    taught, _, unrun = whole.partition("Files that did not run")
+    assert "By what?" not in taught and "how many elements did you add up" in taught.lower() and "04a 1" in taught
+    assert "The file is no valid Python. 04a 1" in unrun
+
+
 def test_the_class_page_counts_causes_and_surprises(graded):
     text = (graded / "class.html").read_text()
     first, second = list(list_questions())[:2]
     assert f"<strong>{first}</strong>" in text and f"<strong>{second}</strong>" not in text
-    assert re.search(r'<td class="word">01a</td><td>[^<]+</td><td class="number">6</td>', text)
+    assert re.search(
+        r"<td><strong>Padding in the variance\.</strong><br>What does <code>x - mean</code> hold[^\n]+\n"
+        r'<td>01a \(6\), 04a \(3\)</td><td class="number">6</td>',
+        text,
+    )
     assert "From the progress files of 1 learners" in text and "empty &lt;b&gt;" in text
 
 

@@ -13,6 +13,7 @@ import signal
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -252,3 +253,20 @@ def test_files_are_read_no_further_ahead_than_the_width():
 
     engine = Engine(lambda: ThreadPoolExecutor(2), lambda number: Answer({"status": "pass"}), Kept(), width=5)
     assert engine.run(list_jobs()).checked == made == 1000
+
+
+def test_the_progress_goes_forward_only_and_ends_with_the_last_learner(tmp_path):
+    """Learners hand in none, one, two or three files, and some of them the same ones: the whole is known from the beginning."""
+    folder = write_class(tmp_path / "class", 12)
+    for number in range(4):
+        (folder / f"a nobody {number}").mkdir()
+        write_file(folder / f"twin {number}", "04a", "# the same for all\n")
+    seen = []
+    grade(folder, tmp_path / "out", tell=seen.append)
+    assert {progress.learners for progress in seen} == {20}
+    assert [progress.done for progress in seen] == sorted(progress.done for progress in seen)
+    assert [progress.files for progress in seen] == [*range(1, len(seen)), len(seen) - 1]
+    assert 0 < seen[0].done < 6 and seen[-1].done == 20 and seen[-1].files == 4 + 12 * 2 + 6
+    again = []
+    grade(folder, tmp_path / "out", tell=again.append)
+    assert again[-1] == replace(seen[-1], seconds=None)

@@ -119,6 +119,94 @@ def test_moodle_in_folders_and_flat(folder):
     }
 
 
+def test_moodle_today_groups_and_other_plugins(folder):
+    """Since 3.1 a folder's name ends without "_"; whoever is in no group hands in with the default one, which has no number."""
+    write_file(folder / "Jane Doe_12345_assignsubmission_file", "01a", "jane")
+    write_file(folder / "Participant_7_assignsubmission_file", "01a", "somebody")
+    write_file(folder / "Participant_8_assignsubmission_file", "01a", "somebody else")
+    write_file(folder / "Group A_3_assignsubmission_file", "04a", "three of them")
+    write_file(folder / "Default group_assignsubmission_file", "04a", "the others")
+    write_file(folder / "Jane Doe_12345_assignsubmission_onenote", "04a", "notes")
+    os.mkfifo(folder / "Li Wei_9_assignsubmission_file")
+    found = take(folder)
+    assert {name: (one.entry.id, files_of(one)) for name, one in found.items()} == {
+        "Default group": ("", {"04a": "the others"}),
+        "Group A": ("3", {"04a": "three of them"}),
+        "Jane Doe": ("12345", {"01a": "jane"}),
+        "Li Wei": ("9", {}),
+        "Participant (7)": ("7", {"01a": "somebody"}),
+        "Participant (8)": ("8", {"01a": "somebody else"}),
+    }
+    assert found["Jane Doe"].notes == [
+        "Jane Doe_12345_assignsubmission_onenote is no file but onenote, which is not graded"
+    ]
+    assert found["Li Wei"].problem == "Li Wei_9_assignsubmission_file is a pipe" and not found["Li Wei"].notes
+
+
+@pytest.mark.parametrize(
+    "layout", ["{0}/{1}", "{0}/exercises/{1}", "{0}_{2}_assignsubmission_file/{1}", "{0}_{2}_5_{1}"]
+)
+def test_a_folder_that_holds_only_the_class_is_not_taken_for_one_learner(folder, layout):
+    inner = folder / "submissions"
+    for number, name in enumerate(("ann", "bob", "cy")):
+        file = inner / layout.format(name, NAMES["01a"], number)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+    with pytest.raises(
+        CourseError, match=r"looks like the submissions of 3 learners\. If that is the class, name .*submissions"
+    ):
+        discover(folder)
+    assert len(discover(inner)) == 3
+
+
+def test_one_learner_alone_may_have_folders_of_their_own(folder):
+    for week, name in enumerate(("01a", "04a", "07a")):
+        write_file(folder / "ann" / f"week {week}", name, name)
+    write_file(folder / "ann" / "older", "01a", "01a")
+    assert files_of(take(folder)["ann"]) == {"01a": "01a", "04a": "04a", "07a": "07a"}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("07a.py", "is not named as the course names its files (ex07a_NAME.py)"),
+        ("ex7a_layer_norm_forward.py", "is not named as"),
+        ("Exercise 07a.py", "is not named as"),
+        (f"{NAMES['07a']}.txt", "is not named as"),
+        (f"{NAMES['07a'][:-3]}.ipynb", "is a notebook; what is graded is the .py file of exercises/"),
+    ],
+)
+def test_a_file_that_was_meant_and_is_not_read_is_named(folder, name, says):
+    (folder / "ann").mkdir()
+    (folder / "ann" / name).write_text("x")
+    make_zip(folder / "bob.zip", {f"work/{name}": "x", f"work/{NAMES['01a']}": "x"})
+    (folder / f"cy_5_6_{name}").write_text("x")
+    found = take(folder)
+    assert found["ann"].problem.startswith(f"{name}: not read, it {says}")
+    assert files_of(found["bob"]) == {"01a": "x"} and found["bob"].notes[0].startswith(
+        f"work/{name}: not read, it {says}"
+    )
+    assert found["cy"].problem.startswith(f"{name}: not read, it {says}")
+
+
+def test_other_code_is_named_only_where_there_is_no_exercise(folder):
+    for name in ("solution.py", "07_layer_norm_any_row.ipynb"):
+        (folder / "ann").mkdir(exist_ok=True)
+        (folder / "ann" / name).write_text("x")
+    write_file(folder / "bob", "01a", "x")
+    (folder / "bob" / "helper.py").write_text("x")
+    found = take(folder)
+    assert found["ann"].problem.endswith("in it; it holds 07_layer_norm_any_row.ipynb, solution.py")
+    assert not found["bob"].notes and not found["bob"].problem
+
+
+@pytest.mark.parametrize("name", [f"doejane_1_2_{NAMES['01a']}", f"Jane_1_assignsubmission_file/{NAMES['01a']}"])
+def test_the_download_of_a_class_still_packed_is_no_learner(folder, name):
+    make_zip(folder / "download.zip", {name: "x", name.replace("1", "3"): "y"})
+    problem = take(folder)["download"].problem
+    assert "belongs to the download of a class: unpack that, and name its folder" in problem
+
+
 @pytest.mark.parametrize(
     ("parent", "names", "logins"),
     [
@@ -300,7 +388,7 @@ BAD_ARCHIVES = {
     ),
     "no.zip": (lambda path: path.write_bytes(b"this is no zip"), "is damaged, or no zip"),
     "no bytes.zip": (lambda path: path.write_bytes(b""), "is damaged, or no zip"),
-    "nothing.zip": (lambda path: make_zip(path, {"README.md": "x"}), "there is no exercise file in it"),
+    "nothing.zip": (lambda path: make_zip(path, {"README.md": "x"}), "there is no exercise file (ex07a_NAME.py) in it"),
     "large.zip": (lambda path: path.write_bytes(b"PK" + bytes(archives.MOST_BYTES)), "is larger than 32 MB"),
     "work.7z": (lambda path: path.write_bytes(b"7z"), "is packed in a way that is not read here"),
 }
@@ -327,15 +415,15 @@ def make_bad_entries(folder) -> dict[str, str]:
         (folder / f"bad {name}").mkdir()
         make(folder / f"bad {name}" / NAMES["01a"])
     return said | {
-        "bad empty": "there is no exercise file in it",
+        "bad empty": "there is no exercise file (ex07a_NAME.py) in it",
         "bad file": "a folder or an archive (zip, tar) was expected",
         "bad pipe": "is a pipe",
         "bad link": "is a symbolic link, which is not followed",
         "bad loop": "is a symbolic link, which is not followed",
-        "bad no exercise": "there is no exercise file in it",
+        "bad no exercise": "there is no exercise file (ex07a_NAME.py) in it",
         "bad pipe within": "is a pipe, no plain file",
         "bad link within": "is a symbolic link",
-        "bad folder within": "there is no exercise file in it",
+        "bad folder within": "there is no exercise file (ex07a_NAME.py) in it",
     }
 
 
@@ -370,6 +458,7 @@ def test_what_is_said_of_one_submission_has_an_end(folder):
         make_bad = folder / "ann" / f"{number:02}" / NAMES["01a"]
         make_bad.parent.mkdir(parents=True)
         make_bad.symlink_to("/etc/passwd")
+    write_file(folder / "bob", "01a", "x")
     notes = take(folder)["ann"].notes
     assert len(notes) == 13 and notes[-1] == "and 38 more such things"
 

@@ -40,7 +40,7 @@ def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tm
     assert app.run(command) == 0
     said = capsys.readouterr().out
     assert "3 learners: 0 files checked" in said and "Nothing could be read of (3):" in said
-    assert "  =bob: there is no exercise file in it" in said and "or better" in said
+    assert "  =bob: there is no exercise file (ex07a_NAME.py) in it" in said and "or better" in said
     lines = (out / "gradebook.csv").read_text().splitlines()
     assert re.search(r",Points \(of \d+\),Passed,01a \(of \d+\),01a status,04a \(of \d+\),04a status,", lines[0])
     assert [line.split(",")[0] for line in lines[1:]] == ["'=bob", "ann", "cy"]

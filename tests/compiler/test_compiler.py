@@ -21,7 +21,8 @@ from leftovers import processes_under
 
 from course_lib import compiler
 from course_lib.base import paths
-from course_lib.base.errors import CourseError
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.worker import WorkerDied
 from course_lib.compiler import (
     CompileError,
     KernelSource,
@@ -30,8 +31,11 @@ from course_lib.compiler import (
     compilation,
     compile_report,
     helper,
+    machine,
     occupancy,
+    refusals,
 )
+from course_lib.compiler.units import Units
 from course_lib.kernels.launch import tables
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 from course_lib.kernels.rms_norm import rms_norm_blocked_kernel, rms_norm_resident_kernel
@@ -203,27 +207,63 @@ def test_the_text_of_a_kernel():
         compiler.source_text(len)
 
 
-def test_a_missing_tool_is_not_the_kernels_fault(monkeypatch):
-    class Nothing:
-        def __getattr__(self, name):
-            raise RuntimeError(f"Cannot find {name}")
+@pytest.fixture
+def damaged_triton(tmp_path, monkeypatch):
+    """Triton's ptxas as installed, or however the test leaves it."""
+    tool = tmp_path / "ptxas"
+    tool.write_bytes(b"")
+    monkeypatch.setattr(compilation, "TOOLS", tmp_path)
+    monkeypatch.setattr(refusals, "TOOLS", tmp_path)
+    descriptor = type(compilation.knobs.nvidia).__dict__["ptxas"]
+    monkeypatch.setattr(descriptor, "default_path", str(tool))
+    monkeypatch.delenv("TRITON_PTXAS_PATH", raising=False)
+    return tool
 
-    monkeypatch.setattr(compilation.knobs, "nvidia", Nothing())
-    with pytest.raises(compilation.NoTool, match="the nvdisasm that comes with Triton cannot run on this machine"):
-        compilation._run_tool("nvdisasm")
-    said = {
-        "error": {
-            "cause": "no_tool",
-            "sentence": "the ptxas that comes with Triton cannot run",
-            "unit": 0,
-            "line": 1,
-            "column": 0,
-        }
-    }
-    monkeypatch.setattr(helper, "ask", lambda kernels, limit: [said])
-    with pytest.raises(CourseError, match="the ptxas that comes with Triton cannot run") as caught:
+
+def test_a_tool_without_its_execute_bit_is_named_with_the_command_that_gives_it_back(damaged_triton):
+    with pytest.raises(compilation.NoTool) as caught:
+        compilation._find_tool("ptxas")
+    assert f"`chmod +x {damaged_triton}`" in str(caught.value) and "Permission denied" in str(caught.value)
+
+
+def test_a_missing_tool_is_named_with_its_place_and_the_remedy(damaged_triton):
+    damaged_triton.unlink()
+    with pytest.raises(compilation.NoTool) as caught:
+        compilation._find_tool("ptxas")
+    assert f"is not there ({damaged_triton})" in str(caught.value) and "`make clean`" in str(caught.value)
+
+
+def test_a_tool_that_says_no_version_is_named(damaged_triton):
+    damaged_triton.write_text("#!/bin/sh\necho broken\n")
+    damaged_triton.chmod(0o755)
+    with pytest.raises(compilation.NoTool, match=r"does not say its version \(.*`make clean`"):
+        compilation._find_tool("ptxas")
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError(2, "No such file or directory"), PermissionError(13, "Permission denied")]
+)
+def test_a_tool_that_goes_while_the_server_is_warm_is_not_the_kernels_fault(
+    damaged_triton, tmp_path, error, monkeypatch
+):
+    error.filename = str(damaged_triton)
+    units = Units(machine._FIRST, tmp_path)
+    said = refusals.explain(error, units, "")
+    assert said["cause"] == "no_tool" and str(damaged_triton) in said["sentence"]
+    monkeypatch.setattr(helper, "ask", lambda kernels, limit: [{"error": said}])
+    with pytest.raises(EnvironmentFault, match="Triton's program ptxas cannot be started") as caught:
         report_of(GOOD)
     assert not isinstance(caught.value, CompileError)
+
+
+def test_a_compiler_that_cannot_start_says_why_in_its_first_line(damaged_triton, monkeypatch):
+    """The learner's file is not named, and no traceback is shown."""
+    said = "course_lib.compiler.compilation.NoTool: whatever"
+    failed = WorkerDied(1, f"Traceback (most recent call last):\n  File x\n{said}\n")
+    monkeypatch.setattr(helper.jobs, "ask", lambda *rest, **named: (_ for _ in ()).throw(failed))
+    with pytest.raises(EnvironmentFault, match=f"does not start \\({said}\\)") as caught:
+        report_of(GOOD)
+    assert "Traceback" not in str(caught.value) and "Traceback" in caught.value.printed
 
 
 HEADER = "import triton\nimport triton.language as tl\nimport numpy as np\nEPS = 1e-5\n\n@triton.jit\ndef k(x, y, N, B: tl.constexpr):\n    c = tl.arange(0, B)\n"

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from course_lib import doctor
 from course_lib.base import runtime
-from course_lib.cli.doctor import findings_view
+from course_lib.cli.doctor import show_findings
 from course_lib.doctor import NOTE, OK, PROBLEM, Finding, gpu, isolation, kernels, machine, packages, trials
 from course_lib.doctor.gpu import Card
 from course_lib.doctor.trials import Trial
@@ -63,6 +63,7 @@ def test_this_machine_can_run_the_course(examined) -> None:
         "torch and triton",
         "GPU",
         "kernels",
+        "compiler",
         "isolation",
         "import order",
         "memory",
@@ -156,16 +157,46 @@ def test_the_command_wraps_at_words_and_never_sends_the_doctor_to_the_doctor(col
     )
 
 
-def test_arrows_are_spoken_of_only_where_there_are_some() -> None:
-    def text(*findings: Finding) -> str:
-        console = Console(width=200)
-        with console.capture() as captured:
-            console.print(findings_view(list(findings)))
-        return captured.get()
+def shown(*findings: Finding, width: int = 200) -> str:
+    console = Console(width=width)
+    with console.capture() as captured:
+        show_findings(list(findings), console)
+    return captured.get()
 
+
+def test_arrows_are_spoken_of_only_where_there_are_some() -> None:
     note = Finding("disk", NOTE, "little room", "Free some.")
-    assert "arrows" in text(note, Finding("system", PROBLEM, "this is macOS", "Use WSL."))
-    assert "arrows" not in text(note, Finding("system", PROBLEM, "this is macOS")) and "can run here" in text(note)
+    assert "arrows" in shown(note, Finding("system", PROBLEM, "this is macOS", "Use WSL."))
+    last = shown(note, Finding("system", PROBLEM, "this is macOS"))
+    assert "arrows" not in last and "can run here" in shown(note)
+
+
+def test_a_command_that_is_longer_than_the_terminal_is_wide_stays_whole() -> None:
+    path = "/home/someone/" + "with-a-long-name/" * 8 + "file"
+    finding = Finding(
+        "compiler", PROBLEM, f"cannot be started ({path})", f"First look, then `chmod +x {path}` and go on."
+    )
+    for text in (shown(finding, width=80), doctor.as_text([finding], 80)):
+        lines = text.splitlines()
+        assert any(f"`chmod +x {path}`" in line for line in lines) and any(f"({path})" in line for line in lines)
+        assert "…" not in text and all(len(line) <= 80 for line in lines if path not in line)
+
+
+def test_a_compiler_that_does_not_run_is_a_finding_with_its_own_remedy() -> None:
+    class Stub:
+        errors = ""
+
+        def __init__(self, **facts: object) -> None:
+            self.facts = facts
+
+        def report(self) -> dict:
+            return self.facts
+
+    assert one(kernels.examine_compiler(Stub(compiled=True))).level == OK
+    refused = one(kernels.examine_compiler(Stub(refused="ptxas cannot be started. `chmod +x ptxas` helps. Or not.")))
+    assert (refused.name, refused.level, refused.remedy) == ("compiler", PROBLEM, "`chmod +x ptxas` helps. Or not.")
+    crashed = one(kernels.examine_compiler(Stub(crash="its process was ended by SIGSEGV")))
+    assert crashed.level == PROBLEM and "SIGSEGV" in crashed.what and crashed.remedy
 
 
 def test_a_check_that_breaks_does_not_take_the_others_along(monkeypatch) -> None:

@@ -134,7 +134,7 @@ NOT_RUN = {
     "a misspelled name": (edited("x, mask=mask)\n    # END", "xx, mask=mask)\n    # END"), "undefined_name", "`xx`"),
     "numpy in the kernel": (edited(STORE, "    x = np.zeros(1)\n" + STORE), "undefined_name", "`np`"),
     "not utf-8": (edited(IMPORT, "# ü\n" + IMPORT).encode("latin-1"), "not_utf8", "encoding UTF-8"),
-    "utf-16": (RIGHT.encode("utf-16"), "not_text", "Save it as UTF-8"),
+    "utf-16": (RIGHT.encode("utf-16"), "not_utf8", "saved as UTF-16, and Python reads UTF-8"),
     "a NUL byte": (RIGHT.encode() + b"\0", "not_text", "Save it as UTF-8"),
     "two megabytes": (RIGHT + "# filler\n" * 250_000, "too_large", "the right file?"),
     "a binary": (bytes(range(1, 256)) * 4, "not_utf8", "encoding UTF-8"),

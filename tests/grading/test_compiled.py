@@ -106,7 +106,7 @@ def test_a_compiler_that_cannot_be_asked_makes_no_pass(tmp_path, monkeypatch):
     monkeypatch.setattr(
         compiled, "check_compiles", fail_with(CourseError("the ptxas that comes with Triton cannot run"), 9)
     )
-    with pytest.raises(EnvironmentFault, match=r"could not be asked \(the ptxas .* no pass yet.*course doctor"):
+    with pytest.raises(EnvironmentFault, match=r"could not be asked .* no pass yet\. The ptxas"):
         checked(tmp_path, COPY, SOLUTION)
 
 

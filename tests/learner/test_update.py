@@ -166,16 +166,38 @@ def in_the_way(origin, clone):
     publish(origin, **{"exercises/ex11a_z.py": "v1\n"})
 
 
-@pytest.mark.parametrize("trouble", [origin_gone, diverged, in_the_way])
-def test_a_pull_that_fails_leaves_everything_as_it_was(origin, clone, trouble):
+def no_remote(origin, clone):
+    git(clone, "remote", "remove", "origin")
+
+
+def own_branch(origin, clone):
+    git(clone, "switch", "-qc", "mine")
+
+
+def no_branch(origin, clone):
+    git(clone, "checkout", "-q", "--detach")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "says"),
+    [
+        (origin_gone, "cannot be reached, from which this clone gets the course"),
+        (diverged, r"this clone has commits of its own.*`git rebase @\{upstream\}`"),
+        (in_the_way, "untracked working tree files would be overwritten"),
+        (no_remote, "does not know where it came from. `git remote add origin ADDRESS`"),
+        (own_branch, "the branch mine is yours alone.*`git switch main`"),
+        (no_branch, "on no branch.*`git switch NAME`"),
+    ],
+)
+def test_a_pull_that_fails_says_why_in_a_line_and_leaves_everything_as_it_was(origin, clone, trouble, says):
     trouble(origin, clone)
     (clone / EXERCISE).write_bytes(MINE)
     (clone / NOTEBOOK).write_bytes(MINE)
     (clone / OTHER).unlink()
     before = everything(clone)
-    with pytest.raises(CourseError, match="Your files are as they were"):
+    with pytest.raises(CourseError, match=f"{says}.*Your files are as they were") as caught:
         update(clone)
-    assert everything(clone) == before
+    assert everything(clone) == before and "\n" not in str(caught.value) and "hint:" not in str(caught.value)
 
 
 @pytest.mark.parametrize("interrupted", [KeyboardInterrupt, OSError])

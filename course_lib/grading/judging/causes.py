@@ -777,3 +777,19 @@ CAUSES: dict[str, Cause] = {
         "only the matrices are counted", "What else does each program load or store: one number a row, or one a column?"
     ),
 }
+
+# why a file was not run at all; a verdict says it with the file's own names, a class's page in these words
+REFUSALS: dict[str, str] = {
+    "syntax_error": "the file is no valid Python",
+    "not_text": "the file is no text: it was saved in another encoding, or is no Python file",
+    "not_utf8": "the file is not saved as UTF-8",
+    "too_large": "the file is larger than 1 MB",
+    "too_complex": "the file is too complex to be read",
+    "no_file": "the file cannot be read",
+    "no_function": "the function that the course calls is not in the file",
+    "no_kernel": "the kernel that the course launches is not in the file",
+    "import_fails": "the file imports a module that is not there",
+    "not_allowed": "the file uses what the exercise does not allow",
+    "undefined_name": "the file uses a name that is defined nowhere",
+    "unwritten": "a part of the file is still unwritten",
+}

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 
 from course_lib import compiler
 from course_lib.base import background
-from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
 from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.submission.extract_kernels import Kernels
@@ -54,7 +54,7 @@ class Compilation:
         try:
             compiler.warm()
         except (CourseError, OSError) as error:
-            raise EnvironmentFault(_describe_missing(error)) from error
+            raise _describe_missing(error) from error
 
     def _compile(self) -> CompileError | None:
         asked = (self._source, tuple(repr(plan) for plan in self._plans))
@@ -71,7 +71,7 @@ class Compilation:
                     return error
                 refusal = error
             except CourseError as error:
-                raise EnvironmentFault(_describe_missing(error)) from error
+                raise _describe_missing(error) from error
             else:
                 _accepted[asked] = None
                 while len(_accepted) > _REMEMBERED:
@@ -95,9 +95,10 @@ def _find_specialisations(plans: list[Plan]) -> list[Specialisation]:
     return list(found.values())
 
 
-def _describe_missing(error: Exception) -> str:
-    why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return (
-        f"all cases are right in the interpreter, but whether a GPU's compiler takes the kernel could not be asked ({why}), "
-        "so it is no pass yet. `course doctor` says what is missing."
+def _describe_missing(error: CourseError | OSError) -> EnvironmentFault:
+    fault = environment_fault(error) or error
+    why = str(fault)
+    return EnvironmentFault(
+        f"all cases are right in the interpreter, but a GPU's compiler could not be asked about the kernel, so it is no pass yet. {why[:1].upper()}{why[1:]}",
+        getattr(fault, "printed", ""),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import codecs
 import importlib.util
 import re
 import sys
@@ -115,6 +116,10 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
     if len(data) > _MAX_BYTES:
         raise Unreadable(
             "too_large", f"{name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?"
+        )
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise Unreadable(
+            "not_utf8", f"{name} is saved as UTF-16, and Python reads UTF-8. Save it with the encoding UTF-8."
         )
     if b"\0" in data:
         raise Unreadable(
