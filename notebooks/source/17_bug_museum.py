@@ -389,8 +389,8 @@ assert sum(len(kernels) for kernels in met.values()) == len(list_cases("17a")) a
 # %% [markdown]
 # ## The hunt
 #
-# In this museum each bug had a sign beside it. Now without signs: `course hunt` in a terminal gives you kernels that nobody has labelled,
-# and you find out what is wrong with each, if anything.
+# In this museum each bug had a sign beside it. Now without signs: `course hunt` in a terminal gives you one kernel after the other. One
+# thing is wrong in each. Find an input that shows it, and the line that makes it.
 #
 # ## What you predicted
 
