@@ -531,6 +531,8 @@ class _Functions(_Machine, abc.ABC):
         Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
         """
         kind = type(returned)  # not isinstance, which asks the object itself
+        if kind is list and len(wanted) == 1 and wanted[0]["any_dtype"] and wanted[0]["shape"]:
+            return (returned,)  # the numbers of an array, one by one
         if returned is None:
             got = "None"
         elif kind not in (tuple, list):
@@ -564,6 +566,21 @@ class _Functions(_Machine, abc.ABC):
 
         Raises: WrongReturn if it has another type, shape or dtype than asked for.
         """
+
+    def widen(self, value: Any, t: dict) -> Any:
+        """Where any dtype will do, a list of numbers is an array, and True is 1."""
+        if not t["any_dtype"]:
+            return value
+        if t["shape"] and type(value) is list:
+            try:
+                return self.make_array(value)
+            except (TypeError, ValueError, RuntimeError):
+                self.refuse(t, "a list that is no array of numbers")
+        return int(value) if type(value) is bool else value
+
+    @abc.abstractmethod
+    def make_array(self, numbers: list) -> Any:
+        """The tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are none."""
 
     @staticmethod
     def refuse(t: dict, got: str) -> None:
@@ -666,7 +683,11 @@ class _NumPy(_Functions):
                 if was != now:
                     changes.append(Misuse("input", f"{name} is an input; its {what} was {was} and is {now} now", name))
 
+    def make_array(self, numbers):
+        return self.np.array(numbers)
+
     def take(self, view, value, t: dict) -> None:
+        value = self.widen(value, t)
         if not t["shape"] and type(value) in (int, float):
             value = self.dtypes[t["dtype"]].type(value)
         kind = type(value)
@@ -771,7 +792,13 @@ class _Torch(_Functions):
             "version": tensor._version,
         }  # fmt: skip
 
+    def make_array(self, numbers):
+        if any(type(number) is self.torch.Tensor for number in numbers):
+            return self.torch.stack(tuple(numbers))
+        return self.torch.tensor(numbers)
+
     def take(self, view, value, t: dict) -> None:
+        value = self.widen(value, t)
         if not t["shape"] and type(value) in (int, float):
             value = self.torch.tensor(value, dtype=view.dtype)
         kind = type(value)

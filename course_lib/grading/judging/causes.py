@@ -699,6 +699,16 @@ CAUSES: dict[str, Cause] = {
         "In your dtype, how far apart are the numbers near your mean? How much is that in units of your standard deviation?",
     ),
     # running
+    "dtypes_differ": Cause(
+        "tensors of two dtypes are compared or multiplied as if they had one",
+        "Print the dtype of each tensor that you compare or multiply. Which of them is fp32, and which is fp64 or half precision? To which dtype do "
+        "you bring both first?",
+    ),
+    "refused_in_place": Cause(
+        "PyTorch refuses to write to a tensor in place",
+        "Which tensor does that line write to? Do several of its elements lie in one place of memory, as after expand, or is it a leaf that "
+        "needs a gradient? Which operation gives you a new tensor?",
+    ),
     "function_raised": Cause(
         "the function raises an error",
         "What is each value in that line: of which type, shape and dtype? May one of them be None here?",
