@@ -142,7 +142,8 @@ CAUSES: dict[str, Cause] = {
         "dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"
     ),
     "M2_not_a_sum": Cause(
-        "M2 is treated as a variance", "M2 grows with every number; a variance does not. What is M2 of two equal sides?"
+        "M2 is treated as a variance",
+        "M2 grows with every number, and a variance does not. What is M2 of two parts that hold the same numbers, beside M2 of one of them?",
     ),
     "block_not_accumulated": Cause(
         "only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"
@@ -565,11 +566,11 @@ CAUSES: dict[str, Cause] = {
     ),
     "merge_between": Cause(
         "what the distance between the means adds to M2 is wrong",
-        "Merge the number 0 with the number 2, n_a = n_b = 1. M2 of the two is 2. What does yours give, and what if b is two numbers 2?",
+        "One part is the number 0, the other the number 2: M2 of both together is 2. What does yours give, and what if the other part is the number 2 twice?",
     ),
     "merge_weights": Cause(
         "the means are weighed wrongly",
-        "If b is a thousand numbers and a is one, near which of the two means must the result be?",
+        "One part has a thousand numbers, the other has one. Near which of the two means must the result be?",
     ),
     "M2s_left_out": Cause(
         "what varies inside the chunks is left out",
