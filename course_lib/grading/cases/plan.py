@@ -54,6 +54,8 @@ class Plan(Generic[C]):
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    # how many loads may have no lane at all, beyond as many as those that have one; None: any number
+    empty_loads: int | None = None
     # of a grid of one dimension: the programs that CPU mode launches, whose rows alone are judged; none: all
     sample: tuple[int, ...] = ()
 

@@ -279,9 +279,9 @@ class Misuse(Exception):
         self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
 
 
-# the worst first: an input is written, a tensor is read too often, a program works alone, another entry point does the
+# the worst first: an input is written, a tensor is read too often, most loads have no lane, a program works alone, another entry point does the
 # work, or does none where it should, autograd cannot see a tensor, an output is read before it is written
-_KINDS = ("input", "reads", "alone", "calls", "uncalled", "ctx", "unwritten")
+_KINDS = ("input", "reads", "empty", "alone", "calls", "uncalled", "ctx", "unwritten")
 
 
 def _worse(*found: Misuse | None) -> Misuse | None:
@@ -309,6 +309,8 @@ class _Watch:
 
         self.allowed, self.spread, self.line_of_kernel = case["reads"], case["spread"], line_of_kernel
         self.programs = math.prod(case["grid"])
+        self.empty_allowed: int | None = case["empty_loads"]
+        self.loads = {True: 0, False: 0}  # those that have a lane, and those that have none
         self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
         self.lows = [region.low for region in self.regions]
         self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
@@ -327,6 +329,8 @@ class _Watch:
 
     def __call__(self, access) -> None:
         live = access.live()
+        if access.kind == "load":
+            self.loads[bool(live.size)] += 1
         if not live.size:
             return
         at = bisect.bisect_right(self.lows, int(live[0])) - 1
@@ -360,7 +364,16 @@ class _Watch:
 
     def find_misuse(self) -> Misuse | None:
         """The worst of what happened."""
-        return _worse(self.written, self.find_excess(), self.find_lone_program(), self.unwritten)
+        return _worse(
+            self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.unwritten
+        )
+
+    def find_empty_turns(self) -> Misuse | None:
+        """Turns of a loop in which every load is masked off in all its lanes: they cost time, and no result shows them."""
+        if self.empty_allowed is None or self.loads[False] <= self.loads[True] + self.empty_allowed:
+            return None
+        words = f"{self.loads[False]} of {sum(self.loads.values())} loads have no lane at all: the loop goes on where no tile is left"
+        return Misuse("empty", words)
 
     def find_excess(self) -> Misuse | None:
         """The first tensor that was read too often. One element a row is free: some algorithms look at a row's first."""

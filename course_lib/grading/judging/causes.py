@@ -323,6 +323,10 @@ CAUSES: dict[str, Cause] = {
         "more passes over memory than the exercise asks for",
         "Every load of an element moves its bytes again. Which load brings what the program has had in its registers already?",
     ),
+    "empty_tiles": Cause(
+        "programs go on where no tile is left",
+        "How many tiles have M rows, with ROWS rows a tile? And how many turns does your loop make, over all programs?",
+    ),
     "input_changed": Cause(
         "an input was changed",
         "What comes in belongs to the caller. Which line writes to it, if only for a moment?",

@@ -12,6 +12,7 @@ _SHOWN = 5
 # what a case did besides its work, and the cause that it is where nothing else is wrong
 MINOR = {
     "reads": "extra_pass",
+    "empty": "empty_tiles",
     "alone": "work_not_shared",
     "calls": "not_its_own",
     "uncalled": "part_not_used",
