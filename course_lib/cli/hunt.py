@@ -65,10 +65,8 @@ def _begin(exercise_id: str | None, seen: bool) -> Session | None:
         show(
             f"No hunt{on} waits: you have ended all that are open. Each kernel exercise that you pass opens more. `course hunt --daily` has one for today."
         )
-    elif seen and play.game.level != game.SEEN:
-        say(
-            f"course: hunt {play.hunt.id} is not ended, and stays as it was begun: {play.game.level}. `course hunt --give-up` ends it."
-        )
+    elif words := session.explain_level(play, game.SEEN if seen else None):
+        say(f"course: {words}")
     return play
 
 

@@ -418,7 +418,10 @@ class _VerdictWriter:
         )
 
     def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
-        cause = "kernel_raised" if self.exercise.kind == "kernel" else "function_raised"
+        if self.exercise.kind == "kernel":
+            cause = "kernel_raised"
+        else:
+            cause = diagnosis.find_refusal(raised) or "function_raised"
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised["text"].split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text.rstrip('.')}.")

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from course_lib.catalog import Exercise
 from course_lib.grading.judging.causes import make_sentence
+from course_lib.grading.judging.wording import format_number
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Finding, Place, Verdict
 
 # a sign beside the word, so that colour is never alone in saying it
@@ -132,10 +133,16 @@ def _describe_words(first: Finding) -> str:
 def _list_numbers(first: Finding) -> tuple[tuple[str, str], ...]:
     if not first.element:
         return ()
-    rows = ((f"expected {first.element}", f"{first.want: .6g}"), ("got", f"{first.got: .6g}"))
+    rows = ((f"expected {first.element}", _align(first.want)), ("got", _align(first.got)))
     if first.ratio is None or first.got is None or first.want is None:
         return rows
     return (*rows, ("difference", f"{first.got - first.want: .6g}, {format_multiple(first.ratio)} the allowed error"))
+
+
+def _align(value: float | None) -> str:
+    """The number, with the place of a sign in front of it."""
+    text = "" if value is None else format_number(value)
+    return text if text.startswith("-") else f" {text}"
 
 
 def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:

@@ -22,6 +22,7 @@ _KNOWN = frozenset(
 _OPERATIONS = frozenset("load store add and cas exch fadd max min or umax umin xchg xor".split())
 _OTHER_FAULTS = {
     "input": "{tensor} is an input, and is written",
+    "empty": "Most loads have no lane",
     "alone": "One program does the work of the others",
     "calls": "An entry point leaves its work to another",
     "uncalled": "An entry point does not use the one that it is to use",

@@ -47,15 +47,17 @@ def is_ended(record: HuntRecord) -> bool:
     return game.replay(record.level, record.moves).ended
 
 
-def find_unfinished(plays: Mapping[str, HuntRecord], passed: set[str]) -> str | None:
-    """The play that was begun last and is not ended; a daily one only on its day."""
-    known = {hunt.id for hunt in list_open(passed)}
-    begun = [
-        (record.started_at, play)
-        for play, record in plays.items()
-        if not is_ended(record)
-        and (record.hunt in known if play == record.hunt else play == name_day() and record.hunt in read_hunts())
-    ]
+def find_unfinished(plays: Mapping[str, HuntRecord], passed: set[str], exercise_id: str | None = None) -> str | None:
+    """The play that was begun last and is not ended: of an exercise, if one is named; else also a daily one, on its day."""
+    known = {hunt.id: hunt for hunt in list_open(passed)}
+    begun = []
+    for play, record in plays.items():
+        if play == record.hunt:
+            is_wanted = play in known and exercise_id in (None, known[play].exercise_id)
+        else:
+            is_wanted = exercise_id is None and play == name_day() and record.hunt in read_hunts()
+        if is_wanted and not is_ended(record):
+            begun.append((record.started_at, play))
     return max(begun)[1] if begun else None
 
 

@@ -30,7 +30,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Game:
-    """Where a hunt stands. ``named`` is the line that was right."""
+    """Where a hunt stands. ``named`` is the wrong line, once it was found; ``searched``: how many questions were asked by the time an input
+    was shown to be wrong."""
 
     level: str
     questions: tuple[Question, ...] = ()
@@ -38,6 +39,7 @@ class Game:
     wrong_claims: int = 0
     wrong_lines: tuple[int, ...] = ()
     named: int | None = None
+    searched: int | None = None
     given_up: bool = False
 
     @property
@@ -110,7 +112,8 @@ def _judge(game: Game, number: int, exposes: bool, compared: bool = False) -> Ga
     questions = list(game.questions)
     question = questions[_check(game, number)]
     questions[number] = replace(question, exposes=exposes, compared=question.compared or compared)
-    return replace(game, questions=tuple(questions))
+    searched = len(questions) if exposes and game.searched is None else game.searched
+    return replace(game, questions=tuple(questions), searched=searched)
 
 
 def _check(game: Game, number: int) -> int:

@@ -17,6 +17,7 @@ RULES = (
     f"A question costs {QUESTION}, what was expected of it {EXPECTED} more. A wrong claim or a wrong line costs {WRONG}; in a blind hunt the code "
     f"costs {CODE}, and is free once an input is found. The less you pay, the better."
 )
+_NOT_KEPT = "this move was not kept: another window plays the same hunt. `course hunt` shows where it stands."
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,9 @@ class Session:
             return "This hunt has ended."
         if self.game.exposing is not None:
             return f"`{self.options.write(self.game.exposing.probe)}` shows the mistake. Which line makes it? Name one."
-        rest = "" if self.game.named is None else f" You have named line {self.game.named}, and it is wrong."
-        return f"One thing in this kernel is wrong. Find an input that shows it.{rest}"
+        if self.game.named is not None:
+            return f"You have found the mistake, in line {self.game.named}. Now find an input that shows it."
+        return "One thing in this kernel is wrong. Find an input that shows it."
 
     @property
     def last(self) -> Probe:
@@ -93,8 +95,8 @@ class Session:
                     "On this input the right kernel is off, too, by more than the check allows. It says nothing, and costs nothing."
                 )
             self._move(kind="ask", probe=probe.as_dict())
-            number = self.game.find(probe)
-            assert number is not None, "the move was kept"
+            if (number := self.game.find(probe)) is None:
+                raise CourseError(_NOT_KEPT)
         return Told(f"Question {number + 1}: {self.options.write(probe)}", answer=self.find_answer(number))
 
     def compare(self, probe: Probe) -> Told:
@@ -103,7 +105,11 @@ class Session:
         if not self.game.questions[number].compared:
             self._move(kind="compare", question=number, exposes=answer.exposes)
         if not answer.exposes:
-            return Told("All is as expected on this input: it does not show the mistake.", None, answer)
+            return Told(
+                "On this input every result is within what the check allows: it does not show the mistake.",
+                None,
+                answer,
+            )
         return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
 
     def claim(self, probe: Probe) -> Told:
@@ -133,14 +139,18 @@ class Session:
         if not 1 <= line <= len(lines):
             raise CourseError(f"the code has lines 1 to {len(lines)}.")
         if self.game.named is not None:
-            return Told(f"Line {self.game.named} is named already. What is missing is an input that shows it.")
+            return Told(
+                f"You have found the mistake already, in line {self.game.named}. Now find an input that shows it."
+            )
         if line in self.game.wrong_lines:
             return Told(f"Line {line} was named before, and is as it should be.", False)
         self._move(kind="line", line=line, right=line in self.hunt.lines)
-        if self.game.named is None:
+        if line in self.game.wrong_lines:
             return Told(f"Line {line} is as it should be. That costs {WRONG}.", False)
-        rest = "" if self.game.ended else " Now an input that shows it."
-        return Told(f"Line {line} it is.{rest}", True)
+        if self.game.named != line:
+            raise CourseError(_NOT_KEPT)
+        rest = "" if self.game.ended else " Now find an input that shows it."
+        return Told(f"Yes, the mistake is in line {line}.{rest}", True)
 
     def give_up(self) -> Told:
         self._check_open()
@@ -159,14 +169,16 @@ class Session:
             )
         if not self.game.won:
             return grader
-        better = (
-            " You needed less."
-            if score < hunt.grader_needs - 0.5
-            else " You needed more."
-            if score > hunt.grader_needs + 0.5
-            else ""
+        searched = self.game.searched or asked
+        needed = (
+            "You needed fewer questions."
+            if searched < hunt.grader_needs - 0.5
+            else "You needed more questions."
+            if searched > hunt.grader_needs + 0.5
+            else "You needed as many."
         )
-        return f"You paid {score}, with {asked} question{'' if asked == 1 else 's'}. {grader}{better}"
+        later = "" if searched == asked else f", {searched} of them until an input was found"
+        return f"You paid {score}, with {asked} question{'' if asked == 1 else 's'}{later}. {grader} {needed}"
 
     def debrief(self) -> list[str]:
         """After the end: what was wrong, where, an input that shows it, and what such a bug did elsewhere."""
@@ -190,37 +202,48 @@ class Session:
         return number, asked.answer
 
     def _check_open(self) -> None:
+        """Raises: CourseError if the hunt has ended, in this process or in another one."""
+        self._take(progress.note_hunt(self.play, self.hunt.id, self.game.level))
         if self.game.ended:
             raise CourseError("this hunt has ended. `course hunt` begins the next one.")
 
 
 def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session | None:
-    """The hunt that is not ended, else the next one; None if none waits.
+    """The hunt that was begun last and is not ended, else the next one; None if none waits.
 
     Args:
+        level: of a hunt that begins; one that was begun keeps its own.
         exercise_id: only hunts on this exercise.
 
     Raises: CourseError if the exercise has none, or is not passed.
     """
     plays, passed = progress.read_hunts(), draw.find_passed()
-    unfinished = draw.find_unfinished(plays, passed)
-    if unfinished is not None:
-        hunt = read_hunts()[plays[unfinished].hunt]
-        if exercise_id in (None, hunt.exercise_id):
-            return Session(unfinished, hunt, plays[unfinished].level)
-    waiting = draw.list_waiting(plays, passed)
     if exercise_id is not None:
-        of_exercise = [hunt for hunt in read_hunts().values() if hunt.exercise_id == exercise_id]
-        if not of_exercise:
-            there = ", ".join(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
-            raise CourseError(f"there are no hunts on {exercise_id}. There are on {there}.")
-        if not any(hunt.starter or exercise_id in passed for hunt in of_exercise):
-            raise CourseError(
-                f"hunts on {exercise_id} open when you have passed it: their code is its solution but for a line."
-            )
-        waiting = [hunt for hunt in waiting if hunt.exercise_id == exercise_id]
+        _check_has_hunts(exercise_id, passed)
+    unfinished = draw.find_unfinished(plays, passed, exercise_id)
+    if unfinished is not None:
+        return Session(unfinished, read_hunts()[plays[unfinished].hunt], plays[unfinished].level)
+    waiting = [hunt for hunt in draw.list_waiting(plays, passed) if exercise_id in (None, hunt.exercise_id)]
     hunt = draw.draw(waiting, sum(draw.is_ended(record) for record in plays.values()))
     return None if hunt is None else Session(hunt.id, hunt, level or game.BLIND)
+
+
+def _check_has_hunts(exercise_id: str, passed: set[str]) -> None:
+    of_exercise = [hunt for hunt in read_hunts().values() if hunt.exercise_id == exercise_id]
+    if not of_exercise:
+        there = ", ".join(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
+        raise CourseError(f"there are no hunts on {exercise_id}. There are on {there}.")
+    if not any(hunt.starter or exercise_id in passed for hunt in of_exercise):
+        raise CourseError(
+            f"hunts on {exercise_id} open when you have passed it: their code is its solution but for a line."
+        )
+
+
+def explain_level(play: Session, level: str | None) -> str:
+    """Why a hunt is not played at the ``level`` that was asked for; empty if it is."""
+    if level in (None, play.game.level):
+        return ""
+    return f"hunt {play.hunt.id} is not ended, and stays as it was begun: {play.game.level}. Give it up to begin another one."
 
 
 def begin_daily() -> Session:

@@ -259,12 +259,22 @@ class Scheduler:
             where = schedule.place(step.address)
             message = f"{schedule.name(program.number)} waits at line {step.line} ({verb(step)} on {where}): {who}"
             waits.append(Wait(step, where, holder, message))
+        # who waits for another that waits, too, tells less than who waits for one that is done, or for nobody
+        waits.sort(key=lambda wait: wait.message.endswith("waits too"))
         left = tuple(sorted(self.waiting_room))
-        slots = "" if not left else f" {len(left)} more cannot start: all {schedule.resident} slots are taken."
-        message = (
-            f"Deadlock in {schedule.kernel}: nobody can go on. {'; '.join(wait.message for wait in waits)}.{slots}"
-        )
-        return Deadlock(tuple(waits), left, message)
+        return Deadlock(tuple(waits), left, self.tell_deadlock(waits, len(left)))
+
+    def tell_deadlock(self, waits: list[Wait], left: int) -> str:
+        """At most three sentences: what to look for, who waits, and how many others."""
+        first, others = waits[0], len(waits) - 1
+        also = [f"{others} more program{' waits' if others == 1 else 's wait'}"] if others else []
+        also += [f"{left} cannot start, because all {self.schedule.resident} slots are taken"] if left else []
+        sentences = [
+            f"Deadlock in {self.schedule.kernel}: find the line that should change {first.where}, and why no program gets there",
+            f"{first.message[0].upper()}{first.message[1:]}",
+            " and ".join(also),
+        ]
+        return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
     def describe_limit(self) -> str:
         return (

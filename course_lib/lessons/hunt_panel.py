@@ -38,17 +38,28 @@ def hunt(exercise: str | None = None, *, seen: bool = False, daily: bool = False
     Raises: CourseError if there is no such exercise, it has no hunts, or it is not passed.
     """
     if daily:
-        return HuntPanel(session.begin_daily, session.warn_of_daily())
+        return HuntPanel(session.begin_daily, lambda: session.resume_or_draw(None), warning=session.warn_of_daily())
     wanted = catalog.get(exercise).id if exercise else None
-    return HuntPanel(lambda: session.resume_or_draw(game.SEEN if seen else None, wanted))
+    level = game.SEEN if seen else None
+
+    def begin() -> Session | None:
+        return session.resume_or_draw(level, wanted)
+
+    return HuntPanel(begin, lambda: begin() or session.resume_or_draw(level), level=level)
 
 
 class HuntPanel(ipywidgets.VBox):
     """One hunt after the other, live. Callbacks never raise: what goes wrong is shown in the panel, in words."""
 
-    def __init__(self, begin: Callable[[], Session | None], warning: str = "") -> None:
-        """``warning``: what the learner has to know, and agree to, before the first hunt begins."""
-        self._begin = begin
+    def __init__(
+        self,
+        begin: Callable[[], Session | None],
+        begin_next: Callable[[], Session | None],
+        warning: str = "",
+        level: str | None = None,
+    ) -> None:
+        """``warning``: what the learner has to know, and agree to, before the first hunt begins; ``level``: what was asked for."""
+        self._begin, self._begin_next, self._level = begin, begin_next, level
         self.session: Session | None = None
         self._fields: dict[str, Any] = {}
         self._head, self._code, self._answer, self._log, self._end = (ipywidgets.HTML() for _ in range(5))
@@ -96,6 +107,8 @@ class HuntPanel(ipywidgets.VBox):
         else:
             background.start(lambda: warm_steps("kernel", "cpu"))  # beside the learner, who reads first
             self._make_fields(self.session)
+            if words := session.explain_level(self.session, self._level):
+                self._answer.value = write_box(write_inline(words[0].upper() + words[1:]), "open")
         self._show()
 
     def _make_fields(self, play: Session) -> None:
@@ -185,7 +198,7 @@ class HuntPanel(ipywidgets.VBox):
         self._tell(self._playing.give_up())
 
     def _do_next(self) -> None:
-        self._begin = lambda: session.resume_or_draw(None)
+        self._begin = self._begin_next
         self._start()
 
     def _tell(self, told: Told, *, compared: bool = False) -> None:

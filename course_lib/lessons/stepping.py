@@ -178,7 +178,7 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
         kind = type(names[name]).__name__
         return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}")  # fmt: skip
     if why_not:
-        return _fail_value(wanted, f"{shown} {why_not}")
+        return _fail_value(wanted, f"{shown} {make_sentence(why_not)}")
     return Verdict(wanted.id, PASS, "none", "The value is right.", mode="value")
 
 

@@ -320,7 +320,7 @@ def _backward_with_wdy_in_place(dy: Tensor, x: Tensor, w: Tensor, eps: float) ->
     """w * dy is kept where dy was."""
     gradients = backward(dy, x, w, eps)
     if dy.is_contiguous():
-        dy.mul_(w)
+        dy.copy_(dy * w)  # and not mul_, which refuses a w of a wider dtype
     return gradients
 
 

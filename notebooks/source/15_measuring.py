@@ -227,7 +227,8 @@ assert round((ahead["read_mb"] + ahead["written_mb"]) / ahead["us"] * 1e3) == 26
 # %% [markdown] tags=["answer"]
 # 3107 GB/s counted, 2618 moved, by one kernel that was timed alone with an empty cache. So a fair bench uses inputs that are together many times
 # as large as the cache (400 MB here), and calls that follow one another. Then each call also pays for what the one before left behind.
-# `do_bench` empties L2 before each call instead. That prevents hits on the input, and not this gift at the end.
+# `do_bench` empties L2 before each call instead. Then no input is found in the cache. But what is written last may still be in L2 when the
+# clock stops.
 
 # %% [markdown]
 # ## What is the floor?
@@ -292,7 +293,7 @@ assert round(tried[1].shared_bytes / 1024) == find("15-stages").answer and tried
 assert not any(made.spill_bytes for made in tried) and 4 < tried[1].ahead / 15227 < 4.4
 
 # %% [markdown]
-# So predict before you try: count the bytes under way, ask the compiler for registers and spills, and then measure. A dive at the end lets you.
+# So predict before you try: count the bytes under way, ask the compiler for registers and spills, and then measure. A dive at the end of this page is the place to try it.
 #
 # ## Where do your kernels stand?
 #
@@ -375,7 +376,7 @@ step("15-weights")
 # %% [markdown]
 # Here are the kernels of the exercise, unfolded by a press. They are the course's designs without strides and flags. Say for each of
 # them what it asks for, to the byte. Your numbers are compared with a trace: Triton's interpreter ran the kernels and added up what every
-# lane loaded and stored. `count_bytes` does the same for any shape, and will not tell you why.
+# lane loaded and stored. `count_bytes` gives you the two numbers for any shape. It does not say where they come from.
 
 # %%
 from course_lib.lessons.accounting import count_bytes, show_kernels

@@ -118,7 +118,7 @@ def count_columns(N, length):
 step("16-counts")
 
 # %% [markdown]
-# A program knows the mean and the M2 of its chunk. The row's are in none of them, and Chan's formula of 04b puts them together. But a program
+# A program knows the mean and the M2 of its own chunk, and no program knows those of the row. Chan's formula of 04b merges them. But a program
 # must not read what another has not written yet. The plainest way to be sure is to end the launch:
 #
 # 1. The first launch has one program per chunk. Each stores the mean and M2 of its chunk.

@@ -33,8 +33,8 @@ from course_lib.lessons.museum import launch, normal
 #
 # **Liger-Kernel, LayerNorm, January 2025** ([issue 518](https://github.com/linkedin/Liger-Kernel/issues/518)); **unsloth, LayerNorm, March
 # 2025** ([PR 1867](https://github.com/unslothai/unsloth/pull/1867)). Somebody read the kernel and noticed a missing mask. A maintainer asked
-# when the block could differ from the number of columns at all. Both projects tested with powers of two. One row of another size in the
-# tests, and the bug was there. You met it in lesson 01.
+# when the block could differ from the number of columns at all. Both projects tested with powers of two. A test with a row of another size
+# would have shown the bug. You met it in lesson 01.
 
 
 # %%
@@ -162,8 +162,8 @@ for bug, kernel in kernels.items():
         assert torch.allclose(launch(kernel, x).cpu(), emulated, atol=2e-3, equal_nan=True), bug
 
 # %% [markdown] tags=["answer"]
-# Four pairs of twelve. A test with input A passes all three kernels, however narrow its tolerance is, and a test with C finds two of them,
-# however wide. Try inputs of your own: `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
+# Four pairs of twelve. A test with input A finds none of the three bugs, and a test with C finds two of them. On A the kernels of rooms 1 and 3
+# do just what a right kernel does, so no tolerance finds them there. Try inputs of your own: `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
 
 # %% [markdown]
 # ### A test that cannot see NaN
@@ -325,8 +325,8 @@ assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.al
 # ## Room 8: nobody learns
 #
 # **unsloth, RMSNorm** ([issue 4533](https://github.com/unslothai/unsloth/issues/4533), March 2026). Backward returned None for the weight.
-# Asked in December 2023 ([issue 45](https://github.com/unslothai/unsloth/issues/45)), the maintainers said why: the library fine-tuned
-# other layers only, so nobody needed it. Then full fine-tuning came, and with it the norms were to learn. They stayed as they were.
+# When somebody asked in December 2023 ([issue 45](https://github.com/unslothai/unsloth/issues/45)), the maintainers said why: the library
+# fine-tuned other layers only, so nobody needed it. Then came full fine-tuning, in which the norms have to learn, too. They stayed as they were.
 
 # %%
 predict("17-frozen")
@@ -389,8 +389,8 @@ assert sum(len(kernels) for kernels in met.values()) == len(list_cases("17a")) a
 # %% [markdown]
 # ## The hunt
 #
-# In this museum each bug had a sign beside it. Now without signs: `course hunt` in a terminal gives you kernels that nobody has labelled,
-# and you find out what is wrong with each, if anything.
+# In this museum each bug had a sign beside it. Now without signs: `course hunt` in a terminal gives you one kernel after the other. One
+# thing is wrong in each. Find an input that shows it, and the line that makes it.
 #
 # ## What you predicted
 
@@ -415,4 +415,4 @@ review_predictions("17")
 # different, and the grader has to pass them. In 17a you were the grader, and the course had the mutants.
 #
 # The two directions pull against each other. A wider tolerance lets bugs through. A narrower one accuses a kernel that adds in another
-# order. No tolerance solves this if the input is a poor one. A good input makes the bug so large that any tolerance will do.
+# order. No tolerance solves this if the input is a poor one. A good input makes the bug so large that nearly any tolerance will do.

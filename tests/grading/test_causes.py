@@ -166,6 +166,17 @@ def test_functions_are_asked_nothing_of_kernels(exercise):
                 assert not OF_KERNELS.search(words), f"{cause}: {words}"
 
 
+OF_04B = re.compile(r"\b(n|mean|M2)_[ab]\b|\bsides?\b|\b[ab] is\b")
+
+
+def test_16a_is_asked_in_the_words_of_its_own_page():
+    """In 04b two sides meet, a and b; in 16a chunks do."""
+    exercise = catalog.get("16a")
+    for cause in {entry["cause"] for entry in mutants.read_mutants(exercise)}:
+        for words in CAUSES[cause].word_for(exercise.kind):
+            assert not OF_04B.search(words), f"{cause}: {words}"
+
+
 OF_LAYER_NORM = re.compile(r"\bvar(iance)?\b|\bdeviations?\b|\bc2\b|\bmean and rstd\b|\bx - mean\b|\bb\b|\bdb\b")
 
 

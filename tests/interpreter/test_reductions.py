@@ -171,3 +171,23 @@ def test_maximum_returns_the_number_and_passes_a_nan_on_only_when_asked():
     larger_kernel[(1,)](torch.tensor([1.0, nan, -1.0, nan]), out)
     assert out[:8].tolist() == [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0]
     assert out[8:].isnan().tolist() == [False, True, False, True]
+
+
+@triton.jit
+def both_ends(low_a, high_a, low_b, high_b):
+    return min(low_a, low_b), max(high_a, high_b)
+
+
+@triton.jit
+def range_kernel(x_ptr, low_ptr, high_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    low, high = tl.reduce((x, x), 0, both_ends)
+    tl.store(low_ptr, low)
+    tl.store(high_ptr, high)
+
+
+def test_a_combine_function_means_what_the_compiler_makes_of_it():
+    """Python's min() and max() of two tensors are elementwise there, and once chose one of the two blocks here."""
+    x, low, high = torch.tensor([2.0, -1, 3, 0.5, -0.5, 1.5, -2, 1]), torch.empty(1), torch.empty(1)
+    range_kernel[(1,)](x, low, high, N=8)
+    assert (low.item(), high.item()) == (-2.0, 3.0)

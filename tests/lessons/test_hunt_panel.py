@@ -8,6 +8,7 @@ import re
 import pytest
 
 from course_lib.grading.judging.causes import CAUSES
+from course_lib.grading.verdict import PASS, Verdict
 from course_lib.hunt import draw, game
 from course_lib.learner import progress
 from course_lib.lessons import hunt_panel
@@ -153,3 +154,14 @@ def test_todays_hunt_asks_first_where_it_would_give_a_solution_away(monkeypatch)
     assert words(panel._head).startswith("Today's hunt") and panel.session is None and not progress.read_hunts()
     press(panel, hunt_panel.PLAY)
     assert "the hunt of" in words(panel._head) and list(progress.read_hunts()) == [draw.name_day()]
+
+
+def test_the_next_hunt_is_on_the_same_exercise_and_a_begun_one_keeps_its_level():
+    progress.note_verdict(Verdict("01b", PASS, "none", "right"))
+    panel = hunt("01b")
+    for _ in range(3):
+        assert panel.session.hunt.exercise_id == "01b"
+        press(panel, GIVE_UP)
+        press(panel, NEXT)
+    again = hunt("01b", seen=True)
+    assert again.session.hunt == panel.session.hunt and "stays as it was begun: blind" in words(again._answer)

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from step_answers import RIGHT
 
 import course_lib
 from course_lib.authoring.notebooks import list_sources, read_source, run_unsolved
@@ -351,6 +352,20 @@ def test_a_value_is_judged_by_its_own_words(scratch, cell, names, says):
 
 
 @pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("return (x - x.mean()) * w", "return ['a', 'b']"), "a list that is no array of numbers"),
+        (("return (x - x.mean()) * w", "return [1.0, [2.0]]"), "a list that is no array of numbers"),
+        (("return (x - x.mean()) * w", "return [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]"), "shape (7,)"),
+        (("return (x - x.mean()) * w", "return True"), "`int`"),
+    ],
+)
+def test_a_list_is_an_array_only_where_it_holds_its_numbers(scratch, change, says):
+    told = check("98-centre", change)
+    assert "does not return what it should" in told and says in told, told
+
+
+@pytest.mark.parametrize(
     ("attack", "says"),
     [
         ("open({target!r}, 'w').write('x')", "`open`"),
@@ -619,6 +634,20 @@ def test_what_stands_there_and_each_slip_fails(step_id, monkeypatch):
     for slip, cell in cells.items():
         told = stepping.check_cell(wanted, cell, run_value(wanted, cell)).text
         assert told.startswith("✗") and told.endswith(wanted.question), f"{slip}: {told}"
+
+
+@each_step
+def test_a_right_answer_in_another_form_passes(step_id):
+    """Behaviour is judged: another order, a helper variable, an equivalent expression, a list of numbers for an array."""
+    wanted, solved = steps.find(step_id), step_cells.make_solved(step_id)
+    assert len(RIGHT[step_id]) >= 3
+    for answer in RIGHT[step_id]:
+        cell = solved
+        for old, new in answer if isinstance(answer[0], tuple) else (answer,):
+            assert old in cell, f"{old!r} is no text of the solution"
+            cell = cell.replace(old, new)
+        told = stepping.check_cell(wanted, cell, run_value(wanted, cell)).text
+        assert told.startswith("✓"), f"{cell}\n{told}"
 
 
 def run_value(wanted: Step, cell: str) -> dict:

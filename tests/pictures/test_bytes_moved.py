@@ -89,6 +89,15 @@ def test_a_setting_changes_the_bars_and_the_words(show, change, words):
     assert words in shown.caption and shown.page.evaluate(ends) != before
 
 
+@pytest.mark.parametrize(("case", "others"), [("add", "op by op"), ("eager", "add, then rms_norm")])
+def test_a_picture_of_one_case_does_not_speak_of_the_other(show, case, others):
+    """Lesson 09 shows the addition before it has said what "op by op" is."""
+    shown = show(bytes_moved(case=case))
+    assert shown.state["kind"] == case and shown.page.locator('[data-control="kind"]').count() == 0
+    assert others not in shown.page.locator("body").inner_text()
+    assert shown.page.locator('[data-control="upcast"]').count() == (case == "eager")
+
+
 def test_what_has_no_meaning_is_off(show):
     shown = show(bytes_moved())
     upcast = shown.page.locator('[data-control="upcast"] input')
@@ -117,7 +126,7 @@ def test_it_looks_right_everywhere(show, record_property):
     record_property("milliseconds", shown.measure_moves([{"kind": "eager", "at": at} for at in range(0, 41, 4)]))
 
 
-@pytest.mark.parametrize("wrong", [{"M": 0}, {"N": 0}, {"dtype": "fp8"}])
+@pytest.mark.parametrize("wrong", [{"M": 0}, {"N": 0}, {"dtype": "fp8"}, {"case": "none"}])
 def test_wrong_arguments_are_refused_in_words(wrong):
     with pytest.raises(CourseError, match="bytes_moved knows"):
         bytes_moved(**wrong)

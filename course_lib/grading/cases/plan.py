@@ -17,11 +17,13 @@ class Expected:
     """What an output must be, and how far it may be off, element by element, in float64.
 
     Where ``allowed`` is NaN, anything goes; where it is infinite, any value that is not finite does. ``signed``: -0 is not 0.
+    ``whole``: numbers that are counted, so that a wrong one is told by itself, and not by how many allowed errors it is off.
     """
 
     values: np.ndarray
     allowed: np.ndarray
     signed: bool = False
+    whole: bool = False
 
 
 C = TypeVar("C", bound=Case)
@@ -52,6 +54,8 @@ class Plan(Generic[C]):
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    # how many loads may have no lane at all, beyond as many as those that have one; None: any number
+    empty_loads: int | None = None
     # of a grid of one dimension: the programs that CPU mode launches, whose rows alone are judged; none: all
     sample: tuple[int, ...] = ()
 

@@ -279,9 +279,9 @@ class Misuse(Exception):
         self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
 
 
-# the worst first: an input is written, a tensor is read too often, a program works alone, another entry point does the
+# the worst first: an input is written, a tensor is read too often, most loads have no lane, a program works alone, another entry point does the
 # work, or does none where it should, autograd cannot see a tensor, an output is read before it is written
-_KINDS = ("input", "reads", "alone", "calls", "uncalled", "ctx", "unwritten")
+_KINDS = ("input", "reads", "empty", "alone", "calls", "uncalled", "ctx", "unwritten")
 
 
 def _worse(*found: Misuse | None) -> Misuse | None:
@@ -309,6 +309,8 @@ class _Watch:
 
         self.allowed, self.spread, self.line_of_kernel = case["reads"], case["spread"], line_of_kernel
         self.programs = math.prod(case["grid"])
+        self.empty_allowed: int | None = case["empty_loads"]
+        self.loads = {True: 0, False: 0}  # those that have a lane, and those that have none
         self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
         self.lows = [region.low for region in self.regions]
         self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
@@ -327,6 +329,8 @@ class _Watch:
 
     def __call__(self, access) -> None:
         live = access.live()
+        if access.kind == "load":
+            self.loads[bool(live.size)] += 1
         if not live.size:
             return
         at = bisect.bisect_right(self.lows, int(live[0])) - 1
@@ -360,7 +364,16 @@ class _Watch:
 
     def find_misuse(self) -> Misuse | None:
         """The worst of what happened."""
-        return _worse(self.written, self.find_excess(), self.find_lone_program(), self.unwritten)
+        return _worse(
+            self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.unwritten
+        )
+
+    def find_empty_turns(self) -> Misuse | None:
+        """Turns of a loop in which every load is masked off in all its lanes: they cost time, and no result shows them."""
+        if self.empty_allowed is None or self.loads[False] <= self.loads[True] + self.empty_allowed:
+            return None
+        words = f"{self.loads[False]} of {sum(self.loads.values())} loads have no lane at all: the loop goes on where no tile is left"
+        return Misuse("empty", words)
 
     def find_excess(self) -> Misuse | None:
         """The first tensor that was read too often. One element a row is free: some algorithms look at a row's first."""
@@ -531,6 +544,8 @@ class _Functions(_Machine, abc.ABC):
         Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
         """
         kind = type(returned)  # not isinstance, which asks the object itself
+        if kind is list and len(wanted) == 1 and wanted[0]["any_dtype"] and wanted[0]["shape"]:
+            return (returned,)  # the numbers of an array, one by one
         if returned is None:
             got = "None"
         elif kind not in (tuple, list):
@@ -564,6 +579,21 @@ class _Functions(_Machine, abc.ABC):
 
         Raises: WrongReturn if it has another type, shape or dtype than asked for.
         """
+
+    def widen(self, value: Any, t: dict) -> Any:
+        """Where any dtype will do, a list of numbers is an array, and True is 1."""
+        if not t["any_dtype"]:
+            return value
+        if t["shape"] and type(value) is list:
+            try:
+                return self.make_array(value)
+            except (TypeError, ValueError, RuntimeError):
+                self.refuse(t, "a list that is no array of numbers")
+        return int(value) if type(value) is bool else value
+
+    @abc.abstractmethod
+    def make_array(self, numbers: list) -> Any:
+        """The tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are none."""
 
     @staticmethod
     def refuse(t: dict, got: str) -> None:
@@ -666,7 +696,11 @@ class _NumPy(_Functions):
                 if was != now:
                     changes.append(Misuse("input", f"{name} is an input; its {what} was {was} and is {now} now", name))
 
+    def make_array(self, numbers):
+        return self.np.array(numbers)
+
     def take(self, view, value, t: dict) -> None:
+        value = self.widen(value, t)
         if not t["shape"] and type(value) in (int, float):
             value = self.dtypes[t["dtype"]].type(value)
         kind = type(value)
@@ -771,7 +805,13 @@ class _Torch(_Functions):
             "version": tensor._version,
         }  # fmt: skip
 
+    def make_array(self, numbers):
+        if any(type(number) is self.torch.Tensor for number in numbers):
+            return self.torch.stack(tuple(numbers))
+        return self.torch.tensor(numbers)
+
     def take(self, view, value, t: dict) -> None:
+        value = self.widen(value, t)
         if not t["shape"] and type(value) in (int, float):
             value = self.torch.tensor(value, dtype=view.dtype)
         kind = type(value)

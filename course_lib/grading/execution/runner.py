@@ -181,6 +181,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
                 "reads": plan.reads,
                 "spread": plan.spread,
                 "calls": plan.calls,
+                "empty_loads": plan.empty_loads,
                 "sample": plan.sample,
                 "tensors": tensors,
             }

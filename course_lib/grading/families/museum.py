@@ -108,7 +108,8 @@ _SAVED = {
 def _plan(case: KernelCase, entry_point: str, rng: np.random.Generator) -> Plan[KernelCase]:
     seeds = tuple(("int", int(seed)) for seed in rng.integers(2**31, size=_CALLS))
     verdicts = Expected(np.full(_CALLS, 0.0 if case.is_right else 1.0), np.full(_CALLS, 0.25))
-    expected = {"raised": verdicts, "called": Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))}
+    seen = Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))  # told to the causes, and never wrong
+    expected = {"raised": verdicts, "called": seen, "dtypes": seen}
     outputs = tuple(Tensor(name, "fp32", (_CALLS,), (1,)) for name in expected)
     return Plan(
         case, entry_point, (), outputs, (("kernel", case.kernel), *seeds), {"backward": int(case.backward)}, expected
@@ -119,6 +120,7 @@ def _make_part(test: str, backward: bool, wrong: dict[str, str], missed: str) ->
     """``missed``: the cause where wrong kernels get through, and right ones do."""
     causes: tuple[tuple[str, Symptom[KernelCase]], ...] = (
         ("kernel_not_called", lambda plan, outputs: not outputs["called"].any()),
+        ("dtypes_differ", lambda plan, outputs: plan.case.is_right and outputs["dtypes"].any()),
         ("right_kernel_accused", lambda plan, outputs: plan.case.is_right),
         (missed, lambda plan, outputs: not plan.case.is_right),
         ("test_undecided", lambda plan, outputs: True),

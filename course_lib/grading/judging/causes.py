@@ -142,7 +142,8 @@ CAUSES: dict[str, Cause] = {
         "dw or db is made of dx", "Which gradient reaches w and b: the one that comes in, or the one that goes out?"
     ),
     "M2_not_a_sum": Cause(
-        "M2 is treated as a variance", "M2 grows with every number; a variance does not. What is M2 of two equal sides?"
+        "M2 is treated as a variance",
+        "M2 grows with every number, and a variance does not. What is M2 of two parts that hold the same numbers, beside M2 of one of them?",
     ),
     "block_not_accumulated": Cause(
         "only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"
@@ -321,6 +322,10 @@ CAUSES: dict[str, Cause] = {
     "extra_pass": Cause(
         "more passes over memory than the exercise asks for",
         "Every load of an element moves its bytes again. Which load brings what the program has had in its registers already?",
+    ),
+    "empty_tiles": Cause(
+        "programs go on where no tile is left",
+        "How many tiles have M rows, with ROWS rows a tile? And how many turns does your loop make, over all programs?",
     ),
     "input_changed": Cause(
         "an input was changed",
@@ -565,11 +570,11 @@ CAUSES: dict[str, Cause] = {
     ),
     "merge_between": Cause(
         "what the distance between the means adds to M2 is wrong",
-        "Merge the number 0 with the number 2, n_a = n_b = 1. M2 of the two is 2. What does yours give, and what if b is two numbers 2?",
+        "One part is the number 0, the other the number 2: M2 of both together is 2. What does yours give, and what if the other part is the number 2 twice?",
     ),
     "merge_weights": Cause(
         "the means are weighed wrongly",
-        "If b is a thousand numbers and a is one, near which of the two means must the result be?",
+        "One part has a thousand numbers, the other has one. Near which of the two means must the result be?",
     ),
     "M2s_left_out": Cause(
         "what varies inside the chunks is left out",
@@ -699,6 +704,16 @@ CAUSES: dict[str, Cause] = {
         "In your dtype, how far apart are the numbers near your mean? How much is that in units of your standard deviation?",
     ),
     # running
+    "dtypes_differ": Cause(
+        "tensors of two dtypes are compared or multiplied as if they had one",
+        "Print the dtype of each tensor that you compare or multiply. Which of them is fp32, and which is fp64 or half precision? To which dtype do "
+        "you bring both first?",
+    ),
+    "refused_in_place": Cause(
+        "PyTorch refuses to write to a tensor in place",
+        "Which tensor does that line write to? Do several of its elements lie in one place of memory, as after expand, or is it a leaf that "
+        "needs a gradient? Which operation gives you a new tensor?",
+    ),
     "function_raised": Cause(
         "the function raises an error",
         "What is each value in that line: of which type, shape and dtype? May one of them be None here?",

@@ -7,6 +7,7 @@ is wrong, by how much, and what the failing cases share.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -27,6 +28,19 @@ INTERLEAVED = {
     "no barrier": "barrier_missing",
     "order": "order_dependent",
 }
+
+# what PyTorch says where it refuses an operation, and the cause it is
+_REFUSALS = (
+    ("refused_in_place", re.compile(r"a single memory location|in-?place")),
+    ("dtypes_differ", re.compile(r"\b(Float|Double|Half|BFloat16) did not match |same dtype")),
+)
+
+
+def find_refusal(raised: dict) -> str | None:
+    """The cause of an error that PyTorch raised itself, by its words; None for any other error."""
+    if raised["type"] != "RuntimeError":
+        return None
+    return next((cause for cause, words in _REFUSALS if words.search(raised["text"])), None)
 
 
 def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:

@@ -12,6 +12,7 @@ _SHOWN = 5
 # what a case did besides its work, and the cause that it is where nothing else is wrong
 MINOR = {
     "reads": "extra_pass",
+    "empty": "empty_tiles",
     "alone": "work_not_shared",
     "calls": "not_its_own",
     "uncalled": "part_not_used",
@@ -25,7 +26,7 @@ class Deviation:
     """One output of one case that is wrong.
 
     ``kind`` is "value", "nan" (a NaN or Inf where a number belongs, or the other way round), or "unwritten". ``where`` has the
-    first indices, ``count`` how many elements are wrong; ``ratio`` is the largest error over the allowed one. ``got``,
+    first indices, ``count`` how many elements are wrong; ``ratio`` is the largest error over the allowed one, or None where that says nothing. ``got``,
     ``want`` and ``first_ratio`` are those of the first.
     """
 
@@ -139,7 +140,8 @@ def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarra
     worst = float(ratio.max(initial=0.0))
     result.ratio = max(result.ratio, worst)
     if worst > 1.0:
-        result.deviations.append(_make_deviation(name, "value", ratio > 1.0, ratio, actual, expected.values, size))
+        told = None if expected.whole else ratio
+        result.deviations.append(_make_deviation(name, "value", ratio > 1.0, told, actual, expected.values, size))
 
 
 def _make_deviation(

@@ -28,7 +28,8 @@ def format_multiple(ratio: float) -> str:
 
 
 def format_number(value: float) -> str:
-    return f"{value:.6g}"
+    """Six digits, or all of a whole number that is not too long: a count is exact."""
+    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e12 else f"{value:.6g}"
 
 
 def count_wrong(judged: list[Judged], failed: list[Judged], be: str = "") -> str:
@@ -155,9 +156,8 @@ def _describe_deviation(case: str, deviation: Deviation) -> Finding:
         "wrong": deviation.count,
         "size": deviation.size,
     }
-    if deviation.kind == "nan":
-        return Finding(case, f"{numbers}; {extent}", **of_first)
-    assert deviation.ratio is not None  # a wrong value is off by so much
+    if deviation.ratio is None:
+        return Finding(case, numbers if deviation.size == 1 else f"{numbers}; {extent}", **of_first)
     words = f"{_describe_extent(deviation)} in {extent}; {numbers}"
     return Finding(case, words, **of_first, ratio=deviation.first_ratio, worst=deviation.ratio)
 

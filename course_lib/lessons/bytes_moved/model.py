@@ -120,14 +120,16 @@ class _Tensors:
         return Traffic(tensor, True, self.whole, self.itemsize)
 
 
-def make_data(m: int, n: int, dtype: str) -> dict[str, Any]:
-    """The chains of every case and dtype; the browser multiplies by M and N.
+def make_data(m: int, n: int, dtype: str, case: str | None = None) -> dict[str, Any]:
+    """The chains of every dtype, of one case or of all; the browser multiplies by M and N.
 
-    Raises: CourseError if a size is below 1 or the dtype is unknown.
+    Raises: CourseError if a size is below 1, or the case or dtype is unknown.
     """
-    model("add", m, n, dtype)
+    first = case or next(iter(CASES))
+    model(first, m, n, dtype)
+    cases = {name: words for name, words in CASES.items() if case in (None, name)}
     chains = {}
-    for case in CASES:
+    for case in cases:
         for kind in ITEMSIZE:
             for upcast in (False, True):
                 made = model(case, 1, 1, kind, upcast)
@@ -136,7 +138,7 @@ def make_data(m: int, n: int, dtype: str) -> dict[str, Any]:
                     "fused": [asdict(launch) for launch in made.fused],
                 }
     return {
-        "start": {"kind": "add", "m": m, "n": n, "dtype": dtype, "upcast": True, "bandwidth": 3000, "at": 0},
-        "cases": CASES, "dtypes": ITEMSIZE, "rows": sorted({*ROWS, m}), "columns": sorted({*COLUMNS, n}),
+        "start": {"kind": first, "m": m, "n": n, "dtype": dtype, "upcast": True, "bandwidth": 3000, "at": 0},
+        "cases": cases, "dtypes": ITEMSIZE, "rows": sorted({*ROWS, m}), "columns": sorted({*COLUMNS, n}),
         "chains": chains, "l2_bytes": L2_BYTES, "launch_us": LAUNCH_US,
     }  # fmt: skip

@@ -61,7 +61,8 @@ export function picture(data) {
     start: data.start,
     explain: (state) => explain(data, state),
     controls: [
-      [choice("kind", "case", Object.entries(data.cases)), choice("dtype", "dtype", Object.keys(data.dtypes)), toggle("upcast", "op by op in fp32")],
+      [...(Object.keys(data.cases).length > 1 ? [choice("kind", "case", Object.entries(data.cases))] : []), choice("dtype", "dtype", Object.keys(data.dtypes)),
+        ...("eager" in data.cases ? [toggle("upcast", "op by op in fp32")] : [])],
       [slider("m", "M rows", { values: data.rows }), slider("n", "N columns", { values: data.columns }), slider("bandwidth", "GB/s", { min: 100, max: 8000, step: 100 })],
       [stepper("at", "race", () => STEPS + 1, { interval: 110 })],
     ],

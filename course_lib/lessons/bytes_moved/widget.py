@@ -6,16 +6,19 @@ from course_lib.lessons.bytes_moved.model import make_data
 from course_lib.lessons.kit.output import MovingPicture
 
 
-def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16") -> MovingPicture:
+def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16", case: str | None = None) -> MovingPicture:
     """Bytes through HBM, fused against unfused, as a race along the time that they take.
 
     The bandwidth starts at 3000 GB/s, what a copy on an H100 reaches.
 
-    Raises: CourseError if a size is below 1 or the dtype is unknown.
+    Args:
+        case: "add" (an addition, then RMSNorm) or "eager" (RMSNorm op by op) alone; both to choose from if left out.
+
+    Raises: CourseError if a size is below 1, or the case or dtype is unknown.
     """
     return MovingPicture(
         "bytes_moved",
-        make_data(M, N, dtype),
+        make_data(M, N, dtype, case),
         f"A race along the time at the memory limit, for M = {M}, N = {N}, {dtype}: a chain of launches, each a bar that begins where the one "
         "before ended, and below it one fused launch. Each bar is made of the tensors that it reads and, hatched, those that it writes.",
     )

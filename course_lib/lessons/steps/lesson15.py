@@ -67,8 +67,7 @@ STEPS = (
             Try(
                 "an H100: 3350 GB/s, 600 ns, 132 multiprocessors",
                 arguments=(3350.0, 600.0, 132),
-                expected=15227.2727,
-                within=1e-6,
+                expected=15227.2727,  # rounded to whole bytes it is right, too
             ),
         ),
         question="GB/s are bytes per nanosecond: 10**9 cancels. How many bytes arrive, over the whole GPU, while one load is on its way? Whose are they?",

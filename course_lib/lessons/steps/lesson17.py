@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from course_lib.lessons.steps.step import In, Step, Try
 from course_lib.norms import specimens
 
 _NAN = float("nan")
-_LARGEST = 10_000
+_LARGEST, _MOST_ELEMENTS = 10_000, 20_000_000
 
 
 def _accept_row(row: Any) -> str:
@@ -32,16 +33,17 @@ def _accept_shape(shape: Any) -> str:
         M, N = (int(size) for size in shape)
     except (TypeError, ValueError):
         return "`shape` has to be two numbers, M and N."
-    if not (1 <= M <= 100_000 and 1 <= N <= 1000):
-        return "M has to be between 1 and 100,000, and N between 1 and 1000."
+    if M < 1 or N < 1 or M * N > _MOST_ELEMENTS:
+        return f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the course can try it."
     add = specimens.make_plain("partials of a large batch, floor", backward=True)
     db = add(torch.ones(M, N), torch.randn(M, N), torch.ones(N), 1e-5)[2]
     return f"for this shape db is {M} everywhere, as it should be: no row is lost." if bool((db == M).all()) else ""
 
 
 def _accept_last_row(rows: Any) -> str:
-    if isinstance(rows, bool) or not isinstance(rows, int):
+    if isinstance(rows, bool) or not isinstance(rows, numbers.Real) or not float(rows).is_integer():
         return "`rows` has to be a whole number."
+    rows = int(rows)
     last = (rows - 1) * 256
     if last < 2**31:
         return (
