@@ -92,6 +92,7 @@ def make_environment(folder: Path, **more: str) -> dict[str, str]:
     """The environment for a run in ``folder``: the course of this checkout, exercises and progress of the folder."""
     inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     return inherited | {
+        "COURSE_DEFER_CHOICE": "1",  # of pytest's process, which runs no kernel; `import course_lib` takes it back for the notebooks
         "COURSE_EXERCISES": str(folder / "exercises"),
         "COURSE_STATE": str(folder / "state"),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")])),
@@ -107,8 +108,9 @@ def make_command(notebooks: Path, cell_seconds: float = CELL_SECONDS, workers: i
     shutil.copy(paths.NOTEBOOKS / "conftest.py", notebooks)
     # loadfile: else the workers share a notebook's cells out among themselves, and each runs its own in a kernel of its own
     parallel = ["-n", str(workers), "--dist", "loadfile"] if workers > 1 else ["-p", "no:xdist"]
+    lean = ["-p", "course_lib.authoring.lean_nbval", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]
     return [
-        sys.executable, "-m", "pytest", "-rfEs", "-q", "--continue-on-collection-errors", "-p", "no:cacheprovider", *parallel, "--rootdir", str(notebooks), "-c", os.devnull,
+        sys.executable, "-m", "pytest", "-rfEs", "-q", "--continue-on-collection-errors", *lean, *parallel, "--rootdir", str(notebooks), "-c", os.devnull,
         "--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout", f"{cell_seconds:g}", str(notebooks),
     ]  # fmt: skip
 

@@ -11,9 +11,13 @@ import linecache
 import os
 import sys
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import triton
+from triton.runtime import cache
 
 from course_lib.base.files import TemporaryFolder
 from course_lib.compiler.compilation import compile_kernel
@@ -42,20 +46,42 @@ def make_machine(_: str) -> Machine:
 
 @contextlib.contextmanager
 def put_off_nothing() -> Iterator[None]:
-    """Do once, before the forks, what Triton puts off until its first kernel: it imports PyTorch, and hashes itself.
+    """Do once, before the forks, what Triton puts off until its first kernel, and spare it what serves no job.
 
     Inside the block Triton has a cache, for whatever else is to be built once.
     """
+    # part of a name in Triton's cache: half a second, for a hash of its 460 MB; the cache of each job here is its own
+    cache.triton_key = lambda: triton.__version__
     before = os.environ.get("TRITON_CACHE_DIR")
     with TemporaryFolder("course-compile-") as folder:
         os.environ["TRITON_CACHE_DIR"] = str(folder)
         try:
-            compile_kernel(_FIRST, Units(_FIRST, folder))
+            with _tensor_type():
+                compile_kernel(_FIRST, Units(_FIRST, folder))
             yield
         finally:
             del os.environ["TRITON_CACHE_DIR"]
             os.environ |= {} if before is None else {"TRITON_CACHE_DIR": before}
     linecache.clearcache()
+
+
+@contextlib.contextmanager
+def _tensor_type() -> Iterator[None]:
+    """Inside the block there is a ``torch.Tensor``, which Triton's launcher looks up once, at its first launch.
+
+    Where PyTorch is not imported, a type that nothing has stands in for it: the arguments here are no tensors, and PyTorch takes a
+    second of CPU time and 300 MB. A kernel's text that imports PyTorch afterwards gets the real one.
+    """
+    if "torch" in sys.modules:
+        yield
+        return
+    stand_in = types.ModuleType("torch")
+    vars(stand_in)["Tensor"] = type("Tensor", (), {})
+    sys.modules["torch"] = stand_in
+    try:
+        yield
+    finally:
+        del sys.modules["torch"]
 
 
 class _Compiler(Machine):

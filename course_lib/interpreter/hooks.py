@@ -33,6 +33,7 @@ class MemoryAccess:
     values: np.ndarray | None = None
     expected: np.ndarray | None = None  # what a cas compares with
     sem: str = ""  # an atomic's memory order, as Triton names it; "relaxed" for a volatile load
+    _live: np.ndarray | None = None
 
     @property
     def writes(self) -> bool:
@@ -43,8 +44,10 @@ class MemoryAccess:
         return self.kind not in ("load", "store", "barrier")
 
     def live(self) -> np.ndarray:
-        """The addresses of the lanes that take part, flat."""
-        return self.addresses[self.mask]
+        """The addresses of the lanes that take part, flat. Worked out once for all observers: not to be written to."""
+        if self._live is None:
+            self._live = self.addresses[self.mask]
+        return self._live
 
 
 Observer = Callable[[MemoryAccess], None]
@@ -97,11 +100,9 @@ def patch() -> None:
 
     def tell(kind: str, pointers, mask, values=None, expected=None, sem="") -> None:
         addresses = pointers.data.astype(np.int64, copy=False)
-        live = (
-            np.ones(addresses.shape, bool)
-            if mask is None
-            else np.broadcast_to(np.asarray(mask.data, dtype=bool), addresses.shape)
-        )
+        live = np.ones(addresses.shape, bool) if mask is None else np.asarray(mask.data, dtype=bool)
+        if live.shape != addresses.shape:
+            live = np.broadcast_to(live, addresses.shape)
         width = pointers.get_element_ty().primitive_bitwidth
         access = MemoryAccess(
             kind, addresses, live, max(1, width // 8), current_program(),

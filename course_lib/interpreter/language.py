@@ -68,4 +68,16 @@ def patch_language_once() -> None:
             current.modules |= modules
         return Scope()
 
-    interpreter._patch_lang = _patch_lang
+    checks_semantic, semantic = tl.core.builtin(lambda: None).__code__, interpreter.interpreter_semantic
+
+    def _patch_attr(owner, name, member, builder, scope):
+        # a function of the language checks that it was given a semantic, and is called through two functions for that
+        function = member.__wrapped__ if getattr(member, "__code__", None) is checks_semantic else member
+
+        def call(*args, **named):
+            named["_semantic"] = semantic
+            return function(*args, **named)
+
+        scope.set_attr(owner, name, call)
+
+    interpreter._patch_lang, interpreter._patch_attr = _patch_lang, _patch_attr

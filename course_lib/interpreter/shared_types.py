@@ -21,13 +21,17 @@ def share_types() -> None:
     from triton.runtime import interpreter
 
     find_dtype, make_type, make_tensor = interpreter._get_np_dtype, core.block_type.__init__, core.tensor.__init__
-    is_equal, broadcast = core.dtype.__eq__, TritonSemantic.broadcast_impl_value
+    is_equal, make_element = core.dtype.__eq__, core.block_type.with_element_ty
+    stock_cast, promote = TritonSemantic.cast, TritonSemantic.computation_type_impl
+    broadcast = TritonSemantic.broadcast_impl_value
     lists = (list, core.tuple)
     dtypes: dict[str, Any] = {}  # NumPy's, by the name of Triton's
     shapes: dict[tuple, Any] = {}  # by sizes: the one shape of all types
     sizes_of: dict[int, tuple] = {}  # by the id of such a shape, which is never freed
     types: dict[tuple, dict] = {}  # by dtype and sizes: the attributes of a block's type
     tensors: dict[int, dict] = {}  # by the id of a shape, 0 for none: what a tensor says of its shape
+    blocks: dict[tuple[int, str], Any] = {}  # by the id of a shape and the name of a plain dtype: a type of such blocks
+    promoted: dict[tuple, Any] = {}  # by what two operands are: the dtype that they are computed in
 
     def _get_np_dtype(kind):
         name = kind.scalar.name
@@ -69,12 +73,44 @@ def share_types() -> None:
     def is_same(self, other):
         return self is other or is_equal(self, other)
 
+    def with_element_ty(self, scalar_ty):
+        if type(scalar_ty) is not core.dtype:  # pointers of one name differ in what they point to
+            return make_element(self, scalar_ty)
+        key = id(self.shape), scalar_ty.name
+        known = blocks.get(key)
+        if known is None:
+            known = make_element(self, scalar_ty)
+            if key[0] in sizes_of:
+                blocks[key] = known
+        return known
+
+    def cast(self, value, dst_ty, *rest, **named):
+        return value if value.type.scalar is dst_ty.scalar else stock_cast(self, value, dst_ty, *rest, **named)
+
+    def computation_type_impl(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod):
+        key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div_or_mod
+        known = promoted.get(key)
+        if known is None:  # a refusal is raised, and not kept
+            known = promoted[key] = promote(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod)
+        return known
+
+    def splat(self, value, like):
+        kind = like.with_element_ty(value.type.scalar)
+        return self.tensor(self.builder.create_splat(kind, value.handle), kind)
+
     def broadcast_impl_value(self, lhs, rhs):
         left, right = lhs.type, rhs.type
-        if left.is_block() and right.is_block() and left.shape is right.shape:
-            return lhs, rhs
+        if left.is_block():
+            if not right.is_block():
+                return lhs, splat(self, rhs, left)
+            if left.shape is right.shape:
+                return lhs, rhs
+        elif right.is_block():
+            return splat(self, lhs, right), rhs
         return broadcast(self, lhs, rhs)
 
     interpreter._get_np_dtype = _get_np_dtype
     core.block_type.__init__, core.tensor.__init__, core.dtype.__eq__ = make_block_type, make_value, is_same
+    core.block_type.with_element_ty = with_element_ty
+    TritonSemantic.cast, TritonSemantic.computation_type_impl = cast, computation_type_impl
     TritonSemantic.broadcast_impl_value = broadcast_impl_value

@@ -11,6 +11,7 @@ import os
 import re
 from pathlib import Path
 
+from jupyter_core.paths import jupyter_runtime_dir
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -105,15 +106,19 @@ def _in_server(path: Path) -> str | None:
 
 @functools.cache
 def _server_root() -> Path:
-    """The folder that JupyterLab serves: that of the server which started this kernel, else the checkout (as `make lab` does it)."""
+    """The folder that JupyterLab serves: that of the server which started this kernel, else the checkout (as `make lab` does it).
+
+    The server's own file says it. To ask ``jupyter_server`` for its list would import that: as long as PyTorch.
+    """
+    file = Path(jupyter_runtime_dir(), f"jpserver-{os.getppid()}.json")
     try:
-        from jupyter_server.serverapp import list_running_servers
-    except ImportError:  # a hosted notebook whose kernel lives apart from its server
+        server = json.loads(file.read_text(encoding="utf-8"))
+    except (
+        OSError,
+        ValueError,
+    ):  # a hosted notebook whose kernel lives apart from its server; a file that is just being written
         return paths.ROOT
-    for server in list_running_servers():
-        if server.get("pid") == os.getppid():
-            return Path(server["root_dir"]).resolve()
-    return paths.ROOT
+    return Path(server["root_dir"]).resolve()
 
 
 def find_first_line(text: str) -> int:

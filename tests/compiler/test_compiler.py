@@ -345,6 +345,13 @@ def test_what_is_no_kernel_is_an_error_too(text, cause, line):
     assert "dynamic_func" not in str(caught.value) and "course-job-" not in str(caught.value)
 
 
+def test_the_process_that_compiles_has_no_pytorch_and_can_get_it():
+    has_none = 'import sys\nassert "torch" not in sys.modules, "it is loaded"\n'
+    imports_it = "import torch\nassert torch.zeros(1).dtype is torch.float32\n"
+    for text in (has_none, imports_it):
+        assert report_of(KernelSource(text + GOOD.text, "k", "ex.py")).registers > 0
+
+
 def test_a_kernel_from_a_notebook_cell():
     cell = "/tmp/ipykernel_7/1.py"
     text = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef cell_kernel(x, y, B: tl.constexpr):\n    c = tl.arange(0, B)\n    tl.store(y + c, {})\n"

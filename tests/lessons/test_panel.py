@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import html
+import os
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,6 +108,25 @@ def test_a_file_outside_of_what_jupyterlab_serves_is_named_without_a_link(learne
     assert (
         f"<code>exercises/{learner.name}:1</code>" in panel._result.value and "commandlinker" not in panel._result.value
     )
+
+
+@pytest.mark.parametrize("written", ["whole", "in part", "not"])
+def test_the_folder_that_is_served_is_what_the_server_of_this_kernel_says(written, monkeypatch, tmp_path):
+    """As ``jupyter_server`` writes it to its runtime folder; else the checkout."""
+    from jupyter_server.serverapp import ServerApp
+
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setattr("os.getpid", os.getppid)  # the parent of this process is to be the server
+    served = tmp_path / "served"
+    served.mkdir()
+    server = ServerApp(root_dir=str(served))
+    server.identity_provider = SimpleNamespace(token="")
+    if written != "not":
+        server.write_server_info_file()
+    if written == "in part":
+        file = Path(server.info_file)
+        file.write_text(file.read_text()[:40])
+    assert panel_page._server_root.__wrapped__() == (served if written == "whole" else paths.ROOT)
 
 
 def test_a_check_that_ends_in_an_exception_leaves_no_turning_sign(learner, monkeypatch):
