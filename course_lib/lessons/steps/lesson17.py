@@ -43,7 +43,7 @@ def _accept_shape(shape: Any) -> str:
 def _accept_last_row(rows: Any) -> str:
     if isinstance(rows, bool) or not isinstance(rows, numbers.Real) or not float(rows).is_integer():
         return "`rows` has to be a whole number."
-    rows = int(rows)
+    rows = round(rows)
     last = (rows - 1) * 256
     if last < 2**31:
         return (
