@@ -52,8 +52,9 @@ class Tests:
         """
         torch.manual_seed(seed)
         torch.set_default_dtype(torch.float32)
+        comparisons = _Comparisons()
         try:
-            with _Comparisons() as comparisons:
+            with comparisons:
                 test(kernel)
         except AssertionError as refusal:
             return True, comparisons.of_two_dtypes or _DTYPES_DIFFER in str(refusal)

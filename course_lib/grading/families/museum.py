@@ -120,7 +120,7 @@ def _make_part(test: str, backward: bool, wrong: dict[str, str], missed: str) ->
     """``missed``: the cause where wrong kernels get through, and right ones do."""
     causes: tuple[tuple[str, Symptom[KernelCase]], ...] = (
         ("kernel_not_called", lambda plan, outputs: not outputs["called"].any()),
-        ("dtypes_differ", lambda plan, outputs: plan.case.is_right and outputs["dtypes"].any()),
+        ("dtypes_differ", lambda plan, outputs: plan.case.is_right and bool(outputs["dtypes"].any())),
         ("right_kernel_accused", lambda plan, outputs: plan.case.is_right),
         (missed, lambda plan, outputs: not plan.case.is_right),
         ("test_undecided", lambda plan, outputs: True),
