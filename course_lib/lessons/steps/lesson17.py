@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any
 
@@ -41,9 +42,9 @@ def _accept_shape(shape: Any) -> str:
 
 
 def _accept_last_row(rows: Any) -> str:
-    if isinstance(rows, bool) or not isinstance(rows, numbers.Real) or not float(rows).is_integer():
+    if isinstance(rows, bool) or not isinstance(rows, numbers.Real) or rows % 1 != 0:
         return "`rows` has to be a whole number."
-    rows = round(rows)
+    rows = math.floor(rows)
     last = (rows - 1) * 256
     if last < 2**31:
         return (
