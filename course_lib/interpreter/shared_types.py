@@ -30,7 +30,7 @@ def share_types() -> None:
     sizes_of: dict[int, tuple] = {}  # by the id of such a shape, which is never freed
     types: dict[tuple, dict] = {}  # by dtype and sizes: the attributes of a block's type
     tensors: dict[int, dict] = {}  # by the id of a shape, 0 for none: what a tensor says of its shape
-    blocks: dict[tuple[int, str], Any] = {}  # by the id of a shape and the name of a plain dtype: a type of such blocks
+    blocks: dict[tuple, Any] = {}  # by the id of a shape and the name of a plain dtype: a type of such blocks
     promoted: dict[tuple, Any] = {}  # by what two operands are: the dtype that they are computed in
 
     def _get_np_dtype(kind):
@@ -84,8 +84,8 @@ def share_types() -> None:
                 blocks[key] = known
         return known
 
-    def cast(self, value, dst_ty, *rest, **named):
-        return value if value.type.scalar is dst_ty.scalar else stock_cast(self, value, dst_ty, *rest, **named)
+    def cast(self, input, dst_ty, fp_downcast_rounding=None):
+        return input if input.type.scalar is dst_ty.scalar else stock_cast(self, input, dst_ty, fp_downcast_rounding)
 
     def computation_type_impl(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod):
         key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div_or_mod
