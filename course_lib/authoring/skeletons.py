@@ -6,8 +6,11 @@ sentence; the tests of the new thing fail until it is there.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import string
+import subprocess
+import sys
 from pathlib import Path
 
 from course_lib.base import paths
@@ -126,4 +129,8 @@ def _write(files: dict[Path, str], names: dict[str, str]) -> list[Path]:
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, string.Template((FOLDER / template).read_text(encoding="utf-8")).substitute(names))
+    if importlib.util.find_spec("ruff") is not None:  # where lines break, and the order of imports, depend on the names
+        code = [str(path) for path in files if path.suffix == ".py"]
+        for command in (["check", "-q", "--fix-only", "--select", "I"], ["format", "-q"]):
+            subprocess.run([sys.executable, "-m", "ruff", *command, "--no-cache", *code], cwd=paths.ROOT, check=True)
     return list(files)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import shutil
+import subprocess
+import sys
 import tomllib
 
 import pytest
@@ -13,6 +16,8 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import cut
 from course_lib.catalog.exercise import read_exercise
 from course_lib.cli import app as cli
+
+PROJECT = paths.ROOT / "pyproject.toml"
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +73,20 @@ def test_what_is_laid_out_is_python_and_says_what_is_missing(what):
     assert all(ast.parse(path.read_text(encoding="utf-8")) for path in files if path.suffix == ".py")
     assert any("SAY:" in text for text in texts)
     assert any("pytest.fail(" in text or "raise NotImplementedError(" in text for text in texts)
+
+
+@pytest.mark.parametrize("name", ["some", "zz_a_rather_long_name"])
+@pytest.mark.parametrize("what", ["exercise", "picture", "kernel"])
+def test_what_is_laid_out_is_as_make_lint_wants_it(checkout, what, name):
+    (checkout / "course_lib").mkdir(exist_ok=True)  # what ruff takes for the course's own
+    shutil.copy(PROJECT, checkout)
+    written = skeletons.NEW[what](f"98a_{name}" if what == "exercise" else name)
+    files = [str(path) for path in written if path.suffix == ".py"]
+    for command in (["format", "--check"], ["check", "--no-cache"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, *files], cwd=checkout, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

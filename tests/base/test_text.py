@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib.base.text import make_visible, make_visible_line, shorten
+from course_lib.base.text import make_visible, make_visible_line, shorten, wrap
 
 OBEYED = {
     "\x1b[2J": r"\x1b[2J", "\x9b31m": r"\x9b31m", "\x07\x08\x7f\0": r"\x07\x08\x7f\x00", "\r": r"\r", "\x0b\x0c": r"\x0b\x0c",
@@ -58,3 +58,12 @@ def test_a_text_is_shortened_in_its_middle(text, most):
     assert len(short) <= most and (short == text if len(text) <= most else True)
     if len(text) > most > 6:
         assert short[0] == text[0] and " ... " in short and short[-1] == text[-1]
+
+
+def test_wrapped_text_keeps_commands_and_paths_whole():
+    text = "Do this: `chmod +x /a/long/path to/ptxas`, and then (/another/long/path/without/a/space) it is done."
+    lines = wrap(text, 24, "-> ", "   ")
+    assert any("`chmod +x /a/long/path to/ptxas`," in line for line in lines)
+    assert " ".join(line.strip() for line in lines).removeprefix("-> ") == text
+    assert all(len(line) <= 24 for line in lines if "path" not in line) and lines[1].startswith("   ")
+    assert wrap("a lone ` is a word", 10) == ["a lone `", "is a word"] and wrap("", 10) == [""]

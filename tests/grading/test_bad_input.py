@@ -138,7 +138,7 @@ NOT_RUN = {
     "a NUL byte": (RIGHT.encode() + b"\0", "not_text", "Save it as UTF-8"),
     "two megabytes": (RIGHT + "# filler\n" * 250_000, "too_large", "the right file?"),
     "a binary": (bytes(range(1, 256)) * 4, "not_utf8", "encoding UTF-8"),
-    "a notebook": ('{"cells": [], "metadata": {"kernelspec": null}}', "no_kernel", "no @triton.jit function"),
+    "a notebook": ('{"cells": [], "metadata": {"kernelspec": null}}', "not_text", "is a notebook, and no Python code"),
     "conflict marks": (
         edited(STORE, "<<<<<<< HEAD\n" + STORE + "=======\n" + STORE + ">>>>>>> x\n"),
         "syntax_error",
@@ -219,6 +219,11 @@ def test_no_file_to_read(file, traces, make, says):
         and file.name in verdict.message
     )
     assert not traces
+
+
+def test_a_name_keeps_its_small_letter_at_the_beginning_of_a_sentence(tmp_path):
+    (tmp_path / "exercises").mkdir()
+    assert check(EX, tmp_path / "exercises").headline.startswith("`exercises` is a folder; a file of Python code")
 
 
 def test_nothing_of_what_a_link_leads_to_is_quoted(file, traces, tmp_path):

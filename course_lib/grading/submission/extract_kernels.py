@@ -60,6 +60,7 @@ _EXPRESSIONS = (
 
 
 _UNFINISHED = re.compile(r"(?:[-+*/%@&|^<>=!:]=|[-+*/%@&|^<>=]|\b(?:and|or|not|in|is))$")
+_NOTEBOOK = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:cells|metadata|nbformat)"')
 _NEEDED = frozenset({"triton", "torch", "numpy"})  # by the course: where one is missing, the learner's import is right
 
 
@@ -110,7 +111,10 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
         wanted = "a file of Python code belongs there."
         if path.is_symlink():
             wanted = f"it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}"
-        raise Unreadable("no_file", f"{name} {other.strerror}; {wanted}".rstrip()) from None
+        # in backquotes, so that no capital letter is given to the name at a sentence's beginning
+        raise Unreadable(
+            "no_file", f"{name} {other.strerror}; {wanted}".rstrip(), f"`{name}` {other.strerror}; {wanted}"
+        ) from None
     except OSError as error:
         raise Unreadable("no_file", f"{name} cannot be read: {error.strerror}. Look at its permissions.") from None
     if len(data) > _MAX_BYTES:
@@ -124,6 +128,11 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
     if b"\0" in data:
         raise Unreadable(
             "not_text", f"{name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it."
+        )
+    if _NOTEBOOK.match(data):
+        raise Unreadable(
+            "not_text",
+            f"{name} is a notebook, and no Python code. Your code belongs into the exercise's .py file in exercises/. {if_missing}".rstrip(),
         )
     try:
         return data.decode("utf-8-sig")
