@@ -4,6 +4,7 @@ A transformer block adds its input to its output and normalises the sum. Two ker
 
     total = x + residual        rounded to total's dtype, and stored: the next layer needs it
     y = total * rstd * w        of the rounded total, so that one kernel gives what two would
+    rstd                        of the rounded total, one fp32 number a row, stored: backward needs it
 
 One row a program, BLOCK a power of two no smaller than N. The four matrices have strides of their own.
 

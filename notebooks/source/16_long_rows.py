@@ -347,11 +347,9 @@ assert all(
 # So the course takes two launches where x has at most 4 MB, and words above that. At one row the floor itself is mostly the launch.
 #
 # And the **backward** pass over few long rows? A row of 1000003 columns would have 489 chunks there. That is more than the GPU has
-# multiprocessors, so the programs of a row could not wait for one another. The course used to fall back to a kernel that takes the row's two
-# sums with one program per row, and you know by now what that costs: 3 x 1000003 took 43 to 46 times the floor. Now several launches do the
-# work. In the first, 245 programs share the sums of a row, and each writes its part. The next one adds the parts up, and computes dx. This takes
-# 3.5 times the floor, and RMSNorm 2.8 (one H200, 23 November 2026, torch 2.11, triton 3.6). 3 x 1000000 takes 2.2 and 1.8: there every
-# row begins at a multiple of 16 bytes.
+# multiprocessors, so the programs of a row could not wait for one another. With one program for a row's two sums, 3 x 1000003 took 43 to 46
+# times the floor, and you know by now why. So the course uses two launches here, too: 245 programs share the sums of a row, and the next
+# launch adds their parts up. This takes 3.5 times the floor, and RMSNorm 2.8 (one H200, 23 November 2026, torch 2.11, triton 3.6).
 
 # %% tags=["check"]
 import torch

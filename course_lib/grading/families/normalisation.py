@@ -119,6 +119,7 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
         )
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
+    yield "wrong_axis", lambda p: _compute_with_mean_of_first(p)
     yield "w_misapplied", lambda p: wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
     yield from list_dtype_models(wrong, ("x", "w", "b"))
     yield from list_rounded_outputs(wrong, "y", ("w", "b"))
@@ -178,6 +179,14 @@ def _compute_wrong_layer_norm(
     var = measure(x, mean).sum(axis=axis, keepdims=True) / np.float64(count - correction)
     xhat = ((x - (mean if centre is None else centre)) * root(var, eps)).reshape(p.tensor("y").shape)
     return {"y": scale(xhat, p.inputs["w"], p.inputs["b"])}
+
+
+def _compute_with_mean_of_first(p: Plan) -> Outputs:
+    """The mean over the first dimension, the variance of what is left of it over the columns."""
+    shape = p.tensor("y").shape
+    first = p.inputs["x"].reshape(shape).mean(axis=0, keepdims=True)
+    mean = np.broadcast_to(first, shape).reshape(p.inputs["x"].shape)
+    return _compute_wrong_layer_norm(p, centre=mean, measure=lambda x, _: (x - mean) ** 2)
 
 
 def _compute_wrong_rms_norm(
