@@ -234,6 +234,14 @@ _KNOWN = [
             r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names"
         ),
     ),
+    (
+        "constant_method",
+        r"'(?:constexpr|int|float|bool)' object has no attribute '?(\w+)",
+        _fixed(
+            r"the compiler knows this number, and a known number has no `.\1`: a tl.constexpr, and each argument that is 1 in a case (a stride, "
+            r"say). `tl.cast(...)` takes it as it takes any other"
+        ),
+    ),
     ("undefined_name", r"^(?:name )?'?(\w+)'? is not defined$", _not_defined),
     (
         "branch_type",

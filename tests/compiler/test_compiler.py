@@ -277,6 +277,7 @@ REFUSED = {  # body -> (cause, line of the body, words)
     ),
     "    acc = 0\n    for i in range(N):\n        acc += 0.5\n    tl.store(y + c, acc)": ("loop_carried_type", 3, "from int32 to fp32"),
     "    for i in range(N):\n        if i == 2:\n            break\n        tl.store(y + c, i)": ("unsupported_statement", 3, "`break`"),
+    "    tl.store(y + c, tl.load(x + c + B.to(tl.int64)))": ("constant_method", 1, "a known number has no `.to`"),
     "    v = tl.load(x + c)\n    tl.store(y, v[0])": ("block_index", 2, "`v[0]`"),
     "    tl.store(y, tl.load(x + c))": ("block_through_scalar_pointer", 1, "one pointer"),
     "    v = tl.load(x + c)\n    if v > 0:\n        tl.store(y + c, v)": ("block_condition", 2, "`v > 0`"),
@@ -305,6 +306,18 @@ def test_refused_kernels_name_the_line(body):
         and "Traceback" not in str(error)
         and "\n    " + error.quoted in str(error)
     )
+
+
+def test_an_argument_that_is_one_has_no_methods_and_can_be_cast():
+    """A stride of 1 is a constant for the compiler, whatever it is in the other cases."""
+    source = KernelSource(HEADER + "    tl.store(y + c, tl.load(x + c * N.to(tl.int64)))\n", "k", "ex.py")
+    arguments = [Pointer("fp32"), Pointer("fp32")]
+    compile_report(source, [*arguments, 8], {"B": 8}, disassemble=False)
+    with pytest.raises(CompileError, match="each argument that is 1 in a case") as caught:
+        compile_report(source, [*arguments, 1], {"B": 8}, disassemble=False)
+    assert caught.value.cause == "constant_method"
+    cast = KernelSource(source.text.replace("N.to(tl.int64)", "tl.cast(N, tl.int64)"), "k", "ex.py")
+    assert compile_report(cast, [*arguments, 1], {"B": 8}, disassemble=False).registers
 
 
 def source_of(body, **options):

@@ -460,10 +460,10 @@ CAUSES: dict[str, Cause] = {
         "w is not in dx", "xhat is multiplied by w on the way to y. What does that do to dy on the way back?"
     ),
     "xhat_wrong": Cause(
-        "xhat is not what the forward pass computed",
+        "something else stands where xhat belongs",
         "Which numbers stood next to w in the forward pass, and how do x and the saved statistics give them back?",
         of_rms_norm=(
-            "xhat is not what the forward pass computed",
+            "something else stands where xhat belongs",
             "Which numbers stood next to w in the forward pass, and how do x and the saved rstd give them back?",
         ),
     ),
