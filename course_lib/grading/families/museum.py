@@ -25,7 +25,7 @@ class KernelCase(Case):
         return self.why
 
     def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
-        raised, called = int(outputs["raised"].sum()), bool(outputs["called"].any())
+        raised, called = int((outputs["raised"] == 1).sum()), bool(outputs["called"].any())
         wrong = raised if self.is_right else _CALLS - raised
         does = "raises AssertionError" if self.is_right else "returns" if called else "returns without a call"
         often = "" if wrong == _CALLS else f" in {wrong} of {_CALLS} calls"
