@@ -25,6 +25,8 @@ class KernelCase(Case):
         return self.why
 
     def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
+        if not outputs:
+            return ""  # the case was not run to its end
         raised, called = int((outputs["raised"] == 1).sum()), bool(outputs["called"].any())
         wrong = raised if self.is_right else _CALLS - raised
         does = "raises AssertionError" if self.is_right else "returns" if called else "returns without a call"
