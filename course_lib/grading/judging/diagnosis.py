@@ -31,7 +31,7 @@ INTERLEAVED = {
 
 # what PyTorch says where it refuses an operation, and the cause it is
 _REFUSALS = (
-    ("refused_in_place", re.compile(r"a single memory location|in-?place")),
+    ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
     ("dtypes_differ", re.compile(r"\b(Float|Double|Half|BFloat16) did not match |same dtype")),
 )
 
