@@ -10,7 +10,6 @@ beside them, primes and round numbers; the row counts go from one to more than a
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 
 from course_lib.bench import measurement, tables
 from course_lib.bench.grid import Grid, Sweep
@@ -35,7 +34,7 @@ GRID = Grid(
 measure = GRID.measure
 
 
-def find_cliffs(result: Measurement) -> Iterator[tuple[dict, float]]:
+def find_cliffs(result: Measurement) -> list[tuple[dict, float]]:
     """The rows that cost over CLIFF times what the shapes beside them cost, and how many times, worst first.
 
     A shape's cost is its time over the floor of its own size, so that a larger one is not dearer for being larger. Beside it are the
@@ -50,7 +49,7 @@ def find_cliffs(result: Measurement) -> Iterator[tuple[dict, float]]:
         known = [costs[shape] for shape in beside if shape in costs]
         if known and row["over_floor"] > CLIFF * statistics.median(known):
             found.append((row, row["over_floor"] / statistics.median(known)))
-    yield from sorted(found, key=lambda entry: -entry[1])
+    return sorted(found, key=lambda entry: -entry[1])
 
 
 def _next_to(values: list[int], value: int) -> list[int]:
@@ -79,7 +78,7 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
 
 def count_cliffs(result: Measurement) -> str:
     """How many shapes were timed, and how many of them are cliffs."""
-    return f"{len(result.rows)} shapes, {len(list(find_cliffs(result)))} cost over {CLIFF} times the shapes beside them"
+    return f"{len(result.rows)} shapes, {len(find_cliffs(result))} cost over {CLIFF} times the shapes beside them"
 
 
 if __name__ == "__main__":

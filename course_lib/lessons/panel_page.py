@@ -113,10 +113,8 @@ def _server_root() -> Path:
     file = Path(jupyter_runtime_dir(), f"jpserver-{os.getppid()}.json")
     try:
         server = json.loads(file.read_text(encoding="utf-8"))
-    except (
-        OSError,
-        ValueError,
-    ):  # a hosted notebook whose kernel lives apart from its server; a file that is just being written
+    except (OSError, ValueError):
+        # a hosted notebook whose kernel lives apart from its server; a file that is just being written
         return paths.ROOT
     return Path(server["root_dir"]).resolve()
 

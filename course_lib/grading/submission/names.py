@@ -623,9 +623,8 @@ def _list_attributes_of_kernels() -> frozenset[str]:
         and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
     ]  # fmt: skip
     public = {name for kind in classes for name in dir(kind) if not name.startswith("_")}
-    public |= {
-        member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())
-    }  # tl.PropagateNan.ALL
+    # the members of its enumerations: tl.PropagateNan.ALL
+    public |= {member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())}
     # pointers to blocks and descriptors have them in the interpreter, too
     return frozenset(public | _OF_VALUES | {"load", "store", "gather", "scatter"}) - {
         "handle",
