@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import time
 
 import pytest
 from test_attacks import ATTACKS, Attack, after, handed_in, left_by_others, sockets, world  # noqa: F401 - fixtures
@@ -77,5 +78,13 @@ def test_what_is_run_beside_a_gpu_is_confined(attack: Attack, tier, best_tier, w
     assert verdict.tier == tier or verdict.status == "grader fault", verdict.message
     if attack.name not in OPEN_BESIDE_A_GPU:
         assert "BREACH" not in verdict.printed, verdict.printed
-    assert after(world, tmp_path) == []
+    assert _wait_for_nothing_left(world, tmp_path) == []
     assert len(verdict.message) < 4000 and len(verdict.printed) <= 4000
+
+
+def _wait_for_nothing_left(world, tmp_path) -> list[str]:  # noqa: F811
+    """What is left behind, once the interpreter has ended: a GPU's verdict on wrong values does not wait for it."""
+    end = time.monotonic() + LIMITS.total
+    while (left := after(world, tmp_path)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left
