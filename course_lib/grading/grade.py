@@ -79,12 +79,12 @@ def grade(
         concrete = [replace(plan, sample=()) for plan in concrete]
     compilation = Compilation(kernels, concrete, name) if mode == "cpu" else None  # a GPU has just compiled it
     # beside the GPU, because a right kernel needs both and a wrong one seldom waits for it
-    interpreting = background.start(lambda: runner.run(kernels, concrete, "cpu")) if mode == "gpu" else None
+    interpreting = _Interpreting(kernels, concrete) if mode == "gpu" else None
     order = _shuffle(len(concrete), kernels) if exercise.kind == "tests" else list(range(len(concrete)))
     ordered = [concrete[number] for number in order]
     take = None if tell_first_failure is None or secret else _FirstFailure(ordered, tell_first_failure).take
-    run = runner.run(kernels, ordered, mode, limits, take)
-    if run.ended == "timed out":
+    run = runner.run(kernels, ordered, mode, limits, take, interpreting and interpreting.found_a_deadlock)
+    if run.ended == "timed out" and not (interpreting and interpreting.found_a_deadlock()):
         _run_rest(run, kernels, ordered, mode, limits)
     _restore_order(run, order)
     if secret is not None:
@@ -133,6 +133,21 @@ def grade(
     return verdict, judged
 
 
+class _Interpreting:
+    """The interpreter's run of the plans, beside the GPU's."""
+
+    def __init__(self, kernels: Kernels, plans: list[Plan]):
+        self._run = background.start(lambda: runner.run(kernels, plans, "cpu"))
+        self.result = self._run.result
+
+    def found_a_deadlock(self) -> bool:
+        """True once it is known that the programs wait for one another: on the GPU they would do so until the time is over."""
+        if not self._run.done() or self._run.exception() is not None:
+            return False
+        faults = [error["fault"] for error in self._run.result().errors.values()]
+        return any(fault is not None and fault["kind"] in ("deadlock", "livelock") for fault in faults)
+
+
 def _shuffle(count: int, kernels: Kernels) -> list[int]:
     """Another order of the cases for each file, and the same for the same file: no test is to know which kernel it gets."""
     numbers = list(range(count))
@@ -154,16 +169,17 @@ def grade_tries(
     """The verdict on code that was read, from a few tries whose results are known: of a step, which has no family. ``text`` is where
     the code comes from, ``exercise.file`` how a person knows it.
 
-    On a GPU the interpreter runs the tries, too, one after the other.
+    On a GPU the interpreter runs the tries, too.
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
-    run = runner.run(kernels, plans, mode, limits)
+    interpreting = _Interpreting(kernels, plans) if mode == "gpu" else None
+    run = runner.run(kernels, plans, mode, limits, is_over=interpreting and interpreting.found_a_deadlock)
     if run.ended == "not started" and run.import_error is None:
         raise describe_not_started(run)
     judged = [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
-    if mode == "gpu" and all(j.passed or not (j.ran or j.raised) for j in judged):
-        _add_faults(judged, runner.run(kernels, plans, "cpu"))
+    if interpreting and all(j.passed or not (j.ran or j.raised) for j in judged):
+        _add_faults(judged, interpreting.result())
     _forget_unwritten(judged)
     parts = {entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points}
     return _VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts).write()

@@ -22,7 +22,7 @@ from course_lib.base.files import TemporaryFolder
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import isolation, servers
 from course_lib.sandbox.machine import ServerKind
-from course_lib.sandbox.stage import Stage
+from course_lib.sandbox.stage import STOP, Stage
 
 BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
@@ -116,6 +116,7 @@ def run(
     count: int = 1,
     reserve: Mapping[int, int] | None = None,
     look: Callable[[], None] | None = None,
+    is_over: Callable[[], bool] | None = None,
 ) -> Answer:
     """Run one job in a process of its own.
 
@@ -125,6 +126,7 @@ def run(
         count: how many cases it has; each has ``limits.case`` seconds.
         reserve: bytes of address space that a case needs, by its number.
         look: called some times a second, in this thread, while the job runs.
+        is_over: likewise. Once it says so, the job ends as "timed out": its answer is known, or nobody wants it.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if what the
     process needs cannot be imported, or this machine has not the tier that :func:`require_tier` asks for.
@@ -135,8 +137,15 @@ def run(
         "folder": str(folder), "limits": asdict(limits), "best_tier": BEST_TIER, "lowest_tier": lowest_tier, "count": count,
         "reserve": {str(number): size for number, size in (reserve or {}).items()},
     }  # fmt: skip
+
+    def look_and_stop() -> None:
+        if look is not None:
+            look()
+        if is_over is not None and is_over():
+            (folder / STOP).touch()
+
     try:
-        plain = servers.ask(kind, question, limits.start + limits.total, look)
+        plain = servers.ask(kind, question, limits.start + limits.total, look_and_stop)
     except WorkerFailure as died:
         # not the first server that this job ended: the second one had been started for it
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING

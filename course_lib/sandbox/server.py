@@ -42,7 +42,7 @@ from course_lib.base.worker import take_stdout
 from course_lib.sandbox import isolation
 from course_lib.sandbox.isolation import Needs
 from course_lib.sandbox.machine import Machine, ServerKind
-from course_lib.sandbox.stage import Stage
+from course_lib.sandbox.stage import STOP, Stage
 
 _IDLE_SECONDS = 900.0
 _POLL_SECONDS = 0.01
@@ -335,8 +335,10 @@ class JobServer:
                     and os.path.lexists(folder / f"{outcome.next_case:02}.begin")
                 ):
                     outcome.stage, outcome.case, since = Stage.RUNNING, outcome.next_case, now
-                if now - since > limits["start" if starting else "case"] or (
-                    not starting and now - begin > limits["total"]
+                if (
+                    now - since > limits["start" if starting else "case"]
+                    or (not starting and now - begin > limits["total"])
+                    or os.path.lexists(folder / STOP)
                 ):
                     outcome.ended = "timed out"
                     break

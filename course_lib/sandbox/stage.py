@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+STOP = "stop"  # a file of this name in a job's folder ends the job, as if its time were over
+
 
 class Stage(StrEnum):
     """What the process that runs a submission is at. Which case it is at is said apart, and only while it runs them."""

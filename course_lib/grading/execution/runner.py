@@ -71,11 +71,12 @@ def run(
     mode: str,
     limits: ResourceLimits | None = None,
     take: Callable[[int, bytes], None] | None = None,
+    is_over: Callable[[], bool] | None = None,
 ) -> Run:
     """Run every plan in one child process. One that was killed from outside is run once more.
 
     ``take`` gets the bytes of finished cases, by number, while others still run. They are as the child left them at that moment:
-    what counts is what is returned.
+    what counts is what is returned. Once ``is_over`` says so, the run is stopped: it has "timed out".
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if the GPU
     does not answer, if what the process needs cannot be imported, or if this machine has not the tier that was asked for.
@@ -83,12 +84,17 @@ def run(
     limits = limits or ResourceLimits.for_mode(mode)
     if mode == "gpu":
         _gpu.check_health()
-    result = _run_once(kernels, plans, mode, limits, take)
-    return _run_once(kernels, plans, mode, limits, take) if result.ended == "killed" else result
+    result = _run_once(kernels, plans, mode, limits, take, is_over)
+    return _run_once(kernels, plans, mode, limits, take, is_over) if result.ended == "killed" else result
 
 
 def _run_once(
-    kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits, take: Callable[[int, bytes], None] | None
+    kernels: Kernels,
+    plans: list[Plan],
+    mode: str,
+    limits: ResourceLimits,
+    take: Callable[[int, bytes], None] | None,
+    is_over: Callable[[], bool] | None,
 ) -> Run:
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
@@ -97,7 +103,9 @@ def _run_once(
             {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := child.far_bytes(case))}
         )
         look = None if take is None else _Arrivals(folder, plans, take).look
-        answer = jobs.run(KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look)
+        answer = jobs.run(
+            KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look, is_over=is_over
+        )
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result

@@ -1,0 +1,51 @@
+"""What the interpreter finds while a GPU still works. The GPU's process is stood in for by one that never ends, on any machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import pytest
+
+from course_lib import catalog
+from course_lib.catalog import texts
+from course_lib.grading import grade
+from course_lib.grading.execution import runner
+from course_lib.grading.families.plans import make_plans
+from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.sandbox.jobs import ResourceLimits
+
+EX = catalog.get("12a")
+RELEASE = "    tl.atomic_xchg(lock_ptr + group, 0)\n"
+ENDLESS = Kernels("while True:\n    pass\n", EX.entry_points)
+LIMITS = dataclasses.replace(ResourceLimits.for_mode("gpu"), case=100.0)
+
+
+@pytest.fixture
+def endless_gpu(monkeypatch):
+    """Jobs for the GPU never end by themselves."""
+    stock = runner.run
+
+    def run(kernels, plans, mode, *arguments, **named):
+        return stock(ENDLESS if mode == "gpu" else kernels, plans, "cpu", *arguments, **named)
+
+    monkeypatch.setattr(runner, "run", run)
+
+
+def test_a_deadlock_is_told_once_the_interpreter_knows_it(endless_gpu, tmp_path):
+    file = tmp_path / f"{EX.file}.py"
+    solution = texts.read_solution(EX)
+    assert solution.count(RELEASE) == 1
+    file.write_text(solution.replace(RELEASE, ""))
+    began = time.monotonic()
+    verdict, _ = grade.grade(EX, file, "gpu", 0, None, LIMITS)
+    assert (verdict.status, verdict.cause) == ("fail", "deadlock"), verdict.message
+    assert time.monotonic() - began < LIMITS.case, "it waited until the GPU's time was over"
+
+
+def test_a_run_that_is_not_over_keeps_its_time():
+    asked = []
+    run = runner.run(
+        ENDLESS, make_plans(EX)[:1], "cpu", dataclasses.replace(LIMITS, case=1.0), is_over=lambda: bool(asked.append(1))
+    )
+    assert len(asked) > 1 and (run.ended, run.case) == ("timed out", 0)
