@@ -335,10 +335,9 @@ class JobServer:
                     and os.path.lexists(folder / f"{outcome.next_case:02}.begin")
                 ):
                     outcome.stage, outcome.case, since = Stage.RUNNING, outcome.next_case, now
-                if (
-                    now - since > limits["start" if starting else "case"]
-                    or (not starting and now - begin > limits["total"])
-                    or os.path.lexists(folder / STOP)
+                if now - since > limits["start" if starting else "case"] or (
+                    # before it has begun an end would read as a machine that starts nothing
+                    not starting and (now - begin > limits["total"] or os.path.lexists(folder / STOP))
                 ):
                     outcome.ended = "timed out"
                     break

@@ -14,6 +14,7 @@ from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.sandbox.jobs import ResourceLimits
+from course_lib.sandbox.stage import STOP
 
 EX = catalog.get("12a")
 RELEASE = "    tl.atomic_xchg(lock_ptr + group, 0)\n"
@@ -49,3 +50,16 @@ def test_a_run_that_is_not_over_keeps_its_time():
         ENDLESS, make_plans(EX)[:1], "cpu", dataclasses.replace(LIMITS, case=1.0), is_over=lambda: bool(asked.append(1))
     )
     assert len(asked) > 1 and (run.ended, run.case) == ("timed out", 0)
+
+
+def test_a_run_that_is_over_before_it_begins_was_started_all_the_same(monkeypatch):
+    """A GPU's process takes seconds to begin."""
+    stock = runner._write_job
+
+    def write(folder, *rest):
+        (folder / STOP).touch()
+        return stock(folder, *rest)
+
+    monkeypatch.setattr(runner, "_write_job", write)
+    run = runner.run(ENDLESS, make_plans(EX)[:1], "cpu", LIMITS)
+    assert (run.ended, run.case) == ("timed out", 0)
