@@ -424,12 +424,13 @@ def _columns(
         CENTRED=centred, HAS_W=w is not None, PARTS=parts, LENGTH=length, BLOCK=block, DEPENDENT=dependent,
         num_warps=num_warps,
     )  # fmt: skip
-    chunks, rows_a_chunk = tables.row_chunks(M)
     block, num_warps = tables.columns_backward(N)
+    programs = -(-N // block)
+    chunks, rows_a_chunk = tables.row_chunks(M, programs)
     # one chunk's sums are the sums
     dw_partial, db_partial = (dw, db) if chunks == 1 else make_partials(chunks, x, centred=centred)
     launch(
-        norm_backward_columns_kernel, (-(-N // block), chunks),
+        norm_backward_columns_kernel, (programs, chunks),
         *given, c1, c2, dx, dw_partial, operands.first_given(db_partial, dw_partial),
         *strides, dx.stride(0), M, N, rows_a_chunk,
         CENTRED=centred, HAS_W=w is not None, PARTS=parts, PARTS_2=tables.next_power_of_2(parts), BLOCK=block,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import course_lib
 from course_lib.interpreter import schedule
@@ -219,3 +221,12 @@ def test_what_is_chosen_follows_the_row_length(monkeypatch):
 def test_tiles_of_partial_sums_are_powers_of_two_and_small(N):
     rows, columns, warps = tables.column_sums(N)
     assert rows & (rows - 1) == columns & (columns - 1) == 0 and rows * columns <= 32 * warps * 32
+
+
+@given(M=st.integers(1, 10**6), programs=st.integers(1, 2000))
+def test_chunks_of_rows_hold_every_row_once_and_are_enough(M, programs):
+    chunks, rows = tables.row_chunks(M, programs)
+    assert (chunks - 1) * rows < M <= chunks * rows and chunks <= max(128, M // 32 + 1, 512)
+    # a program walks down no more than 32 rows where its neighbours would leave most of a device idle
+    assert rows <= max(4, 32, -(-M // 128)) and (rows <= 4 or programs >= 64 or rows * 512 < M * programs + 512)
+    assert programs < 64 or rows >= min(M, 32), "a chunk more costs a partial sum more"

@@ -11,7 +11,7 @@ import torch
 import course_lib
 from course_lib.interpreter import schedule
 from course_lib.kernels import split_row_backward
-from course_lib.kernels.launch import choice, tables
+from course_lib.kernels.launch import choice, device, tables
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.split_row import split_row_forward_kernel
@@ -133,6 +133,12 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
         and chosen(half[:2]) == "few rows"
         and chosen(half, half) == chosen(half.bfloat16()) == "resident"
     )
+    # LayerNorm on fast memory: shorter rows, too, where all loads are whole vectors
+    with monkeypatch.context() as fast:
+        fast.setattr(device, "has_fast_memory", lambda _: True)
+        long, odd = (torch.empty(600, N, dtype=torch.float16, device=DEVICE) for N in (12304, 12305))
+        assert [choice.choose_forward(x, None, centred=True) for x in (long, odd)] == ["split", "two tiles"]
+        assert chosen(odd, odd) == "two tiles"
     monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
     assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"
 

@@ -46,10 +46,11 @@ def _least_to_split(x: Tensor, centred: bool) -> int:
     """The shortest row of fp16 that programs share where one could hold it.
 
     On fast memory also rows that one program holds in two tiles. Measured on an H200: LayerNorm 12288 1.19 and 1.25 of the floor,
-    20480 1.19 and 1.78; RMSNorm 20480 1.13 and 1.10, 24576 1.13 and 1.36.
+    20480 1.19 and 1.78; RMSNorm 20480 1.13 and 1.10, 24576 1.13 and 1.36. Not rows that begin at any address: 2048 x 12289 takes
+    2.2 of the floor in two tiles (RMSNorm), and 3.9 shared (LayerNorm).
     """
     N = x.shape[1]
-    if not is_fast(x) or N & (N - 1) == 0:
+    if not is_fast(x) or N & (N - 1) == 0 or N % 16:
         return tables.RESIDENT_LIMIT
     return 12288 if centred else 20481
 
@@ -83,7 +84,7 @@ def choose_backward(x: Tensor, *, centred: bool) -> str:
     if is_fast(x) and _fits_two_tiles(N, centred):
         return "two tiles"
     if N > tables.PERSISTENT_LIMIT:
-        small = x.shape[0] <= 32 and x.numel() * x.element_size() <= FEW_ROWS_BACKWARD_BYTES  # 32: one chunk of rows
+        small = x.shape[0] <= 32 and x.numel() * x.element_size() <= FEW_ROWS_BACKWARD_BYTES
         # rows that begin at any address are loaded element by element, and those loads hide no wait. Measured on an H200, fp16,
         # LayerNorm: 10007 columns 3.2 of the floor, shared by programs 5.4; 33001 3.4 and 8.3; 131101 3.8 and 5.6
         vectors = N % 16 == 0
