@@ -1,20 +1,31 @@
-"""``python -m course_lib.authoring.readme``: writes what README.md takes from stored measurements, and counts its wrong solutions. A test compares."""
+"""``python -m course_lib.authoring.readme``: writes the tables of kernels in README.md and docs/kernels.md, from stored measurements, and
+counts README's wrong solutions. A test compares."""
 
 from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 
 from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.bench import measurement
+from course_lib.bench.measurement import PART
 from course_lib.bench.goals import PEER_MARGIN, compare_with_goals
 
 PAGE = paths.ROOT / "README.md"
+KERNELS_PAGE = paths.ROOT / "docs" / "kernels.md"
 _KINDS = ("forward", "backward", "long_rows")
-_COLUMNS = (256, 1024, 4096, 4097, 8192, 32768, 65536, 262144)
+# a page's table: which measurements, and the row lengths that it shows
+_TABLES = {
+    PAGE: (_KINDS, (256, 1024, 4096, 4097, 8192, 32768, 65536, 262144)),
+    KERNELS_PAGE: (
+        tuple(f"{kind}{PART}" for kind in _KINDS),
+        (256, 1024, 2048, 4096, 4097, 5120, 8192, 16384, 65536, 262144),
+    ),
+}
 _OPERATIONS = {
     "layer_norm": "LayerNorm forward",
     "rms_norm": "RMSNorm forward",
@@ -27,40 +38,41 @@ _COUNT = re.compile(r"each of the \d+ wrong solutions")
 _BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", re.DOTALL)
 
 
-def make_page(page: str) -> str:
-    """README's text with its table of kernels as the newest stored measurements have it, and with the number of wrong solutions.
+def make_page(text: str, page: Path = PAGE) -> str:
+    """The text of ``page`` with its table of kernels as the newest stored measurements have it; README's with the number of wrong solutions.
 
     Raises: CourseError if the marks of the table or the count are missing, or the kinds were not measured on one device in the same versions.
     """
-    if not _BLOCK.search(page):
+    if not _BLOCK.search(text):
         raise CourseError(
-            f"{paths.shown(PAGE)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing."
+            f"{paths.shown(page)}: the marks '<!-- kernels: ... -->' and '<!-- end of kernels -->' are missing."
         )
-    if not _COUNT.search(page):
-        raise CourseError(f"{paths.shown(PAGE)}: the words 'each of the N wrong solutions' are missing.")
-    page = _COUNT.sub(f"each of the {len(list(mutants.list_mutants()))} wrong solutions", page)
-    return _BLOCK.sub(lambda marks: f"{marks[1]}{write_kernels()}{marks[2]}", page)
+    if page == PAGE:
+        if not _COUNT.search(text):
+            raise CourseError(f"{paths.shown(page)}: the words 'each of the N wrong solutions' are missing.")
+        text = _COUNT.sub(f"each of the {len(list(mutants.list_mutants()))} wrong solutions", text)
+    return _BLOCK.sub(lambda marks: f"{marks[1]}{write_kernels(*_TABLES[page])}{marks[2]}", text)
 
 
-def write_kernels() -> str:
+def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
     """A table, a row an operation and a column a row length, and where it was measured.
 
     Raises: CourseError if the kinds were not measured on one device with one version of everything.
     """
-    results = [measurement.stored(kind) for kind in _KINDS]
+    results = [measurement.stored(kind) for kind in kinds]
     first = results[0]
-    for kind, result in zip(_KINDS, results, strict=True):
+    for kind, result in zip(kinds, results, strict=True):
         if result.device != first.device or any(
             result.versions[name] != first.versions[name] for name in ("torch", "triton")
         ):
             raise CourseError(
-                f"{kind} was measured on {result.device}, {_KINDS[0]} on {first.device}: one table cannot show both."
+                f"{kind} was measured on {result.device}, {kinds[0]} on {first.device}: one table cannot show both."
             )
     entries = [entry for result in results for entry in compare_with_goals(result) if entry["M"] > 16]
     cells = {(entry["op"].split(" ")[0], entry["N"]): entry for entry in entries}
-    lines = [f"| N | {' | '.join(map(str, _COLUMNS))} |", "|---" * (len(_COLUMNS) + 1) + "|"]
+    lines = [f"| N | {' | '.join(map(str, columns))} |", "|---" * (len(columns) + 1) + "|"]
     for op, name in _OPERATIONS.items():
-        pairs = [_write_pair(cells.get((op, N))) for N in _COLUMNS]
+        pairs = [_write_pair(cells.get((op, N))) for N in columns]
         lines.append(f"| {name} | {' | '.join(pairs)} |")
     compared = [entry for entry in entries if entry["to_peer"]]
     behind = sum(entry["to_peer"] > PEER_MARGIN for entry in compared)
@@ -68,7 +80,7 @@ def write_kernels() -> str:
     versions = f"PyTorch {first.versions['torch'].split('+')[0]}, Triton {first.versions['triton']}"
     return (
         "\n".join(lines) + f"\n\n{first.label()}, {versions}, fp16. Of the {len(compared)} shapes with many "
-        f"rows that were\ncompared the course's kernel is more than 2 % ahead at {ahead} and more than 2 % behind at {behind} (`course bench --stored`).\n"
+        f"rows that were\ncompared the course's kernel is more than 2 % ahead at {ahead} and more than 2 % behind at {behind}.\n"
     )
 
 
@@ -79,10 +91,11 @@ def _write_pair(entry: dict | None) -> str:
 
 
 def main() -> int:
-    before = PAGE.read_text(encoding="utf-8")
-    after = make_page(before)
-    write_atomic(PAGE, after)
-    print(f"{PAGE.name}: {'up to date' if after == before else 'written anew'}")
+    for page in _TABLES:
+        before = page.read_text(encoding="utf-8")
+        after = make_page(before, page)
+        write_atomic(page, after)
+        print(f"{page.name}: {'up to date' if after == before else 'written anew'}")
     return 0
 
 

@@ -281,10 +281,10 @@ class SavedTensors:
     def set_materialize_grads(self, value: bool) -> None: ...
 
 
-def _call_backward_of(function: type[torch.autograd.Function], *arguments, dy: Tensor, outputs: int) -> Call:
+def _call_backward_of(function: type[torch.autograd.Function], *arguments, dy: Tensor, outputs: int, **named) -> Call:
     """The backward pass of an autograd function whose forward pass has just run on ``arguments``: its first gradients."""
-    saved = SavedTensors(len(arguments))
-    function.forward(saved, *arguments)
+    saved = SavedTensors(len(arguments) + len(named))
+    function.forward(saved, *arguments, **named)
     return lambda: function.backward(saved, dy)[:outputs]
 
 
@@ -375,9 +375,8 @@ def _flash_attn() -> Functions:
     )
 
     def backward(v: Values, b: Tensor | None, is_rms_norm: bool, outputs: int) -> Call:
-        # positions: x, weight, bias, residual, x1, weight1, bias1, eps, dropout_p, rowscale, prenorm, residual_in_fp32, is_rms_norm
-        rest = (None, None, None, None, EPS, 0.0, None, False, False, is_rms_norm)
-        return _call_backward_of(LayerNormFn, v.x, v.w, b, *rest, dy=v.dy, outputs=outputs)
+        # by name: what stands at a position is not the same in every version
+        return _call_backward_of(LayerNormFn, v.x, v.w, b, dy=v.dy, outputs=outputs, eps=EPS, is_rms_norm=is_rms_norm)
 
     return _call_directly(
         {

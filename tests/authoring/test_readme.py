@@ -17,8 +17,10 @@ PAGE = readme.PAGE.read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| \[(\d\d) [^\]]*\]\(([^)]*)\):[^|]*\| (\d+) \| ([^|]*)\|$", re.MULTILINE)
 
 
-def test_the_kernels_stand_there_as_they_were_measured():
-    assert readme.make_page(PAGE) == PAGE, "run python -m course_lib.authoring.readme"
+@pytest.mark.parametrize("page", [readme.PAGE, readme.KERNELS_PAGE], ids=lambda page: page.name)
+def test_the_kernels_stand_there_as_they_were_measured(page):
+    text = page.read_text(encoding="utf-8")
+    assert readme.make_page(text, page) == text, "run python -m course_lib.authoring.readme"
 
 
 def test_a_page_without_the_marks_is_not_guessed_at():
