@@ -91,8 +91,6 @@ assert below[1] == below[10] == below[100] == below[1000] == 0 < 5 < below[10_00
 assert find("03-ten-thousand").answer == "anything, some of them below zero"
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # At 10 the kernel keeps four digits. At 1000 some rows are a tenth off, or more. At 10,000 the variances are noise, and a root of one below zero
 # is NaN.
 #

@@ -36,8 +36,6 @@ from course_lib.lessons import predict
 predict("04-halves")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # So a part must report more than its variance. What more, you will see in a minute.
 
 # %% [markdown]
@@ -249,8 +247,6 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 predict("04-empty")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # Both means are 0 there, so d is 0, and 0 times any finite number is 0. The share of b need not be right for n = 0. It has to be finite.
 
 # %% [markdown]

@@ -161,8 +161,6 @@ exercise("05a")
 predict("05-farthest")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # So kappa² of `x - x[0]` is at most 1 + (N - 1) = N: **the largest kappa is sqrt(N)**, whatever the mean. A bad first element costs digits.
 # For 2000 columns u kappa² stays near 1e-4.
 
@@ -338,8 +336,6 @@ assert loud["shifted"] > 10 * max(loud["two_pass"], loud["welford"])
 predict("05-output")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # Set *rows* back to *normal* and *error of* to *LayerNorm output*, and look. Two-pass, shifted one-pass and Welford all give the y that fp32 can
 # give. One-pass does not. With *first element far out* shifted one-pass loses digits of y, too.
 

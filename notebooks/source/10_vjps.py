@@ -53,8 +53,6 @@ assert np.allclose(layer_norm(x + 100), layer_norm(x)) and np.allclose(layer_nor
 assert find("10-blind").answer == "both"
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # So there are two directions in which you can push x, and y stays where it is:
 #
 # - **along 1**: add the same number to every element. The mean takes it out again.
@@ -105,8 +103,6 @@ for seed in range(5):
 assert 8192**2 == 67_108_864
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # Both blind directions give you an equation. They hold in every row, for every `dy`:
 #
 # $$\sum_i dx_i = 0 \qquad\qquad \sum_i dx_i\, \hat{x}_i = 0$$
@@ -243,8 +239,6 @@ assert np.allclose(nudge(layer_norm, dy, 10 * x), find("10-unit").answer * nudge
 assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference.layer_norm([x], eps=0.0).rstd)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # rstd is a tenth, too. So `dx` is what is left of wdy, times rstd.
 
 # %% [markdown]

@@ -47,8 +47,6 @@ assert np.allclose(state.error, state.c2 * state.rstd) and find("11-mystery").an
 assert "c2 is missing" in name_cause(state)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # Whoever forgets c2 leaves `c2 * rstd` in every column: the same number, a horizontal line. It lies along 1. Choose *c2* above the points: the
 # title agrees.
 
@@ -73,8 +71,6 @@ assert find("11-slope").answer == "a straight line through the origin"
 assert find("11-no-line").answer == "on no line at all"
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # The line has a **height** at xhat = 0, which tells about c2, and a **slope**, which tells about c1. An error on the line is a mistake in the row
 # sums or in xhat. An error off the line is a mistake in wdy, or a factor.
 
@@ -217,8 +213,6 @@ assert np.isclose(((five - mean_5) * rstd_5 * (dy_five - c2)).mean(), true_c1)  
 assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # xhat is as wrong there as it was in lesson 01. But wdy is 0, and **each sum is a sum of wdy times something**. The zero of one factor covers
 # for the other. Only the store needs its mask.
 
@@ -286,8 +280,6 @@ assert np.isclose(height, -(s * c1 + s * s * c2) * exact.rstd[r], rtol=0.05, ato
 assert abs(s) > 0.2 and ((error - height - slope * exact.y[r]) ** 2).mean() < 0.01 * (error**2).mean()
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # From mean/std = 10 on, bf16 statistics cost more than twice as much as storing `dx` in bf16. At 1000 the error is more than twice as large as
 # `dx` itself. With fp32 statistics nothing happens. So **mean and rstd are saved in fp32.**
 
@@ -350,8 +342,6 @@ y.sum().backward()
 assert sent[0].stride() == (0, 0)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # And if x is a slice of a wider matrix? Then dx is written with the strides of x: row 0 comes out right, the others do not, and what lies behind
 # `dx` in memory is overwritten.
 #
@@ -446,8 +436,6 @@ state = mistake("rms_norm", "c2")
 assert np.isclose(state.intercept, -state.c2 * state.rstd) and abs(state.slope) < 1e-9 and size(state.rest) < 1e-9
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # Two tests without a reference come out of this page. LayerNorm: the rows of `dx` add up to 0, and so do the rows of `dx * xhat`, but for eps.
 # RMSNorm: only the second. A lost c1 or c2 fails them, and so does a c2 too many. A lost w does not, and neither does a kernel that writes zeros.
 
