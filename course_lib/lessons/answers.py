@@ -22,7 +22,7 @@ METADATA = "predictions"  # of a cell: the ids of the predictions that it answer
 # The first output of a closed answer. While its fold is closed, CSS hides the outputs that stand beside it.
 _CLOSED = f"""{BOX_STYLE}<style>
 .jp-OutputArea:has(> .jp-OutputArea-child .course-closed:not([open])) > .jp-OutputArea-child:not(:has(.course-closed)) {{ display: none; }}
-</style><details class="course-box open course-closed"><summary><b>The answer is closed.</b> Predict first, or open it here.</summary></details>"""
+</style><details class="course-box open course-closed"><summary><b>Answer.</b> Predict first, or open it here.</summary></details>"""
 
 _shown: set[str] = set()  # in this session, with or without a prediction
 _closed: list[tuple[frozenset[str], DisplayHandle]] = []

@@ -132,8 +132,9 @@ assert all(count >= STEPS * size.norms for count in norm.launches.values()), nor
 
 # %% [markdown] tags=["answer"]
 # A norm of kernels has trained a model. The two curves lie on each other, but they are not equal: kernels add in another order than PyTorch
-# does, the last bit differs, and training carries the difference along. Change the embedding by one unit in the last place, and two trainings
-# with the *same* norm part in the same way. So do not ask for equal losses. Ask when two runs part, and how fast.
+# does, the last bit differs, and training carries the difference along. Change the embedding by one unit in the last place, and two
+# trainings with the *same* norm part in the same way. So do not ask for equal losses. Ask at which step two runs begin to differ, and how
+# fast the difference grows.
 
 # %% tags=["check"]
 nudged = transformer.build(corpus.training, torch.nn.LayerNorm, device=DEVICE)
@@ -183,8 +184,8 @@ weights = [m.norm.weight for m in (model, models["w left out"])]
 assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved away from 1, and it was left out
 
 # %% [markdown]
-# Look at them one after the other. Above are the losses, below, on a logarithmic axis, is how far each run is from PyTorch's. Drag the
-# dashed line down: at which step does each run part?
+# Look at the three runs one after the other. The upper chart has the losses. The lower one, on a logarithmic axis, has the distance of each
+# run from PyTorch's. Drag the dashed line down: at which step does each run part?
 
 # %% tags=["answer"]
 loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
@@ -209,8 +210,8 @@ assert early[ours] < (1e-6 if course_lib.MODE == "cpu" else 2e-5)
 # %% [markdown]
 # ## How does autograd learn of your kernels?
 #
-# It does not, by itself. `launch_forward(x, w, b, eps)` runs a kernel and returns `y`, `mean` and `rstd`. Put it behind a linear layer, in
-# a residual sum, and call `backward()`.
+# Autograd records the operations that PyTorch runs. `launch_forward(x, w, b, eps)` runs a kernel and returns `y`, `mean` and `rstd`. Put it
+# behind a linear layer, in a residual sum, and call `backward()`.
 
 # %%
 from course_lib.lessons.wiring import draw
@@ -290,7 +291,7 @@ step("14-returned")
 # ## What should forward keep?
 #
 # The formula of `dx` needs `xhat`, `w` and `rstd`. `Bare` keeps `x`, `mean` and `rstd`, and its kernel computes `xhat` again. `x` and `w`
-# are there anyway, somebody else holds them.
+# take no extra memory: the caller holds them anyway.
 
 # %%
 predict("14-kept")
@@ -327,8 +328,8 @@ assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 
 # %% [markdown]
 # Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. The gradients come out the same until somebody changes `x` in place, as
-# `relu_` does. Saved tensors are counted: then backward raises an error. A tensor on an attribute is just used, with its new numbers.
-# Numbers and shapes may go on attributes.
+# `relu_` does. PyTorch notices such a change of a saved tensor, and backward raises an error. A tensor on an attribute is used with its new
+# numbers, without a word. Numbers and shapes may go on attributes.
 
 
 # %% [markdown]
@@ -363,8 +364,9 @@ assert sum(is_right(Bare, loss_of) for loss_of in LOSSES.values()) == find("14-s
 assert all(is_right(Packed, loss_of) for loss_of in LOSSES.values())
 
 # %% [markdown] tags=["answer"]
-# Without a stride of the columns it is right for the plain matrix and for one row that stands for all. quack's RMSNorm raised an error at `.sum().backward()`
-# ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). That is the good case: others read on at the wrong places.
+# Without a stride of the columns it is right for the plain matrix and for one row that stands for all. quack's RMSNorm raised an error at
+# `.sum().backward()` ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). An error is the good case: other libraries read the wrong
+# elements and said nothing.
 
 # %% [markdown]
 # `dy.contiguous()` mends it. It copies whatever is not packed. Lesson 11 avoided that copy by a second stride, and the launcher has none, so
@@ -386,7 +388,7 @@ def read_rows(x):
 step("14-rows")
 
 # %% [markdown]
-# On the way out all of this is undone: `dx` gets the shape of `dy`, and each gradient the dtype of its tensor.
+# At the end of backward this is undone: `dx` gets the shape of `dy`, and each gradient the dtype of its tensor.
 
 
 # %% tags=["step"]
@@ -403,7 +405,7 @@ step("14-back")
 # %% [markdown]
 # ## Whose is dy?
 #
-# Memory is short, and `dx` has the shape of `dy`. Somebody writes `dx` into `dy`: behind the launch nobody needs `dy` any more.
+# Memory is short, and `dx` has the shape of `dy`. So somebody writes `dx` into `dy`, and says: after the launch nobody needs `dy` any more.
 
 # %%
 predict("14-over")
@@ -479,8 +481,9 @@ exercise("14a")
 #
 # ## Is it fast?
 #
-# At this size nothing is. Here is the same kind of model with 4 layers, 1024 channels and 16384 rows a norm, trained on an H100 with the
-# course's kernels and with PyTorch's norms. `torch.compile` makes one program of what PyTorch knows. A norm that you wire in stays a box.
+# The model of this page is too small to tell. Here is the same kind of model with 4 layers, 1024 channels and 16384 rows a norm, trained on
+# an H100 with the course's kernels and with PyTorch's norms. `torch.compile` joins operations that it knows into larger kernels. It cannot
+# look into a norm that you wire in.
 
 # %%
 predict("14-speed")
@@ -513,11 +516,12 @@ assert 50_000 < cost.turning_rows < 53_000 and (cost.M, cost.N) == (32768, 1024)
 # - **Launch cost, probably.** A forward and backward call costs 408 us of the CPU's time with the course's functions, written in Python, and
 #   133 with PyTorch's (measured at 64 x 1024). That is 275 us more for each norm, whatever its size. Lesson 09 said that nobody notices, while
 #   the GPU is busy with what was launched before. If the CPU falls behind, the GPU waits, and a part of the 275 us is seen.
-# - **Fusion lost.** The compiler can melt PyTorch's norm into its neighbours. It must walk around yours. RMSNorm typed op by op is the
-#   slowest of all eager, and the fastest of all compiled.
+# - **Fusion lost.** The compiler can join PyTorch's norm with the operations beside it. It cannot do that with yours. RMSNorm typed op by
+#   op is the slowest of all eager, and the fastest of all compiled.
 #
-# When does it turn? The GPU time that the kernels save grows with M N, the extra CPU time does not. If all of the 275 us is waited for, they are
-# saved from about 51,000 rows of 1024 on, three times the rows of this training. No larger training was measured.
+# From which size on would the course's norm be faster? The GPU time that the kernels save grows with M N, the extra CPU time does not. If
+# all of the 275 us is waited for, they are saved from about 51,000 rows of 1024 on, three times the rows of this training. No larger
+# training was measured.
 
 # %% [markdown]
 # ## What you predicted

@@ -28,7 +28,7 @@ def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect
     expect(five.locator(".title")).to_have_text("3 spare lanes add mean² to the sum of squares")
     expect(shift.locator("pre").last).to_be_hidden()
 
-    page.locator("summary", has_text="The answer is closed").first.click()
+    page.locator("summary", has_text="Answer. Predict first").first.click()
     expect(shift.locator("pre").last).to_be_visible()
     page.locator("summary", has_text="What happened in the spare lanes").click()
     expect(told).to_be_visible()
