@@ -83,8 +83,9 @@ def nudge(forward, dy, x, h=1e-5):
     return dx
 
 
-dy = np.array([1.0, -2.0, 0.5])
-print(nudge(layer_norm, dy, x).round(4))
+row = np.array([2.0, 4, 4, 4, 5, 5, 7, 9])
+dy = np.array([1.0, -2.0, 0.5, 3.0, 0.0, -1.0, 2.0, -0.5])
+print(nudge(layer_norm, dy, row).round(4))
 
 # %% [markdown]
 # What nudging measures is a vector, `dy`, times the table of all $\partial y_a / \partial x_i$, which is called the Jacobian. So a backward
@@ -238,7 +239,7 @@ step("10-every-row")
 predict("10-unit")
 
 # %% tags=["check"]
-assert np.allclose(nudge(layer_norm, dy, 10 * x), find("10-unit").answer * nudge(layer_norm, dy, x))
+assert np.allclose(nudge(layer_norm, dy, 10 * row), find("10-unit").answer * nudge(layer_norm, dy, row))
 assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference.layer_norm([x], eps=0.0).rstd)
 
 # %% [markdown] tags=["answer"]
