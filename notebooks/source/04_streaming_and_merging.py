@@ -135,8 +135,8 @@ assert history == [(1, 2, 0), (2, 3, 2), (3, 5, find("04-by-hand").answer)]
 assert history[-1][2] == (2 - 5) ** 2 + (4 - 5) ** 2 + (9 - 5) ** 2
 
 # %% [markdown]
-# Here nothing large is squared, and no two large numbers are subtracted, so nothing cancels. Now a slip that is easily made: the new mean
-# in both factors, `(x - new_mean) ** 2`.
+# Here no large squares are added up, and none is subtracted from another: that is what cost one-pass its digits. Now a slip that is easily
+# made: the new mean in both factors, `(x - new_mean) ** 2`.
 
 # %%
 predict("04-slip")

@@ -156,7 +156,8 @@ for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, Fals
     assert np.allclose(measure_variance(x, BLOCK=64), x.var(axis=1), rtol=1e-2) == passes
 
 # %% [markdown]
-# So a test with N = 1024 finds nothing, and neither does a test with mean 0. A test needs both: N = 1000 and a mean of 10.
+# So a test with N = 1024 finds nothing, and neither does a test with mean 0. A test needs both: an N that BLOCK does not divide, such as
+# 1000, and a mean away from 0, such as 10.
 #
 # **Your step.** `mean` and `rstd` are given. Write the body of the third loop.
 
@@ -366,7 +367,7 @@ from course_lib import exercise
 exercise("07a")
 
 # %% [markdown]
-# ## Which reads and writes does your kernel ask for?
+# ## Which reads and writes does such a kernel ask for?
 
 # %%
 predict("07-asks")

@@ -416,8 +416,8 @@ review_predictions("17")
 #
 # - **Put your own kernels on the charts.** The chart of lesson 05 shows how many digits your kernels keep, the roofline of lesson 15 how
 #   close they come to the memory's speed, and lesson 14 trains a model with them.
-# - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries. Without a GPU, `course bench --stored`
-#   shows what was measured before. Choose a shape of your own work, and see who is ahead there.
+# - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries; `course bench forward --columns 5120` takes
+#   a row length from your own work. Without a GPU, `course bench --stored` shows what was measured before.
 # - **Go on hunting.** `course hunt` gives you a kernel whenever you have ten minutes.
 # - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a lesson, a picture or a kernel. A wrong solution
 #   that the grader passes, or a right one that it refuses, is worth a report.
