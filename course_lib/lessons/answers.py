@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from IPython.core.getipython import get_ipython
-from IPython.display import HTML, display
-from IPython.display import DisplayHandle
+from IPython.display import HTML, DisplayHandle
 
 from course_lib.base import runtime
 from course_lib.learner import progress
@@ -30,21 +29,25 @@ _closed: list[tuple[frozenset[str], DisplayHandle]] = []
 
 def close_answers() -> None:
     """From here on, the notebook that runs this closes answers; outside of a notebook nothing happens."""
-    if runtime.in_notebook():
-        shell: Any = get_ipython()
-        shell.events.register("pre_run_cell", lambda info: _close(shell.get_parent().get("metadata", {}).get(METADATA, ())))
+    shell: Any = get_ipython()
+    if runtime.in_notebook() and hasattr(shell, "get_parent"):
+        shell.events.register(
+            "pre_run_cell", lambda info: _close(shell.get_parent().get("metadata", {}).get(METADATA, ()))
+        )
 
 
 def _close(predictions: Sequence[str]) -> None:
     waiting = frozenset(predictions) - _shown - progress.read_predictions().keys()
     if waiting:
-        _closed.append((waiting, display(HTML(_CLOSED), display_id=True)))
+        mark = DisplayHandle()
+        mark.display(HTML(_CLOSED))
+        _closed.append((waiting, mark))
 
 
 def open_answers(prediction_id: str) -> None:
     """The answer of this prediction was shown: outputs that waited for it, and for no other, open."""
     _shown.add(prediction_id)
-    for waiting, handle in list(_closed):
+    for waiting, mark in list(_closed):
         if waiting <= _shown | progress.read_predictions().keys():
-            _closed.remove((waiting, handle))
-            handle.update(HTML(""))
+            _closed.remove((waiting, mark))
+            mark.update(HTML(""))

@@ -64,7 +64,9 @@ class Course:
         self.pictures = page.locator(".widget-image[src^=blob]")  # of live widgets; a saved figure is inside the page
         self.panel = page.locator(".course-exercise").first
 
-    def run(self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120, answers_open: bool = True) -> None:
+    def run(
+        self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120, answers_open: bool = True
+    ) -> None:
         """Open the notebook and run its cells: those that hold one of the texts ``cells``, and what they need; all without it.
 
         The tests of the lessons run every cell. ``until`` has to be there within ``seconds``; without it, the first panel.

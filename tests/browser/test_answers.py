@@ -9,7 +9,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect):
     course.run(
-        "01_first_layer_norm", 'predict("01-shift")', "print(normalise([102", 'predict("01-five")', "five = [[11", "five, 8", answers_open=False
+        "01_first_layer_norm",
+        'predict("01-shift")',
+        "print(normalise([102",
+        'predict("01-five")',
+        "five = [[11",
+        "five, 8",
+        answers_open=False,
     )
     shift = page.locator(".jp-OutputArea", has_text="[-1.5 -0.5").last
     five = page.locator('[data-picture^="block_stepper-"]').last

@@ -124,7 +124,9 @@ def test_a_script_makes_a_page_and_its_proof(tmp_path):
     assert [cell["id"][-1] for cell in page.cells] == list("023456789")
     assert [cell["id"][-1] for cell in proof.cells] == list("0123456789")
     waiting = {cell.source: cell.metadata[answers.METADATA] for cell in page.cells if answers.METADATA in cell.metadata}
-    assert waiting == {"print(2)": ["99-a", "99-b"], "print(3)": ["99-c"]}, "predictions that stand together are answered together"
+    assert waiting == {"print(2)": ["99-a", "99-b"], "print(3)": ["99-c"]}, (
+        "predictions that stand together are answered together"
+    )
     assert page.cells[4].source.startswith("<details><summary><b>Why two.</b> Predict first")
     assert unfold_answer(page.cells[4].source) == proof.cells[5].source == "**Why two**\n\n2"
     assert page.cells[7].source == '# YOUR CODE, 1 line: Make three.\nstep("99-three")'

@@ -79,26 +79,20 @@ def test_what_is_no_answer_is_asked_for_again(said, asks):
     assert asks in words(asked._revealed) and asked._row.layout.display != "none" and not progress.read_predictions()
 
 
-class Shown:
-    """What IPython's display returns: the output of a cell, which can be changed later."""
-
-    def __init__(self, shown):
-        self.words = shown.data
-
-    def update(self, shown):
-        self.words = shown.data
-
-
 @pytest.fixture
 def closed(monkeypatch):
-    """Run cells that answer some predictions, one call a cell; the mark of each that was closed."""
+    """Run cells that answer some predictions, one call a cell; what the mark of each that was closed says at first."""
     marks = []
 
-    def display(shown, **_):
-        marks.append(Shown(shown))
-        return marks[-1]
+    class Mark:
+        def display(self, shown):
+            self.words = shown.data
+            marks.append(self)
 
-    monkeypatch.setattr(answers, "display", display)
+        def update(self, shown):
+            self.words = shown.data
+
+    monkeypatch.setattr(answers, "DisplayHandle", Mark)
     monkeypatch.setattr(answers, "_closed", [])
     monkeypatch.setattr(answers, "_shown", set())
 
@@ -106,14 +100,16 @@ def closed(monkeypatch):
         marks.clear()
         for predictions in cells:
             answers._close(predictions)
-        return ["Predict first, or open it here" in mark.words for mark in marks]
+        return run.are_closed()
 
-    run.are_closed = lambda: ["Predict first" in mark.words for mark in marks]
+    run.are_closed = lambda: ["Predict first, or open it here" in mark.words for mark in marks]
     return run
 
 
 def test_an_answer_that_runs_before_its_prediction_opens_with_it(closed):
-    assert closed(["03-a"], ["03-a"], ["03-b"], ["03-b", "03-c"], []) == [True] * 4, "a cell that answers nothing is open"
+    assert closed(["03-a"], ["03-a"], ["03-b"], ["03-b", "03-c"], []) == [True] * 4, (
+        "a cell that answers nothing is open"
+    )
     asked = predict("03-a")
     assert closed.are_closed() == [True] * 4
     asked._field.value = "4"
