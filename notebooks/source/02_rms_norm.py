@@ -398,7 +398,7 @@ assert np.argsort(apart).tolist() == np.argsort(off_centre).tolist() and apart[0
 # ## Dive: which eps does PyTorch take?
 #
 # `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes another one: the machine epsilon of the dtype, 1.2e-7 for
-# fp32. On a quiet row the result is more than twice as large. Models write their eps down. Pass it on.
+# fp32. On a quiet row the result is more than twice as large. The configuration of a model names its eps. Pass that to the norm.
 
 # %%
 quiet = torch.tensor([[1e-3, 2e-3, -1e-3, 5e-4]])

@@ -391,11 +391,11 @@ assert round(x.var(), 2) == 1.06 and round(float(published(exact))) == 2099 and 
 assert abs(statistics.one_pass(x.astype(np.float32), np.float32, "pairwise").var - x.var()) < 1e-6
 
 # %% [markdown]
-# 8. The line is a wrong formula: the N stands under the wrong term. On 1024 normal numbers around 1 it gives 2099 where the variance is
+# It gives 8. The line is a wrong formula: the N stands under the wrong term. On 1024 normal numbers around 1 it gives 2099 where the variance is
 # 1.06, in exact arithmetic too. The right one-pass formula has six right digits on that row, in fp32.
 #
-# "It does not match" cannot tell the two faults apart. You can. Compute in fractions, or move the mean to 0: a wrong formula stays wrong,
-# and lost digits come back.
+# A result that does not match does not tell the two faults apart. Two tests do. Compute in fractions, or move the mean to 0: a wrong
+# formula stays wrong, and lost digits come back.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: is it the fault of the row?

@@ -25,8 +25,8 @@ import course_lib
 # %% [markdown]
 # ## What if a row is longer than a block?
 #
-# So far a row fitted into one block. A block cannot grow for ever: its numbers live in registers. So the program goes through the row block
-# by block, and every lane adds up the columns that it meets.
+# So far a row fitted into one block. A block cannot grow for ever: its numbers are kept in registers, the small storage of each thread
+# (lesson 06). So the program goes through the row block by block, and every lane adds up the columns that it meets.
 
 # %%
 import numpy as np
@@ -421,9 +421,8 @@ review_predictions("05")
 # That has nothing to do with statistics. The question is where the row is when it is needed again.
 
 # %% [markdown]
-# If all rows that are being worked on fit
-# a cache, the second sweep reads from there. An H100 has 132 multiprocessors and 50 MB of L2. Say each works on 8 programs at a time. How
-# long may an fp32 row be?
+# If all rows that are being worked on fit a cache, the second sweep reads from there. An H100 has 132 multiprocessors, which run the
+# programs, and 50 MB of L2, a cache that all of them share. Say each works on 8 programs at a time. How long may an fp32 row be?
 
 # %% tags=["nbval-check-output"]
 programs = 132 * 8
@@ -438,8 +437,8 @@ fp16 = lesson05.read_stored_cost("fp16")  # half the bytes per column: the step 
 assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 
 # %% [markdown]
-# About 12,000. In the picture streamed two-pass takes 0.97 of a read at 4096 columns and 1.94 at 16,384: the step lies between. In fp16 a
-# row has half the bytes, and the step comes later: 1.13 at 16,384 columns, 1.88 at 65,536.
+# The cache is full at about 12,000 columns. In the picture streamed two-pass takes 0.97 of a read at 4096 columns and 1.94 at 16,384: the
+# step lies between. In fp16 a row has half the bytes, and the step comes later: 1.13 at 16,384 columns, 1.88 at 65,536.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what do three numbers per lane cost?
@@ -447,7 +446,8 @@ assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 # If Welford holds the whole row in one block, it has no sweep to save. Does it do any harm?
 
 # %% [markdown]
-# Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. 32,768 columns on 32 warps leave a thread 64 registers.
+# Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. With 32,768 columns
+# on 32 warps, which are 1024 threads (lesson 06), a thread has 64 registers.
 
 # %%
 from course_lib.compiler import Pointer, compile_report

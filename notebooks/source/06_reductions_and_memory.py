@@ -248,8 +248,8 @@ step("06-lanes")
 # ## Why is a row one program?
 #
 # Why not two programs? A program cannot shuffle with another one, or wait for it at a barrier. Each would have to store its half of the
-# sum, to L2 or HBM, and a second launch would add the halves. With 4096 rows that wins nothing: the 132 multiprocessors of an H100 have 31
-# programs each, so all of them are busy. (With few rows it does: lesson 16.)
+# sum, to L2 or HBM, and a second launch would add the halves. With 4096 rows that wins nothing: an H100 has 132 multiprocessors, which run
+# the programs, and each of them has 31 rows to do anyway. (With few rows it does: lesson 16.)
 #
 # Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no thread ever talks to another. It sounds
 # better. But look at what one load of that warp asks of memory. Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
@@ -485,8 +485,8 @@ review_predictions("06")
 # ## Dive: is seven an honest count?
 
 # %% [markdown]
-# It counts no masks, no addresses and no conversation. The compiler knows better. `resident_kernel` is LayerNorm without `w` and `b`, so it
-# should need 5 operations for each element.
+# It counts no masks, no addresses and no conversation. The compiler can count all of it. `resident_kernel` is LayerNorm without `w` and
+# `b`, so it should need 5 operations for each element.
 
 # %%
 from course_lib.lessons.instruction_counts import count_flop_per_element
@@ -501,8 +501,8 @@ flop = [count_flop_per_element(resident_kernel, *shape) for shape in ((1024, 4),
 assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 
 # %% [markdown]
-# Five and a little. What is above 5 is the conversation and the divisions. A thread does those once per row, so they thin out as its share
-# of the row grows.
+# It needs a little more than 5. What is above 5 is the conversation and the divisions. A thread does those once per row, so they thin out
+# as its share of the row grows.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what if there are hardly any bytes?

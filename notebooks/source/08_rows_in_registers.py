@@ -59,8 +59,8 @@ assert blocked.loads == {16: (3 + 2) * a_load} and four.loads == {16: (1 + 2) * 
 #
 # ## Where can a row stay?
 #
-# In **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4 bytes on an H100, and hands them out to its threads. A
-# register belongs to one thread, and no other thread can read it.
+# A row can stay in **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4 bytes on an H100, and hands them out to
+# its threads. A register belongs to one thread, and no other thread can read it.
 #
 # A program runs on `num_warps` warps, and a warp is 32 threads. The lanes of a block are dealt out to these threads. On 4 warps, which are
 # 128 threads, a block of 8192 lanes gives each thread 64 lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that

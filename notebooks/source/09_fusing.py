@@ -375,8 +375,8 @@ review_predictions("09")
 # ## Dive: would a compiler have found it?
 
 # %% [markdown]
-# Yes. The stored H100 was also given to `torch.compile` and to two libraries with a fused kernel. The matrix has 8192 rows of 4096 columns,
-# in fp16.
+# Yes. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel. The matrix has 8192 rows
+# of 4096 columns, in fp16.
 
 # %% tags=["nbval-check-output"]
 from course_lib.lessons.norm_times import stored_norm_times

@@ -613,8 +613,8 @@ assert np.allclose(exact @ exact, exact, atol=1e-15)
 # A matrix that takes a part out, and changes nothing when it is applied again, is a *projector*. At eps = 0 the VJP is one, times rstd. In the
 # picture above choose a larger eps: the cross shows where a second time would lead.
 #
-# One consequence. Take a step `x - 0.1 * dx` at eps = 0. The mean of the row does not change. Its variance grows by `0.1**2 * mean(dx**2)`:
-# you walk along a tangent, and a tangent leaves the circle outwards.
+# This has a consequence. Take a step `x - 0.1 * dx` at eps = 0. The mean of the row does not change. Its variance grows by `0.1**2 *
+# mean(dx**2)`: you walk along a tangent, and a tangent leaves the circle outwards.
 
 # %% tags=["check"]
 rng = np.random.default_rng(2)

@@ -151,8 +151,9 @@ assert bytes_of_partials / bytes_of_x == find("13-price").answer
 # %% [markdown]
 # ## How many places are enough?
 #
-# Far fewer. Let a program take a **chunk** of rows and some columns. It walks down the rows, keeps its sums in registers, and stores them once,
-# at the end. That is the *two-stage* design. In the picture (j, c) is the program of column block j and chunk c.
+# Far fewer places than rows are enough. Let a program take a **chunk** of rows and some columns. It walks down the rows, keeps its sums in
+# registers, and stores them once, at the end. That is the *two-stage* design. In the picture (j, c) is the program of column block j and
+# chunk c.
 
 # %%
 from course_lib.lessons import picture
@@ -196,8 +197,8 @@ def chunk_kernel(dy_ptr, db_ptr, M, rows_a_chunk, BLOCK_M: tl.constexpr, BLOCK_N
 step("13-chunk")
 
 # %% [markdown]
-# Now the bits. `run_two_stage` runs the course's kernel for `dw` and `db` in 20 orders of its programs, on 10 rows in chunks of 5.
-# `count_results` counts the different results, bit by bit.
+# Are the bits the same every time? `run_two_stage` runs the course's kernel for `dw` and `db` in 20 orders of its programs, on 10 rows in
+# chunks of 5. `count_results` counts the different results, bit by bit.
 
 # %% tags=["nbval-check-output"]
 from course_lib.lessons.sums import count_results, run_two_stage
@@ -309,8 +310,8 @@ share = 100 * 16 * 132 * 8192 / (3 * 4096 * 8192 * 2)
 assert round(share) == find("13-share").answer
 
 # %% [markdown]
-# And the bits? Which tiles a program takes follows from M and P, so they are the same in every order. With another P `dx` keeps its bits, since
-# no row looks at another. `dw` may not.
+# And are the bits still the same in every order? Which tiles a program takes follows from M and P alone, so they are. With another P `dx`
+# keeps its bits, since no row looks at another. The bits of `dw` may change.
 
 # %% tags=["nbval-check-output"]
 from course_lib.lessons.sums import run_persistent, sum_partials

@@ -76,8 +76,8 @@ assert transformer.share_of_words(before, text) < 0.15
 # ## Does it learn?
 #
 # Three norms stand in the model. In every step each of them gets 512 rows of 64 columns, forward and backward. You give it 300 steps. The
-# measure is the loss on the held-out text, in nats a character. Guessing blindly among the 43 characters costs log 43 = 3.76. Knowing only
-# how often each character occurs costs 3.00.
+# measure is the loss on the held-out text, in nats for each character (a nat is the unit of the natural logarithm). Guessing blindly among
+# the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00.
 
 # %%
 from course_lib.lessons import predict, step
@@ -273,8 +273,9 @@ print([f"off by {(a - t).abs().max():.0e}" for a, t in zip(got, true, strict=Tru
 assert all(torch.allclose(a, t, rtol=1e-4, atol=1e-4) for a, t in zip(got, true, strict=True))
 
 # %% [markdown]
-# It trains. But what is returned for an argument that nobody wants a gradient for? `ctx.needs_input_grad` has True or False for each
-# argument. For a frozen weight it says False. For an argument that is None you must return None: everything else is an error.
+# The gradients are right now. But what does backward return for an argument that needs no gradient? `ctx.needs_input_grad` has True or
+# False for each argument. For a frozen weight it says False. For an argument that is None you must return None: everything else is an
+# error.
 
 # %% tags=["step"]
 # Somebody calls forward(ctx, x, w, b, eps) with a frozen w and b = None. What does backward return?
@@ -323,8 +324,8 @@ assert bare == find("14-kept").answer == 2 * 64 * 4 and bare <= builtin < 0.01 *
 assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 
 # %% [markdown] tags=["answer"]
-# Two numbers per row. LayerNorm typed in PyTorch operations keeps two matrices more than it needs, because each operation saves for itself.
-# In a large model this memory is often the reason to write such a Function.
+# It keeps two numbers per row. LayerNorm typed in PyTorch operations keeps two matrices more than it needs, because each operation saves
+# for itself. In a large model this memory is often the reason to write such a Function.
 
 # %% [markdown]
 # Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. The gradients come out the same until somebody changes `x` in place, as
@@ -510,8 +511,9 @@ assert (cost.host_ours, cost.host_torch) == (408, 133) and (cost.gpu_ours, cost.
 assert 50_000 < cost.turning_rows < 53_000 and (cost.M, cost.N) == (32768, 1024)
 
 # %% [markdown] tags=["answer"]
-# In all four: 4 and 6 percent slower eager, 12 and 13 percent compiled. And yet the kernels alone win: on 32768 x 1024 in fp16, forward and
-# backward take 124 us of the GPU, PyTorch's take 302. Where does it go? No profile of the training was taken, so this is what single calls say:
+# In all four: 4 and 6 percent slower eager, 12 and 13 percent compiled. And yet the kernels alone are faster: on 32768 x 1024 in fp16,
+# forward and backward take 124 us of the GPU, PyTorch's take 302. Where is this gain lost? No profile of the training was taken, so this is
+# what single calls say:
 #
 # - **Launch cost, probably.** A forward and backward call costs 408 us of the CPU's time with the course's functions, written in Python, and
 #   133 with PyTorch's (measured at 64 x 1024). That is 275 us more for each norm, whatever its size. Lesson 09 said that nobody notices, while
@@ -604,9 +606,9 @@ assert torch.allclose(leaf.grad, expected.grad, atol=1e-4)
 # %% [markdown] tags=["dive"]
 # ## Dive: which dtype does a gradient have?
 #
-# That of its tensor. With `x` in fp16 and `w` in fp32, `dx` is fp16 and `dw` is fp32. Suppose that backward casts all gradients to the
-# dtype of `dy`. Autograd casts `dw` back to fp32 without a word, and the dtype is right. But fp16 ends at 65504. With a loss scale of 4096,
-# as fp16 training uses it, 64 rows add up to 262144.
+# A gradient has the dtype of its tensor. With `x` in fp16 and `w` in fp32, `dx` is fp16 and `dw` is fp32. Suppose that backward casts all
+# gradients to the dtype of `dy`. Autograd casts `dw` back to fp32 without a word, and the dtype is right. But fp16 ends at 65504. With a
+# loss scale of 4096, as fp16 training uses it, 64 rows add up to 262144.
 
 # %%
 from course_lib.lessons.wiring import Packed, Tidied

@@ -56,10 +56,10 @@ assert english[8704].us("triton") > 290 and english[15872].us("torch") > 11 * en
 # Eight times the bytes in the same time. Up to N = 8192 this curve does not show a kernel. It shows something that takes 222 to 256 µs at every
 # N, and divides a growing number of bytes by it. In the Chinese edition, another run, it is 174 to 213 µs.
 #
-# What takes the same time for any N? Python. The tutorial times `y.backward(...)`: autograd looks up what to call, tensors are allocated,
-# kernels are launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64 x 1024 matrix,
-# which the GPU does in no time, keep Python busy for 133 µs with PyTorch's LayerNorm and for 408 µs with the course's. (Nobody measured
-# that on the machine of the table, so this is the likely reason, and not a proven one.)
+# The work of Python takes the same time for any N. The tutorial times `y.backward(...)`: autograd looks up what to call, tensors are
+# allocated, kernels are launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64
+# x 1024 matrix, which the GPU does in no time, keep Python busy for 133 µs with PyTorch's LayerNorm and for 408 µs with the course's.
+# (Nobody measured that on the machine of the table, so this is the likely reason, and not a proven one.)
 
 # %% [markdown]
 # **Your step.** Python makes the call while the memory moves the bytes, and the longer of the two sets the time. What does a benchmark report?

@@ -162,8 +162,9 @@ for bug, kernel in kernels.items():
         assert torch.allclose(launch(kernel, x).cpu(), emulated, atol=2e-3, equal_nan=True), bug
 
 # %% [markdown] tags=["answer"]
-# Four pairs of twelve. A test with input A finds none of the three bugs, and a test with C finds two of them. On A the kernels of rooms 1 and 3
-# do just what a right kernel does, so no tolerance finds them there. Try inputs of your own: `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
+# Four of the twelve pairs show a bug. A test with input A finds none of the three bugs, and a test with C finds two of them. On A the
+# kernels of rooms 1 and 3 do just what a right kernel does, so no tolerance finds them there. Try inputs of your own:
+# `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
 
 # %% [markdown]
 # ### A test that cannot see NaN
