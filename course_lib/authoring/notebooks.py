@@ -4,9 +4,10 @@ A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises an
 own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lessons.
 
 A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says. Its cells tagged ``answer``,
-before which a prediction stands, are folded if they are text, and shipped without output if they are code. Its cells tagged ``step`` are cut
-as an exercise is cut from its solution. A heading tagged ``dive`` is folded with all that stands under it. The proof has every cell, solved:
-tests run it, and it raises if the course's answer to a step does not pass.
+before which a prediction stands, are folded if they are text, and shipped without output if they are code; code names the predictions that it
+answers, so that its output stays closed until they are made (``lessons/answers.py``). Its cells tagged ``step`` are cut as an exercise is cut
+from its solution. A heading tagged ``dive`` is folded with all that stands under it. The proof has every cell, solved: tests run it, and it
+raises if the course's answer to a step does not pass.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from course_lib.base import paths, runtime
 from course_lib.base.files import write_atomic
 from course_lib.catalog.cut import drop_marks
 from course_lib.catalog.step_cells import cut_cell
+from course_lib.lessons import answers
 from course_lib.lessons.live import without_live_views
 
 _METADATA = {
@@ -36,6 +38,9 @@ _METADATA = {
 }
 _CELL_SECONDS = 120
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
+_ASKS = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
+_FOLD = "<details><summary><b>{}.</b> Predict first, or open it here.</summary>\n\n{}\n\n</details>"  # markdown stands between blank lines
+_NO_NAME = "What came out"
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
 
 
@@ -58,19 +63,37 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
         cell["id"] = f"cell-{number:03}"
     if not proof:
         notebook.cells = [cell for cell in notebook.cells if CHECK not in _get_tags(cell)]
-    for cell in notebook.cells:
+    asked: list[str] = []
+    for number, cell in enumerate(notebook.cells):
         tags = _get_tags(cell)
+        if cell.cell_type == "code" and (ids := _ASKS.findall(cell.source)):
+            # predictions that stand together are answered together
+            asked = ids if number == 0 or not _ASKS.search(notebook.cells[number - 1].source) else [*asked, *ids]
+        if ANSWER in tags and cell.cell_type == "code" and asked and not proof:
+            cell.metadata[answers.METADATA] = asked
         if STEP in tags:
             where = f"{paths.shown(source)}, {cell['id']}"
             cell.source = _prove(drop_marks(cell.source)) if proof else cut_cell(cell.source, where)
         if ANSWER in tags and cell.cell_type == "markdown" and not proof:
-            cell.metadata["jupyter"] = {"source_hidden": True}
-            # JupyterLab shows the first line of what is folded, as it is written: without the stars of a bold line
-            first, stars = re.subn(r"\A\*\*(.+)\*\*$", r"\1", cell.source, flags=re.MULTILINE)
-            cell.source = first if stars else f"What came out\n\n{cell.source}"
+            cell.source = fold_answer(cell.source)
         if DIVE in tags and not proof:
             cell.metadata["jp-MarkdownHeadingCollapsed"] = True
     return notebook
+
+
+def fold_answer(text: str) -> str:
+    """An answer's text in a fold that stays closed when its cell is run: JupyterLab opens its own fold then. A bold first line is the fold's name."""
+    named = re.fullmatch(r"\*\*([^*\n]+)\*\*\n\n(.+)", text, re.DOTALL)
+    name, rest = named.groups() if named else (_NO_NAME, text)
+    return _FOLD.format(name, rest)
+
+
+def unfold_answer(folded: str) -> str:
+    """What :func:`fold_answer` folded."""
+    found = re.fullmatch(re.escape(_FOLD).replace(r"\{\}", "(.+?)"), folded, re.DOTALL)
+    assert found, f"no fold of an answer:\n{folded}"
+    name, rest = found.groups()
+    return rest if name == _NO_NAME else f"**{name}**\n\n{rest}"
 
 
 def _prove(solved: str) -> str:

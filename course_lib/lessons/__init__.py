@@ -9,6 +9,7 @@ from __future__ import annotations
 from course_lib.lessons import style
 from course_lib.lessons.access_map.widget import access_map
 from course_lib.lessons.accuracy.widget import accuracy
+from course_lib.lessons.answers import close_answers
 from course_lib.lessons.block_stepper.widget import block_stepper
 from course_lib.lessons.bytes_moved.widget import bytes_moved
 from course_lib.lessons.cancellation.widget import cancellation
@@ -33,6 +34,7 @@ from course_lib.lessons.stepping import step
 
 style.use()
 dress_page()
+close_answers()
 
 __all__ = [
     "access_map",

@@ -22,7 +22,7 @@ import ipywidgets
 from course_lib.base.errors import CourseError
 from course_lib.hunt import draw
 from course_lib.learner import progress
-from course_lib.lessons import stepping
+from course_lib.lessons import answers, stepping
 from course_lib.lessons.hunt_panel import hunt
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
@@ -236,6 +236,7 @@ class Predict(ipywidgets.VBox):
             "".join(part if part.startswith("<table") else f"<p>{part}</p>" for part in told if part) + more, look
         )
         self._row.layout.display = "none"
+        answers.open_answers(question.id)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
         asked = self.question.question

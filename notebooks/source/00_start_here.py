@@ -67,7 +67,9 @@ assert runtime.triton_imported_as() == course_lib.MODE  # how Triton stands, not
 # The first cell told you where your kernels run. On a GPU Triton compiles them. Without one Triton's interpreter runs the same text on the
 # CPU: the results are right, and it is slow. (If something does not work, `course doctor` in a terminal says what is wrong.)
 #
-# ## What is an address plus 7 minus the lane?
+# ## Which number does each lane read?
+#
+# The next kernel stores as the first one did. It loads from other addresses.
 
 
 # %%
@@ -92,8 +94,9 @@ assert z.tolist() == [7, 6, 5, 4, 3, 2, 1, 0] and find("00-backwards").answer ==
 # %% [markdown]
 # ## Which program am I?
 #
-# Eight numbers are not much. Launch three programs. All of them run the same text, and the only difference between them is
-# `tl.program_id(0)`: 0 in the first, 1 in the second, 2 in the third. From it each program finds its own elements:
+# One program of eight lanes handles eight numbers. For more numbers you launch more programs, here three. All of them run the same text,
+# and the only difference between them is `tl.program_id(0)`: 0 in the first, 1 in the second, 2 in the third. From it each program finds
+# its own elements:
 #
 # $$\mathrm{offsets} = \mathrm{program} \cdot \mathrm{BLOCK} + \mathrm{lanes}$$
 #
@@ -128,8 +131,8 @@ assert programs.tolist() == [e // 4 for e in range(12)] and lanes.tolist() == [e
 assert find("00-who").answer == f"program {programs[6]}, lane {lanes[6]}"
 
 # %% [markdown]
-# Do not ask in which order the programs run. A GPU runs as many at once as it has room for, and it promises no order. That does no harm as
-# long as no program reads what another one writes.
+# You cannot know in which order the programs run. A GPU runs as many at once as it has room for, and it promises no order. That does no
+# harm as long as no program reads what another one writes.
 #
 # ### Deal the elements like cards
 #
@@ -190,8 +193,8 @@ assert torch.isnan(y).nonzero().flatten().tolist() == [8, 9, 10, 11, 12] and fin
 #
 # ## What does a lane past the end do?
 #
-# What you told it to do. You can watch it safely if the memory behind `y` is your own. Here `memory` holds 20 numbers: `y` is the first 13,
-# and `neighbour` is the other 7, all of them -1. The launch below does not mention `neighbour`.
+# It does what the kernel says, as every other lane. You can watch it safely if the memory behind `y` is your own. Here `memory` holds 20
+# numbers: `y` is the first 13, and `neighbour` is the other 7, all of them -1. The launch below does not mention `neighbour`.
 
 # %%
 memory = torch.full((20,), -1.0, device=DEVICE)
@@ -310,16 +313,17 @@ def smallest_kernel(x_ptr, smallest_ptr, n, BLOCK: tl.constexpr):
 step("00-smallest")
 
 # %% [markdown]
-# Keep one question: "What do the masked lanes hold *now*?" This course asks no other as often.
+# Keep one question in mind: "What do the masked lanes hold *now*?" You will need it in nearly every lesson.
 #
-# ## Which n gives a missing mask away?
+# ## For which n does a test find a missing mask?
 
 # %%
 predict("00-harmless")
 
 # %% [markdown]
-# Now see it. Take `mask = offsets < n` away and drag n along the memory. Which n do no harm? Click a lane to see what it reads and writes.
-# Last, choose `n // BLOCK` as the grid.
+# Now check it in a picture, of a kernel that copies n numbers from x to y. Untick `mask = offsets < n` and drag n along the memory: for
+# which n does nothing behind `y` change? Click a lane to see what it reads and writes. At the end choose `n // BLOCK` as the grid, and see
+# what is missing.
 
 # %%
 from course_lib.lessons import copy_map

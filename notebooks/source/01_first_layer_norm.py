@@ -86,7 +86,7 @@ eight = [[2, 4, 4, 4, 5, 5, 7, 9]]
 block_stepper("layer_norm", eight, 8, mask_deviation=False, one_block=True, eps=0.0)
 
 # %% [markdown]
-# ## What leaves the results as they are?
+# ## Which changes of the row leave the results as they are?
 
 # %%
 from course_lib.lessons import predict, step
@@ -183,8 +183,8 @@ step("01-mend")
 # %% [markdown]
 # ### Why did their tests not find it?
 #
-# unsloth's tests had only rows whose length is a power of two, says the report. Then there are no spare lanes. The mean of the row matters,
-# too.
+# unsloth's tests had only rows whose length is a power of two, says the report. Then there are no spare lanes. Whether a test finds the bug
+# also depends on the mean of the row.
 
 # %%
 predict("01-tests")
@@ -244,8 +244,8 @@ step("01-eps")
 # %% [markdown]
 # ## What do w and b do?
 #
-# After the norm every row has the mean square 1. The next layer may want column 5 louder than the others. So LayerNorm ends with a
-# **weight** `w` and a **bias** `b`. Both are learned in training. They have one number for each *column*, and all rows share them:
+# After the norm every row has the mean square 1. The next layer may need larger numbers in column 5 than in the others. So LayerNorm ends
+# with a **weight** `w` and a **bias** `b`. Both are learned in training. They have one number for each *column*, and all rows share them:
 #
 # $$y_j = \hat{x}_j \, w_j + b_j$$
 
@@ -307,9 +307,9 @@ ours = (some - some.mean(axis=-1, keepdims=True)) / some.std(axis=-1, keepdims=T
 assert np.allclose(ours, torch.nn.functional.layer_norm(as_torch, (4,), eps=0))
 
 # %% [markdown]
-# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token depends on who else is in the batch.
-# (In use it takes averages that were stored in training.) **InstanceNorm** shares it inside one sequence. **RMSNorm**, lesson 02, takes each
-# token by itself, as LayerNorm does.
+# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token depends on who else is in the batch. (In
+# evaluation mode it takes averages that were stored in training.) **InstanceNorm** shares it inside one sequence. **RMSNorm**, lesson 02,
+# takes each token by itself, as LayerNorm does.
 #
 # With LayerNorm the shape in front of the channels does not matter: flatten it. **M rows, one for each token, and N columns, the channels.**
 # All tensors of this course are M x N.
@@ -324,7 +324,7 @@ assert sent.reshape(-1, 768).shape[0] == sent.mean(dim=-1).numel() == find("01-m
 # %% [markdown]
 # ## The same in PyTorch operations
 #
-# Before you write a fast norm, write a plain one, to compare with. One trap waits. Here are three rows, and each row is to be divided by
+# Before you write a fast norm, write a plain one, to compare with. An example shows the trap in it: each of three rows is to be divided by
 # its largest number, so that the largest number of every row becomes 1.
 
 # %%
@@ -346,8 +346,10 @@ assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
 
 # %% [markdown]
 # Two more facts that you need. `torch.var` divides by N - 1 unless you write `correction=0`: of 11 12 14 15 16 it makes 4.3, not 3.44.
-# LayerNorm divides by N. And fp16 ends at 65504, so there the square of 300 is already infinite. Convert with `x.float()` before you add
-# or square anything, and round once, at the end, with `.to(x.dtype)`.
+# LayerNorm divides by N. And fp16 ends at 65504, so there the square of 300 is already infinite. Convert with `x.float()` before you add or
+# square anything, and round once, at the end, with `.to(x.dtype)`.
+#
+# Now write LayerNorm in PyTorch operations. This is exercise 01a.
 
 # %% tags=["check"]
 row = torch.tensor([11.0, 12, 14, 15, 16])
@@ -363,8 +365,8 @@ exercise("01a")
 # ## One program per row
 #
 # Back to the kernel. It does one row, and it has the whole row in its lanes. For M rows launch M programs. Program `row` needs the address
-# of its row. If the rows lie without gaps, row `r` begins `r * N` elements after row 0. Often they do not: a slice of a wider matrix keeps
-# the wide rows' distance, which PyTorch calls the **stride**.
+# of its row. If the rows lie without gaps, row `r` begins `r * N` elements after row 0. Often they do not: the rows of a slice lie as far
+# apart as the rows of the matrix that it was cut from. PyTorch calls this distance the **stride**.
 
 # %%
 wide = torch.arange(24.0).reshape(3, 8)

@@ -70,8 +70,8 @@ assert find("02-padding").answer == 0
 # **What happened in the spare lanes**
 #
 # The kernel is right, without a second mask. 20 / 5 is 4, the mean square. Its root is 2, the **root mean square** or rms, and each number
-# is divided by it. A spare lane holds 0, and 0 squared is 0. That is luck and no rule: the next operation happens to leave a 0 alone.
-# Subtracting a mean did not.
+# is divided by it. A spare lane holds 0, and 0 squared is 0. This is luck and no rule: the next operation, the square, keeps a 0 at 0. In
+# lesson 01 the next operation subtracted a mean, and that did not.
 
 # %% [markdown]
 # ## What is RMSNorm?
@@ -175,8 +175,8 @@ assert wrong == [1, 2] == [row for row, _ in find("02-table").answer]
 # %% [markdown]
 # ### Could you have known without adding up again?
 #
-# A norm carries its own check. Divide a row by its true rms, and the mean square of the result is 1. Write a function that finds the mean
-# square of each row of a NumPy array.
+# The result of a norm can be checked without a reference. Divide a row by its true rms, and the mean square of the result is 1. Write a
+# function that finds the mean square of each row of a NumPy array.
 
 
 # %% tags=["step"]
@@ -236,9 +236,9 @@ assert find("02-eps").answer == "3 times as large"
 # `sqrt(eps)`, 0.003. Outside it is at eps itself, 300 times lower. On ordinary rows the two agree to five digits.
 
 # %% [markdown]
-# ### Find a row that tells
+# ### Find a row that shows the difference
 #
-# Only a special row can tell the two apart. Choose four numbers for which the two results differ by a factor of 2 or more.
+# On most rows the two formulas agree. Choose four numbers for which the two results differ by a factor of 2 or more.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -264,7 +264,7 @@ from course_lib import exercise
 exercise("02a")
 
 # %% [markdown]
-# ## How loud may x be in fp16?
+# ## How large may x be in fp16?
 #
 # Models keep `x` in fp16 or bf16. The largest number of fp16 is 65504, and RMSNorm squares. Here is a row of 1000 ordinary numbers, and one
 # of them is set to 300. The kernel squares in the dtype DTYPE, and does all the rest in fp32.
@@ -306,8 +306,8 @@ with np.errstate(over="ignore"):
     assert every[np.isfinite(every * every)].max() == 255.875
 
 # %% [markdown]
-# From 256 on a square leaves fp16. bf16 reaches further and has fewer digits: 256 + 1 is 256 there, so a long sum stops growing. One rule
-# serves for both: **fp32 at the load, one rounding at the store.** `.to(tl.float32)` after `tl.load` does the first.
+# From 256 on a square is too large for fp16. bf16 has a larger range and fewer digits: 256 + 1 is 256 there, so a long sum stops growing.
+# One rule helps with both: **fp32 at the load, one rounding at the store.** `.to(tl.float32)` after `tl.load` does the first.
 # `.to(y_ptr.dtype.element_ty)` before `tl.store` does the second: it is the dtype that `y_ptr` points to. `w` has a dtype of its own.
 
 # %% tags=["check"]
@@ -335,8 +335,8 @@ step("02-half")
 # %% [markdown]
 # ## One number for each row
 #
-# Training needs `rstd` again, in the backward pass. So the kernel saves it: one number for each row. Practise that with another number, the
-# largest absolute value of a row. `tl.abs` and `tl.max` find it, and `tl.store` also takes one address and one number.
+# Training needs `rstd` again, in the backward pass. So the kernel saves it: one number for each row. Practise such a store with another
+# number of a row: its largest absolute value. `tl.abs` and `tl.max` find it, and `tl.store` also takes one address and one number.
 
 
 # %% tags=["step"]
@@ -355,7 +355,7 @@ def peak_kernel(x_ptr, peak_ptr, stride_x, N, BLOCK: tl.constexpr):
 step("02-save")
 
 # %% [markdown]
-# A saved number needs a test of its own. Take a row of zeros, eps = 1e-5, and two kernels: one has eps inside the root, the other outside.
+# Now two kernels save `rstd`. One has eps = 1e-5 inside the root, the other outside. Both get a row of zeros.
 
 # %%
 predict("02-zeros")
@@ -368,9 +368,9 @@ assert find("02-zeros").answer == "rstd alone"
 # %% [markdown]
 # ## Your RMSNorm kernel
 #
-# Put it together: one program for each row, `w` in a dtype of its own, `rstd` saved. Two things to decide before you type: which number
-# do you divide by, and where does eps go? The exercise gives you `row` with 64 bits, because `row * stride_x` may be a large number; lesson
-# 07 shows how large.
+# Put it together: one program for each row, `w` in a dtype of its own, `rstd` saved. Decide two things before you type: which number do you
+# divide by, and where does eps go? The exercise gives you `row` with 64 bits, because `row * stride_x` may be a large number; lesson 07
+# shows how large.
 
 # %%
 exercise("02b")
@@ -398,7 +398,7 @@ assert np.argsort(apart).tolist() == np.argsort(off_centre).tolist() and apart[0
 # ## Dive: which eps does PyTorch take?
 #
 # `torch.nn.functional.layer_norm` takes 1e-5 if you name none. `rms_norm` takes another one: the machine epsilon of the dtype, 1.2e-7 for
-# fp32. On a quiet row the result is more than twice as large. Models write their eps down. Pass it on.
+# fp32. On a quiet row the result is more than twice as large. The configuration of a model names its eps. Pass that to the norm.
 
 # %%
 quiet = torch.tensor([[1e-3, 2e-3, -1e-3, 5e-4]])

@@ -67,7 +67,7 @@ assert make_rows(1).device.type == course_lib.DEVICE and find_error(var, make_ro
 assert 0.9 < var.min() < var.max() < 1.15
 
 # %% [markdown]
-# All of them near 1, as they should be. Now add the same number to every element. That moves the mean. It does not move the variance.
+# All 64 are near 1, as they should be. Now add the same number to every element. That moves the mean. It does not move the variance.
 
 # %%
 from course_lib.lessons import predict
@@ -91,8 +91,6 @@ assert below[1] == below[10] == below[100] == below[1000] == 0 < 5 < below[10_00
 assert find("03-ten-thousand").answer == "anything, some of them below zero"
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # At 10 the kernel keeps four digits. At 1000 some rows are a tenth off, or more. At 10,000 the variances are noise, and a root of one below zero
 # is NaN.
 #
@@ -130,7 +128,8 @@ assert str(square)[:5] == str(mean * mean)[:5] and abs(square - mean * mean) < 2
 # Each term is right to seven digits. That is as good as fp32 gets. But the first six digits of the two terms are the same, and the
 # subtraction removes them. What is left over is mostly the rounding of the terms.
 #
-# This is **cancellation**. No operation fails: the subtraction itself makes no error at all. It brings an earlier loss to light.
+# This is **cancellation**. No operation fails, and the subtraction itself makes no error at all. It removes the digits that were right, so
+# the rounding of the terms is what you see.
 #
 # ## How much is lost?
 #
@@ -146,8 +145,8 @@ assert str(square)[:5] == str(mean * mean)[:5] and abs(square - mean * mean) < 2
 predict("03-nothing-left")
 
 # %% [markdown]
-# Half of the digits go much earlier. From which kappa on has the kernel lost 12 of its 24 binary digits? Then the relative error is 2⁻¹².
-# Write it as arithmetic, and run the cell.
+# Half of the digits are lost at a much smaller kappa. From which kappa on has the kernel lost 12 of its 24 binary digits? Then the relative
+# error is 2⁻¹². Write it as arithmetic, and run the cell.
 
 # %%
 from course_lib.lessons import step
@@ -200,8 +199,9 @@ assert find("03-looks").answer == "nothing: y looks like any normalised row"
 # %% [markdown]
 # A test that compares with PyTorch sees it, if it has rows with a large mean. Tests mostly take `torch.randn`, and there kappa is 1.
 #
-# At 10,000 the variance can be negative, and then y is NaN. So JAX's Flax, whose LayerNorm takes the one-pass formula by default, puts
-# `max(0, var)` in between ([commit 018c99b](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py)).
+# At 10,000 the variance can be negative, and then y is NaN. So JAX's Flax, whose LayerNorm takes the one-pass formula by default, takes
+# `max(0, var)` instead ([commit
+# 018c99b](https://github.com/google/flax/blob/018c99bac74693be2790f98b80b7177043110ade/flax/linen/normalization.py)).
 
 # %%
 predict("03-clamp")
@@ -211,12 +211,12 @@ predict("03-clamp")
 #
 # 1. the mean/std from which the first digit of the variance is wrong;
 # 2. a row whose variance is negative, and what *clamp at 0* does to its y;
-# 3. an algorithm that makes 10,000 look like 1.
+# 3. an algorithm that is as exact at 10,000 as at 1.
 
 # %%
 from course_lib.lessons import cancellation
 
-cancellation(mean_over_std=300, N=1024)
+cancellation(mean_over_std=1, N=1024)
 
 # %% tags=["check"]
 from course_lib.lessons.cancellation.model import EPS, RATIOS, compute_curve
@@ -231,13 +231,13 @@ assert abs(compute_curve("two_pass", "pairwise", "fp32", 1024, RATIOS)["var"][RA
 # Subtract *before* you square. `x - mean` is small, and small numbers have small roundings. This is **two-pass**: first the mean, then the
 # mean of `(x - mean)²`. The second pass can only begin when the mean is known.
 #
-# Look at the kernel at the top of this page again. Say you rewrite it as two-pass.
+# Suppose that you rewrite the kernel at the top of this page as two-pass.
 
 # %%
 predict("03-loads")
 
 # %% [markdown]
-# Then do it. You know what the spare lanes hold after a subtraction from lesson 01.
+# Now rewrite it. From lesson 01 you know what the spare lanes hold after a subtraction.
 
 
 # %% tags=["step"]
@@ -269,10 +269,9 @@ assert find("03-loads").answer == 1
 # %% [markdown]
 # At mean 10,000 this kernel is right to five digits and more, where one-pass had none.
 #
-# In NumPy and PyTorch you do the same for all rows at once. One trap is waiting there. `np.mean(x, axis=1)` has the shape (M,): one mean
-# per row. NumPy lines up shapes from the right, so `x - mean` takes mean 0 from *column* 0, mean 1 from column 1, and so on. If M differs
-# from N you get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape (M, 1): a column, one mean in front of each
-# row.
+# In NumPy and PyTorch you do the same for all rows at once. There is one trap. `np.mean(x, axis=1)` has the shape (M,): one mean per row.
+# NumPy lines up shapes from the right, so `x - mean` takes mean 0 from *column* 0, mean 1 from column 1, and so on. If M differs from N you
+# get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape (M, 1): a column, one mean in front of each row.
 
 
 # %% tags=["step"]
@@ -331,7 +330,8 @@ with warnings.catch_warnings():
 # %% [markdown]
 # ## Your turn
 #
-# Write both variances in NumPy, for all rows of a matrix. One of them may lose digits. The check knows how many.
+# Write both variances in NumPy, for all rows of a matrix. The one-pass variance may lose digits where the mean is large. The check knows
+# how many.
 
 # %%
 from course_lib import exercise
@@ -391,11 +391,11 @@ assert round(x.var(), 2) == 1.06 and round(float(published(exact))) == 2099 and 
 assert abs(statistics.one_pass(x.astype(np.float32), np.float32, "pairwise").var - x.var()) < 1e-6
 
 # %% [markdown]
-# 8. The line is a wrong formula: the N stands under the wrong term. On 1024 normal numbers around 1 it gives 2099 where the variance is
+# It gives 8. The line is a wrong formula: the N stands under the wrong term. On 1024 normal numbers around 1 it gives 2099 where the variance is
 # 1.06, in exact arithmetic too. The right one-pass formula has six right digits on that row, in fp32.
 #
-# "It does not match" cannot tell the two faults apart. You can. Compute in fractions, or move the mean to 0: a wrong formula stays wrong,
-# and lost digits come back.
+# A result that does not match does not tell the two faults apart. Two tests do. Compute in fractions, or move the mean to 0: a wrong
+# formula stays wrong, and lost digits come back.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: is it the fault of the row?

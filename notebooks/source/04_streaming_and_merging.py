@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 04 Streaming and merging
 #
-# Two-pass goes over a row twice, and for that the whole row has to be there. But a long row may be split between two programs, and each of them sees one half. Or numbers come in one at a
-# time and are gone before you know their mean. In this lesson you find out what to keep of numbers that you no longer have, so that the
-# variance can still be computed. Three numbers are enough.
+# Two-pass goes over a row twice, so it needs the whole row at hand. But a long row may be split between two programs, and each of them sees
+# one half. Or numbers come in one at a time and are gone before you know their mean. In this lesson you find out what to keep of numbers
+# that you no longer have, so that the variance can still be computed. Three numbers are enough.
 #
 # *About 40 minutes, both exercises included. Needs: lesson 03. Everything here is NumPy; the kernels follow in lesson 05.*
 
@@ -23,7 +23,7 @@
 import course_lib
 
 # %% [markdown]
-# ## What do two halves know?
+# ## What can two halves report?
 #
 # A row has eight numbers. One program has read four of them and reports: mean 1, variance 0. Another has read the other four and reports:
 # mean 5, variance 0.
@@ -36,9 +36,7 @@ from course_lib.lessons import predict
 predict("04-halves")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
-# So a part must report more than its variance. What more, you will see in a minute.
+# So a part must report more than its variance. The next sections find out what.
 
 # %% [markdown]
 # First the mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1, and `5` on the right with mean 5.
@@ -47,8 +45,8 @@ predict("04-halves")
 predict("04-unequal")
 
 # %% [markdown]
-# Start at `mean_a` and go towards `mean_b`. How far? If b has half of all the numbers, half of the way. If b has a quarter of them, a
-# quarter. Mend the function so that it knows.
+# The mean of both lies between `mean_a` and `mean_b`. If b has half of all the numbers, it lies half of the way from `mean_a` to `mean_b`.
+# If b has a quarter of them, it lies a quarter of the way. The function below always goes half of the way. Mend it.
 
 # %%
 from course_lib.lessons import step
@@ -87,8 +85,8 @@ assert mean_of_both(3, 1.0, 1, 5.0) == 2 and mean_of_both(4, 1.0, 4, 5.0) == 3
 predict("04-tenth")
 
 # %% [markdown]
-# Two traps wait in a loop. `count` may mean the numbers before x, or x may be counted in. And the mean of no numbers must not matter when
-# the first one comes. Write the line.
+# Now write this as a loop. Two things go wrong easily. `count` may mean the numbers before x, or x may be counted in. And when the first
+# number comes, the mean of no numbers must not matter. Write the line.
 
 
 # %% tags=["step"]
@@ -137,8 +135,8 @@ assert history == [(1, 2, 0), (2, 3, 2), (3, 5, find("04-by-hand").answer)]
 assert history[-1][2] == (2 - 5) ** 2 + (4 - 5) ** 2 + (9 - 5) ** 2
 
 # %% [markdown]
-# Nothing large is squared here, and nothing large is subtracted from anything large. Now a slip that is quickly typed: the new mean in both
-# factors, `(x - new_mean) ** 2`.
+# Here no large squares are added up, and none is subtracted from another: that is what cost one-pass its digits. Now a slip that is easily
+# made: the new mean in both factors, `(x - new_mean) ** 2`.
 
 # %%
 predict("04-slip")
@@ -170,7 +168,7 @@ assert find("04-slip").answer == "0.6 % too small"
 # ### Many rows at once
 #
 # The exercise streams M rows side by side: mean and M2 are arrays of shape (M,), and the next numbers are a *column* of x. Practise the
-# loop with something easier, the largest number of each row. The largest of no numbers is minus infinity.
+# loop with something easier, the largest number of each row. Begin with minus infinity, the largest of no numbers.
 
 
 # %% tags=["step"]
@@ -193,7 +191,7 @@ assert (find_largest(noise.astype(np.float32)) == noise.astype(np.float32).max(a
 # %% [markdown]
 # ## Your turn: Welford
 #
-# First the update, then the loop. Mind which mean, and by which count you divide.
+# First write the update, then the loop. Watch two things: which of the two means stands in each factor, and by which count you divide.
 
 # %%
 from course_lib import exercise
@@ -217,8 +215,8 @@ predict("04-between")
 #
 # $$\begin{aligned}\mathrm{mean} &= \mathrm{mean}_a + d\,\frac{n_b}{n} \\ M2 &= M2_a + M2_b + d^2\,\frac{n_a n_b}{n}\end{aligned}$$
 #
-# With n_b = 1 this *is* Welford's update. Now split the row yourself. Drag the border between the halves, and the numbers. The bar at the
-# bottom shows what M2 is made of. Find
+# With n_b = 1 this *is* Welford's update. The picture below merges a row of eight. Split the row yourself. Drag the border between the
+# halves, and the numbers. The bar at the bottom shows what M2 is made of. Find
 #
 # 1. the border at which most of M2 lies inside the halves;
 # 2. with *blocks of 1*: how many steps until the whole row is known;
@@ -243,14 +241,12 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 # %% [markdown]
 # ### What if a side is empty?
 #
-# Five numbers, eight lanes: three lanes have seen nothing. Of no numbers n, mean and M2 are 0. Two such lanes are merged.
+# Five numbers in eight lanes leave three lanes with no number. For such a lane n, mean and M2 are 0. Now two such lanes are merged.
 
 # %%
 predict("04-empty")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # Both means are 0 there, so d is 0, and 0 times any finite number is 0. The share of b need not be right for n = 0. It has to be finite.
 
 # %% [markdown]
@@ -282,7 +278,7 @@ assert statistics.merged(short).count == 5 and np.isclose(
 # %% [markdown]
 # ## Your turn: Chan's merge
 #
-# Six numbers in, three out. Sides may be empty.
+# The function gets six numbers, n, mean and M2 of each side, and returns three. Either side may be empty.
 
 # %%
 exercise("04b")

@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 05 Statistics as kernels
 #
-# You know four ways to a variance. Now they become kernels, for rows of any length. At the end your own two kernels stand in a chart beside
-# the course's, and you see how many digits each of them keeps. Then comes the time on a GPU. The two have different winners.
+# You know four ways to compute a variance. Now they become kernels, for rows of any length. At the end your own two kernels stand in a
+# chart beside the course's, and you see how many digits each of them keeps. Then comes the time on a GPU. The most exact kernel is not
+# always the fastest.
 #
 # *About 50 minutes, both exercises included (25 of them). Needs: lesson 04.*
 
@@ -24,8 +25,8 @@ import course_lib
 # %% [markdown]
 # ## What if a row is longer than a block?
 #
-# So far a row fitted into one block. A block cannot grow for ever: its numbers live in registers. So the program goes through the row block
-# by block, and every lane adds up the columns that it meets.
+# So far a row fitted into one block. A block cannot grow for ever: its numbers are kept in registers, the small storage of each thread
+# (lesson 06). So the program goes through the row block by block, and every lane adds up the columns that it meets.
 
 # %%
 import numpy as np
@@ -91,7 +92,7 @@ def mean_square_kernel(x_ptr, out_ptr, stride_x, N, BLOCK: tl.constexpr):
 step("05-loop")
 
 # %% [markdown]
-# ### Two faults that nobody reports
+# ### Two faults that raise no error
 #
 # **The dtype.** x may be fp16. Then `x * x` is computed in fp16, and 300² is Inf. Convert at the load:
 # `tl.load(...).to(tl.float32)`.
@@ -135,8 +136,9 @@ assert np.array(3 * 2**30, np.int64).astype(np.int32) == int(find("05-offset").a
 # %% [markdown]
 # ## Your turn: two sweeps
 #
-# The second sweep needs the mean, and the row has left the lanes by then. So the program loads it again: the same loop, with `x - mean`. You
-# know from lesson 01 what a lane past column N holds then.
+# A **sweep** is one walk of the program over its row. Two-pass needs two sweeps: the second one needs the mean, and by then the first
+# columns have left the lanes. So the program loads the row again, in the same loop, and takes `x - mean`. You know from lesson 01 what a
+# lane past column N holds then.
 
 # %%
 from course_lib import exercise
@@ -161,8 +163,6 @@ exercise("05a")
 predict("05-farthest")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # So kappa² of `x - x[0]` is at most 1 + (N - 1) = N: **the largest kappa is sqrt(N)**, whatever the mean. A bad first element costs digits.
 # For 2000 columns u kappa² stays near 1e-4.
 
@@ -180,15 +180,16 @@ assert find_error(row_statistics(x, "shifted", block=256)[1], x) < 100 * 2.0**-2
 # %% [markdown]
 # ## Can a lane run Welford?
 #
-# Welford takes in one number at a time, and here are BLOCK lanes. So let there be BLOCK Welfords. Each lane keeps count, mean and M2 of its
-# own columns, and knows nothing of its neighbours. The row `2 -1 3 .5 -.5 1.5 -2 1` again, in four lanes: the four M2 add up to 18.875.
+# Welford takes in one number at a time, and a block has BLOCK lanes. So let each lane run a Welford of its own. It keeps count, mean and M2
+# of its own columns, and knows nothing of its neighbours. The row `2 -1 3 .5 -.5 1.5 -2 1` again, in four lanes: the four M2 add up to
+# 18.875.
 
 # %%
 predict("05-lanes-together")
 
 # %% [markdown]
-# In the last block some lanes have no element, though they have a past. Such a lane must come out as it went in. That takes three things:
-# its deviation is 0, it is not counted, and a lane that never had an element does not divide by 0.
+# In the last block some lanes get no element, but they hold the statistics of the blocks before. Such a lane must keep them as they are.
+# That takes three things: its deviation is 0, it is not counted, and a lane that never had an element does not divide by 0.
 
 
 # %% tags=["step"]
@@ -224,7 +225,7 @@ assert (count * (mean - worked.mean()) ** 2).sum() == 19.21875 - 18.875
 assert find("05-lanes-together").answer == "no, it is too small"
 
 # %% [markdown]
-# ## How do the lanes agree?
+# ## How are the lanes merged?
 #
 # `tl.sum` adds the lanes up in a tree: half of the lanes meet the other half, then half of those, until one is left. `tl.reduce` builds
 # the same tree with *your* function where two lanes meet:
@@ -291,7 +292,7 @@ assert (low.item(), high.item()) == (-2, 3)
 # %% [markdown]
 # ## Your turn: Welford in the lanes
 #
-# Three numbers per lane, a step with a mask, and your merge of exercise 04b.
+# Put three parts together: three numbers per lane, a step with a mask, and your merge of exercise 04b.
 
 # %%
 exercise("05b")
@@ -299,8 +300,8 @@ exercise("05b")
 # %% [markdown]
 # ## Which kernel keeps its digits?
 #
-# Run the cell and drag the line. When your kernels pass, tick *your 05a* and *your 05b* and press *Run the kernels*: they are run on the
-# same rows. Find
+# The chart shows the error of each kernel at each mean. Run the cell and drag the line. When your kernels pass, tick *your 05a* and *your
+# 05b* and press *Run the kernels*: they are run on the same rows. Find
 #
 # 1. how many digits your own kernels keep at mean/std = 10,000;
 # 2. the bound of Welford: how far below it your kernel stays;
@@ -338,8 +339,6 @@ assert loud["shifted"] > 10 * max(loud["two_pass"], loud["welford"])
 predict("05-output")
 
 # %% [markdown] tags=["answer"]
-# **After your prediction**
-#
 # Set *rows* back to *normal* and *error of* to *LayerNorm output*, and look. Two-pass, shifted one-pass and Welford all give the y that fp32 can
 # give. One-pass does not. With *first element far out* shifted one-pass loses digits of y, too.
 
@@ -380,6 +379,9 @@ assert all(abs(over["shifted", N] - over["welford", N]) < 0.05 for N in (16_384,
 assert over["two_pass", 4096] < 1 < 1.9 < over["two_pass", 16_384]
 assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
 
+# %% [markdown] tags=["answer"]
+# All of that is fp32. In fp16 a row has half the bytes, and less time to hide the work in: at 1024 columns Welford takes 2.79 reads there.
+
 # %% [markdown]
 # ## Which one do you take?
 #
@@ -392,10 +394,8 @@ assert all(over["resident", N] < 1 for N in (1024, 4096, 16_384))
 # | is split between programs | Chan's merge | the parts have to meet anyhow |
 # | whatever it is | not plain one-pass | two digits per factor of 10 in mean/std |
 #
-# All of that is fp32. In fp16 a row has half the bytes, and less time to hide the work in: at 1024 columns Welford takes 2.79 reads there.
-#
-# So shifted one-pass and Welford tie for time on long rows. Shifted one-pass has more digits at a large mean, and Welford cannot be upset
-# by one element. Rows of LayerNorm mostly fit one block, and there two passes win. That is what the kernels of lesson 08 do.
+# So shifted one-pass and Welford tie for time on long rows. Shifted one-pass has more digits at a large mean. Welford stays exact whatever
+# the first element is. Rows of LayerNorm mostly fit one block, and there two passes win. That is what the kernels of lesson 08 do.
 #
 # ## What you predicted
 
@@ -421,9 +421,8 @@ review_predictions("05")
 # That has nothing to do with statistics. The question is where the row is when it is needed again.
 
 # %% [markdown]
-# If all rows that are being worked on fit
-# a cache, the second sweep reads from there. An H100 has 132 multiprocessors and 50 MB of L2. Say each works on 8 programs at a time. How
-# long may an fp32 row be?
+# If all rows that are being worked on fit a cache, the second sweep reads from there. An H100 has 132 multiprocessors, which run the
+# programs, and 50 MB of L2, a cache that all of them share. Say each works on 8 programs at a time. How long may an fp32 row be?
 
 # %% tags=["nbval-check-output"]
 programs = 132 * 8
@@ -438,8 +437,8 @@ fp16 = lesson05.read_stored_cost("fp16")  # half the bytes per column: the step 
 assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 
 # %% [markdown]
-# About 12,000. In the picture streamed two-pass takes 0.97 of a read at 4096 columns and 1.94 at 16,384: the step lies between. In fp16 a
-# row has half the bytes, and the step comes later: 1.13 at 16,384 columns, 1.88 at 65,536.
+# The cache is full at about 12,000 columns. In the picture streamed two-pass takes 0.97 of a read at 4096 columns and 1.94 at 16,384: the
+# step lies between. In fp16 a row has half the bytes, and the step comes later: 1.13 at 16,384 columns, 1.88 at 65,536.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what do three numbers per lane cost?
@@ -447,7 +446,8 @@ assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 # If Welford holds the whole row in one block, it has no sweep to save. Does it do any harm?
 
 # %% [markdown]
-# Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. 32,768 columns on 32 warps leave a thread 64 registers.
+# Every lane comes to the first merge with a count, a mean and an M2. The compiler tells what that takes, without a GPU. With 32,768 columns
+# on 32 warps, which are 1024 threads (lesson 06), a thread has 64 registers.
 
 # %%
 from course_lib.compiler import Pointer, compile_report

@@ -55,8 +55,8 @@ assert 3.4 < 7 * M * N / H100_FLOPS * 1e6 < 3.6 and 13.5 < stored.us("layer_norm
 assert round(stored.us("layer_norm", "torch", 8192)) == 76
 
 # %% [markdown] tags=["answer"]
-# The arithmetic explains 3.5 of 49 µs. For the other 45 there are two suspects. The threads of the GPU have to *talk*, because a sum needs
-# all numbers of a row. And the numbers have to *come from memory*. This lesson finds out which one it was.
+# The arithmetic explains 3.5 of 49 µs. For the other 45 there are two suspects. The threads of the GPU have to *talk*, that is, to exchange
+# numbers, because a sum needs all numbers of a row. And the numbers have to *come from memory*. This lesson finds out which one it was.
 #
 # (The 67 · 10¹² count a multiplication with an addition as two operations, done at once. If none of ours can be joined so, take 7 µs.)
 
@@ -247,9 +247,9 @@ step("06-lanes")
 # %% [markdown]
 # ## Why is a row one program?
 #
-# Not two, because a program cannot shuffle with another one, or wait for it at a barrier. Each would have to store its half of the sum, to L2
-# or HBM, and a second launch would add the halves. With 4096 rows that wins nothing: the 132 multiprocessors of an H100 have 31 programs each.
-# (With few rows it does: lesson 16.)
+# Why not two programs? A program cannot shuffle with another one, or wait for it at a barrier. Each would have to store its half of the
+# sum, to L2 or HBM, and a second launch would add the halves. With 4096 rows that wins nothing: an H100 has 132 multiprocessors, which run
+# the programs, and each of them has 31 rows to do anyway. (With few rows it does: lesson 16.)
 #
 # Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no thread ever talks to another. It sounds
 # better. But look at what one load of that warp asks of memory. Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
@@ -270,13 +270,13 @@ assert np.unique(np.arange(32) * 8192 * 2 // 32).size == find("06-sectors").answ
 assert np.unique(np.arange(32) * 2 // 32).size == 2 and 4096 // 132 == 31
 
 # %% [markdown] tags=["answer"]
-# So the lanes lie *along* the row, neighbours read neighbours, and the price is the conversation.
+# So the lanes lie *along* the row, and neighbouring threads read neighbouring numbers. The price is that the threads have to talk.
 
 # %% [markdown]
 # ## So where did the time go?
 #
-# Into the conversation? Ask a kernel that does not talk. A copy reads `x` and writes `y`, as LayerNorm does. It has no sum, so no thread needs another, and it does
-# no arithmetic.
+# Did the talking take it? Measure a kernel that does not talk. A copy reads `x` and writes `y`, as LayerNorm does. It has no sum, so no
+# thread needs another, and it does no arithmetic.
 
 # %%
 predict("06-copy")
@@ -362,7 +362,7 @@ pass_counter("naive", M=4096, N=8192)
 # %% [markdown]
 # ### How fast could it be at best?
 #
-# You can answer that for a kernel that nobody has written yet. Write it down once, because the rest of the course asks it all the time.
+# You can answer that for a kernel that nobody has written yet. Write it as a function. The rest of the course needs this number often.
 # `itemsize` is the bytes of an element, and `gbps` the speed of memory in units of 10⁹ bytes per second.
 
 
@@ -421,14 +421,15 @@ assert lesson06.H100.ridge == 20 and find("06-faster").answer == "not at all"
 assert [name for name, value in lesson06.INTENSITY.items() if value > 20] == ["matrix product"]
 
 # %% [markdown] tags=["answer"]
-# This picture is called a **roofline**. Left of the ridge bytes set the time, right of it arithmetic does. LayerNorm could do eleven times the
-# arithmetic before anybody noticed. A product of large matrices lives on the other side.
+# This picture is called a **roofline**. Left of the ridge bytes set the time, right of it arithmetic does. LayerNorm could do eleven times
+# the arithmetic before it took longer. A product of large matrices lies right of the ridge.
 
 # %% [markdown]
 # ## Your turn
 #
 # Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting. You have all the pieces. Two of them are
-# from lesson 05, and easily forgotten. Mend both here: `far_stride` belongs to a matrix whose rows are very long, and `x` is fp16.
+# from lesson 05 and easily forgotten, so practise them first. Mend both in this kernel: `far_stride` belongs to a matrix whose rows are
+# very long, and `x` is fp16.
 
 
 # %% tags=["step"]
@@ -484,8 +485,8 @@ review_predictions("06")
 # ## Dive: is seven an honest count?
 
 # %% [markdown]
-# It counts no masks, no addresses and no conversation. The compiler knows better. `resident_kernel` is LayerNorm without `w` and `b`, so it
-# should need 5 operations for each element.
+# It counts no masks, no addresses and no conversation. The compiler can count all of it. `resident_kernel` is LayerNorm without `w` and
+# `b`, so it should need 5 operations for each element.
 
 # %%
 from course_lib.lessons.instruction_counts import count_flop_per_element
@@ -500,8 +501,8 @@ flop = [count_flop_per_element(resident_kernel, *shape) for shape in ((1024, 4),
 assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 
 # %% [markdown]
-# Five and a little. What is above 5 is the conversation and the divisions. A thread does those once per row, so they thin out as its share
-# of the row grows.
+# It needs a little more than 5. What is above 5 is the conversation and the divisions. A thread does those once per row, so they thin out
+# as its share of the row grows.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what if there are hardly any bytes?

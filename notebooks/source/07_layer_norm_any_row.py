@@ -88,8 +88,8 @@ assert sum(five[:4]) / 5 == 8 and find("07-longer").answer == "none"
 # Lesson 05 needed two such loops, one for the mean and one for the variance. `y` needs a third. When the mean and `rstd` are known, the
 # first columns have long left the lanes, so the program reads the row once more.
 #
-# Step through the three loops below. In the second one the old mistake is back: the box *mask the deviation* is off. At which step do you
-# see the first wrong number? Then tick the box.
+# Step through the three loops below. In the second one the mistake of lesson 01 is back: the box *mask the deviation* is off. At which step
+# do you see the first wrong number? Then tick the box.
 
 # %%
 from course_lib.lessons import block_stepper
@@ -109,7 +109,8 @@ assert spread == {False: [62, 2], True: [2, 2]}
 # Three lanes of the second block lie past column 4. They loaded 0, they hold 0 - 10 after the subtraction, and each adds 100 to a sum that
 # should be 10. Program 1 has the same deviations around the mean 0. With the same mistake its variance is right: try it.
 #
-# How many lanes are padded depends on BLOCK. BLOCK is a setting of the launch: people change it to make a kernel faster.
+# How many lanes are padded depends on BLOCK. BLOCK is a setting of the launch, and people change it to make a kernel faster. Does that
+# change the result?
 
 # %%
 predict("07-block")
@@ -155,7 +156,8 @@ for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, Fals
     assert np.allclose(measure_variance(x, BLOCK=64), x.var(axis=1), rtol=1e-2) == passes
 
 # %% [markdown]
-# So a test with N = 1024 sees nothing, and neither does a test with mean 0. Only N = 1000 with mean 10 finds the mistake.
+# So a test with N = 1024 finds nothing, and neither does a test with mean 0. A test needs both: an N that BLOCK does not divide, such as
+# 1000, and a mean away from 0, such as 10.
 #
 # **Your step.** `mean` and `rstd` are given. Write the body of the third loop.
 
@@ -177,8 +179,8 @@ step("07-loop")
 # %% [markdown]
 # ## Where does row 1 begin?
 #
-# In exercise 01b you used two strides, because the file gave you two. Why not one? `x` and `y` have the same shape. Here is a kernel with
-# one. It copies rows, so that each number tells where it comes from: `x[r, c]` is `10 r + c`.
+# In exercise 01b you used two strides, because the file gave you two. `x` and `y` have the same shape. Would one stride do? Here is a
+# kernel with one. It copies rows, so that each number tells where it comes from: `x[r, c]` is `10 r + c`.
 
 
 # %%
@@ -241,7 +243,7 @@ step("07-strides")
 # %% [markdown]
 # ## What does half precision hold?
 #
-# Models keep `x` in fp16 or bf16. It halves the bytes. fp16 has 11 significant bits, and its largest number is 65504.
+# Models keep `x` in fp16 or bf16, because that halves the bytes. fp16 has 11 significant bits, and its largest number is 65504.
 
 # %%
 predict("07-2048")
@@ -301,8 +303,8 @@ step("07-half")
 # %% [markdown]
 # ## How far do 32 bits reach?
 #
-# `tl.program_id(0)` is a 32-bit integer. So is a stride below 2³¹. What is their product? You need no large memory to find out: this
-# kernel stores where it would look for each row, and does not look.
+# `tl.program_id(0)` is a 32-bit integer. So is a stride below 2³¹. What is their product? You need no large memory to find out: this kernel
+# stores where each row would begin, and loads nothing from there.
 
 
 # %%
@@ -336,7 +338,7 @@ assert (first - 1) * 65536 < 2**31 == first * 65536 and (first + 1) * 65536 * 2 
 # [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same mistake in another kernel in
 # [September 2026](https://github.com/linkedin/Liger-Kernel/issues/1483).
 #
-# **Your step.** The cast is there, and it comes too late.
+# **Your step.** In this kernel the cast comes too late. Move it.
 
 
 # %% tags=["step"]
@@ -365,7 +367,7 @@ from course_lib import exercise
 exercise("07a")
 
 # %% [markdown]
-# ## What does it ask of memory?
+# ## Which reads and writes does such a kernel ask for?
 
 # %%
 predict("07-asks")

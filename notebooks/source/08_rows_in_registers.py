@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 08 Rows in registers
 #
-# Your kernel of lesson 07 takes any row, and loads each row three times. In this lesson you look at what the compiler made of it. You find
-# out where a row can stay between two uses, and what that saves. Then you write a kernel that loads several rows at once, and each of them
-# once.
+# Your kernel of lesson 07 takes any row. Its three loops each have a load of `x`. In this lesson you look at what the compiler made of
+# them. You find out where a row can stay between two uses, and what that saves. Then you write a kernel that takes several rows at once and
+# loads each of them once.
 #
 # *About 40 minutes, the exercise included. Needs: lesson 07.*
 
@@ -54,13 +54,13 @@ assert a_load == 8 and find("08-again").answer.startswith("no")
 assert blocked.loads == {16: (3 + 2) * a_load} and four.loads == {16: (1 + 2) * a_load}
 
 # %% [markdown]
-# Your kernel of lesson 01 loaded each row once. You gave that up to take any row, and most rows are not that long. How long may a row be, if
-# it is to be loaded once?
+# Your kernel of lesson 01 had a single load of `x`. You gave that up so that the kernel takes any row, but most rows are not that long. How
+# long may a row be, if it is to be loaded once?
 #
 # ## Where can a row stay?
 #
-# In **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4 bytes on an H100, and hands them out to its threads. A
-# register belongs to one thread, and no other thread can read it.
+# A row can stay in **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4 bytes on an H100, and hands them out to
+# its threads. A register belongs to one thread, and no other thread can read it.
 #
 # A program runs on `num_warps` warps, and a warp is 32 threads. The lanes of a block are dealt out to these threads. On 4 warps, which are
 # 128 threads, a block of 8192 lanes gives each thread 64 lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that
@@ -71,7 +71,8 @@ predict("08-registers")
 
 # %% [markdown]
 # A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What does not fit is **spilled**: the compiler
-# parks it in memory, and the bytes that you wanted to save move after all. Those are the hatched bars in the picture.
+# stores it in memory and loads it again later, so the bytes that you wanted to save are moved after all. Those are the hatched bars in the
+# picture.
 #
 # And a multiprocessor holds several programs at a time, as many as its registers allow. While one warp waits for memory, another can run.
 
@@ -88,8 +89,8 @@ assert one.spill_bytes > 0 == four.spill_bytes == sixteen.spill_bytes
 assert 64 < four.registers < 255 and 16 < sixteen.registers < four.registers
 
 # %% [markdown]
-# This kernel loads `x` once. BLOCK is at least N, as in lesson 01, so the row is in the lanes after one load. It keeps the variable, and
-# that is all it does to keep the row.
+# This kernel loads `x` once. BLOCK is at least N, as in lesson 01, so the row is in the lanes after one load. To keep the row, it only has
+# to use the same variable again.
 #
 # Drag *num_warps* and watch the bars. The line *resident warps* says how many warps a multiprocessor holds at a time.
 #
@@ -138,8 +139,8 @@ assert 8192 * 2 == 16 * 2**10
 #
 # ## What is wrong with one short row per program?
 #
-# A row of 256 columns on 4 warps is 2 numbers per thread. The program starts, waits for one small load, and is over. So give it more rows: a
-# **tile** of ROWS x BLOCK numbers. The course's kernel takes 16 rows of 256 columns.
+# A row of 256 columns on 4 warps is 2 numbers per thread. The program starts, waits for one small load, and is over. So give it more rows:
+# a **tile** of ROWS x BLOCK numbers. The course's kernel takes 16 rows of 256 columns.
 #
 # A tile needs a table of offsets. Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]` is a column, `cols[None, :]` is a row,
 # and their sum is a table.
@@ -226,7 +227,7 @@ def centre_kernel(x_ptr, y_ptr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 step("08-broadcast")
 
 # %% [markdown]
-# ### And a row too many?
+# ### What if the last tile has too many rows?
 #
 # M is seldom a multiple of ROWS.
 
@@ -246,8 +247,8 @@ store_rows_kernel[(triton.cdiv(5, 4),)](memory, ROWS=4)
 assert (memory[5:] != 0).sum() == find("08-behind").answer and memory[5:8].tolist() == [5, 6, 7]
 
 # %% [markdown]
-# So there are two conditions now: the row is below M, and the column is below N. The load and the store of a tile need both,
-# `(rows < M)[:, None] & (cols < N)[None, :]`. What has one number per row needs the first alone.
+# So there are two conditions now: the row is below M, and the column is below N. The load and the store of a tile need both, `(rows < M)[:,
+# None] & (cols < N)[None, :]`. The store of one number per row needs only the first.
 #
 # **Your step.** The kernel ignores rows that do not exist. Mend both masks.
 

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 09 Fusing: where two right kernels waste a fifth
 #
-# In a transformer a norm does not stand alone. Every layer adds its output to a running sum, the residual, and the next layer normalises that
-# sum. So two kernels follow each other. Both are right. Both run at the speed of memory, and you could not make either of them faster.
-# Together they waste a fifth of their time. Where?
+# In a transformer a norm does not stand alone. Every layer adds its output to a running sum, the residual, and the next layer normalises
+# that sum. So two kernels follow each other. Both are right. Both run at the speed of memory, and you could not make either of them faster.
+# And yet a fifth of the bytes that the two move is wasted. Which fifth?
 #
 # *About 40 minutes, the exercise included. Needs: lessons 02, 06 and 08.*
 
@@ -61,8 +61,8 @@ assert find("09-waste").cells[kernel][place] == "read total"
 assert add.unfused_bytes == 5 * 4096 * 4096 * 2 and add.ratio == 0.8 and round(add.unfused_bytes / 1e6) == 168
 
 # %% [markdown] tags=["answer"]
-# One kernel for both work moves 4 M N elements instead of 5. Call it **fused**. Each of the two kernels was as fast as its bytes allow. What
-# was wasted lay *between* them, where no measurement of one kernel finds it.
+# One kernel that does both moves 4 M N elements instead of 5. Call it **fused**. Each of the two kernels was as fast as its bytes allow.
+# What was wasted lay *between* them, where no measurement of one kernel finds it.
 
 # %% [markdown]
 # Watch both ways move the same matrices. Press **Play**, or drag the line. Where is the fused kernel ahead?
@@ -119,7 +119,7 @@ assert calls.number == len(typed.unfused) == 8
 assert round(typed.unfused_bytes / typed.fused_bytes, 1) == find("09-op-by-op").answer
 
 # %% [markdown]
-# Now count a longer chain. A third kernel multiplies the norm with a gate, element by element:
+# Now count a longer chain yourself. A third kernel multiplies the norm with a gate, element by element:
 #
 # ```
 # total = x + residual
@@ -142,8 +142,9 @@ step("09-passes")
 # %% [markdown]
 # ## Does total have to be stored?
 #
-# Without it there would be 3 passes. The next addition needs it, but perhaps it can be had in another way: `y = total * rstd * w`, the kernel
-# saves `rstd` in fp32 for the backward pass, and `w` is known. Here all matrices are bf16, as in most models.
+# If `total` were not stored, there would be 3 passes. The next addition needs it, but perhaps it can be computed from what is stored
+# anyway: `y = total * rstd * w`, the kernel saves `rstd` in fp32 for the backward pass, and `w` is known. Here all matrices are bf16, as in
+# most models.
 
 # %%
 predict("09-total")
@@ -199,9 +200,9 @@ off = {
 assert off["rounded"] < 1.01 < 1.2 < off["exact"]
 
 # %% [markdown] tags=["answer"]
-# The exact sum is nearer to the truth, and yet it is the wrong one. `y` has to be the norm of the `total` that is *stored*: the next layer adds
-# to that one, and the backward pass computes `xhat` from it. Normalise the rounded sum, and every bit is that of two kernels. Then nobody has
-# to ask whether a trained model may be run with the fused kernel.
+# The exact sum is nearer to the truth, and yet it is the wrong one. `y` has to be the norm of the `total` that is *stored*: the next layer
+# adds to that one, and the backward pass computes `xhat` from it. Normalise the rounded sum, and every bit is that of two kernels. So a
+# model that was trained with two kernels gives the same bits with the fused one.
 #
 # Libraries differ here. Liger-Kernel adds in the dtype of its inputs, so its sum is rounded before it is normalised
 # ([commit fef5504](https://github.com/linkedin/Liger-Kernel/blob/fef5504b5bc626046c1beab30b2354fa3f7f2be5/src/liger_kernel/ops/fused_add_rms_norm.py)).
@@ -323,16 +324,17 @@ assert us == {("blocked", 8192): 49, ("resident", 8192): 48, ("blocked", 32768):
 # %% [markdown]
 # ### Blocked or resident?
 #
-# Fusing needs rows that stay in registers. A kernel that goes block by block has to read `total` again. RMSNorm alone, blocked, reads `x` a
-# second time to write `y`: 3 passes for 2. On the stored H100 that costs little at 8192 columns, 49 µs for 48, because L2 answers most of the
-# second reading. At 32768 columns it is 67 for 51.
+# The fused kernel keeps its row in registers. A kernel that goes block by block has to read `total` again. RMSNorm alone, blocked, reads
+# `x` a second time to write `y`: 3 passes for 2. On the stored H100 that costs little at 8192 columns, 49 µs for 48, because L2 answers
+# most of the second reading. At 32768 columns it is 67 for 51.
 #
 # Both kernels save `rstd`, 4 bytes per row. The backward pass of lesson 11 then knows `xhat` as soon as it has loaded `x`. It loads `x` once
 # in any case: what `rstd` spares it is a sum over the row.
 #
 # ## Your turn
 #
-# Exercise 09a is 02b with an addition in front: four matrices, four strides, one rounding that counts.
+# Exercise 09a is 02b with an addition in front. It has four matrices with four strides, and the rounding of `total` has to come before the
+# norm.
 
 # %%
 from course_lib import exercise
@@ -373,8 +375,8 @@ review_predictions("09")
 # ## Dive: would a compiler have found it?
 
 # %% [markdown]
-# Yes. The stored H100 was also given to `torch.compile` and to two libraries with a fused kernel. The matrix has 8192 rows of 4096 columns,
-# in fp16.
+# Yes. On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused kernel. The matrix has 8192 rows
+# of 4096 columns, in fp16.
 
 # %% tags=["nbval-check-output"]
 from course_lib.lessons.norm_times import stored_norm_times

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 10 VJPs: what a norm cannot feel
 #
-# Two different rows can give the same y. Then nothing behind the norm can tell them apart, and no gradient may ask for the difference.
-# From this one fact you find LayerNorm's backward pass, term by term. The proof comes after it, and takes five lines.
+# Two different rows can give the same y. Then nothing behind the norm can tell them apart, and no gradient may ask for the difference. From
+# this one fact you find LayerNorm's backward pass, term by term. After that comes a proof of five lines.
 #
 # *About 60 minutes, 35 of them for three exercises. Needs: lesson 02, and the derivative of a product and of a root.*
 
@@ -36,6 +36,8 @@ print(layer_norm(x).round(4))
 
 # %% [markdown]
 # ## Which pushes does y not feel?
+#
+# A **push** is a small change of x, of one element or of many at once. y does not *feel* a push if y stays as it is.
 
 # %%
 from course_lib.lessons import predict, step
@@ -53,8 +55,6 @@ assert np.allclose(layer_norm(x + 100), layer_norm(x)) and np.allclose(layer_nor
 assert find("10-blind").answer == "both"
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # So there are two directions in which you can push x, and y stays where it is:
 #
 # - **along 1**: add the same number to every element. The mean takes it out again.
@@ -64,13 +64,14 @@ assert find("10-blind").answer == "both"
 # The forward pass is *blind* to both.
 
 # %% [markdown]
-# ## What does the norm owe?
+# ## What does the backward pass return?
 #
-# A network ends in one number, the loss. On the way back the norm is handed `dy`, as large as `y`: how much the loss rises for each unit that
-# an element of y rises. The norm owes `dx`, the same for x. (`dx` always means the gradient of the loss, never a small change of x.)
+# A network ends in one number, the loss. On the way back the norm is handed `dy`, as large as `y`: how much the loss rises for each unit
+# that an element of y rises. The norm has to return `dx`, the same for x. (`dx` always means the gradient of the loss, never a small change
+# of x.)
 #
-# Here is `dx` by nudging. Move one element of x a little, see how all of y moves, and weigh each movement with its `dy`. This needs no formula,
-# and it is far too slow for real rows.
+# Here is `dx` by nudging. Move one element of x a little, see how all of y moves, and weigh each movement with its `dy`. This needs no
+# formula, but it is far too slow for real rows. Here it serves as the truth to compare with.
 
 
 # %%
@@ -82,8 +83,9 @@ def nudge(forward, dy, x, h=1e-5):
     return dx
 
 
-dy = np.array([1.0, -2.0, 0.5])
-print(nudge(layer_norm, dy, x).round(4))
+row = np.array([2.0, 4, 4, 4, 5, 5, 7, 9])
+dy = np.array([1.0, -2.0, 0.5, 3.0, 0.0, -1.0, 2.0, -0.5])
+print(nudge(layer_norm, dy, row).round(4))
 
 # %% [markdown]
 # What nudging measures is a vector, `dy`, times the table of all $\partial y_a / \partial x_i$, which is called the Jacobian. So a backward
@@ -105,8 +107,6 @@ for seed in range(5):
 assert 8192**2 == 67_108_864
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # Both blind directions give you an equation. They hold in every row, for every `dy`:
 #
 # $$\sum_i dx_i = 0 \qquad\qquad \sum_i dx_i\, \hat{x}_i = 0$$
@@ -116,8 +116,8 @@ assert 8192**2 == 67_108_864
 #
 # One abbreviation: $y = \hat{x} \cdot w + b$, so the loss feels `xhat[a]` with `w[a] * dy[a]`. The course calls that product **wdy**.
 #
-# A row of three numbers is a point in space, and wdy is an arrow: push xhat along it, and the loss rises fastest. Up is the direction 1. Do these
-# four things:
+# A row of three numbers is a point in space, and wdy is an arrow: push xhat along it, and the loss rises fastest. In the picture up is the
+# direction 1. Do these four things:
 #
 # 1. Slide *mean of x*, then *std of x*. The square xhat stays where it is: y does not feel these pushes.
 # 2. Drag the tip of wdy up and down. What happens to the green arrow `left`, which is what reaches dx?
@@ -162,7 +162,7 @@ equal = reference.layer_norm([[7.0, 7.0]], eps=1e-5)
 assert (equal.y == 0).all() and abs(reference.layer_norm_vjp([[1.0, -3.0]], [[7.0, 7.0]], eps=1e-5).dx).min() > 100
 
 # %% [markdown]
-# Second: the quickest test of a gradient that people write is `y.sum().backward()`, on a fresh layer whose w is still 1.
+# Second: the shortest test of a gradient is `y.sum().backward()`, on a fresh layer whose w is still 1. Many people write it.
 
 # %%
 predict("10-ones")
@@ -233,25 +233,23 @@ step("10-every-row")
 # %% [markdown]
 # ## In which unit?
 #
-# Two parts are out. One thing is still missing. Think of a row in metres, and then of the same row in decimetres.
+# Two parts are out. A factor is still missing. To find it, think of a row in metres, and then of the same row in decimetres.
 
 # %%
 predict("10-unit")
 
 # %% tags=["check"]
-assert np.allclose(nudge(layer_norm, dy, 10 * x), find("10-unit").answer * nudge(layer_norm, dy, x))
+assert np.allclose(nudge(layer_norm, dy, 10 * row), find("10-unit").answer * nudge(layer_norm, dy, row))
 assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference.layer_norm([x], eps=0.0).rstd)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # rstd is a tenth, too. So `dx` is what is left of wdy, times rstd.
 
 # %% [markdown]
 # ## Is that all?
 #
-# You have guessed the backward pass from what the forward pass does not feel. Here is the proof. Push x by a small p, and follow it through
-# the forward pass, line by line. Write mean(p) for the mean of p over the row.
+# You have guessed the backward pass from the pushes that y does not feel. Here is the proof. Push x by a small p, and follow p through the
+# forward pass, one line of the table after the other. Write mean(p) for the mean of p over the row.
 #
 # | What | moves by | because |
 # |---|---|---|
@@ -263,8 +261,8 @@ assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference
 #
 # The last line says how a push of *x* arrives at *xhat*. These are your three parts, and eps may be anything.
 #
-# The backward pass asks the other way round: wdy arrives at xhat, and what does x get? Multiply the last line by wdy and add up over the row.
-# Swap p and wdy in each of its three products: the number stays the same.
+# The backward pass asks the other way round: wdy arrives at xhat, and what does x get? Multiply the last line by wdy and add up over the
+# row. The result has three products. Swap p and wdy in each of them: the number stays the same.
 #
 # - $\sum \mathit{wdy} \cdot p$ is $\sum p \cdot \mathit{wdy}$.
 # - $\sum \mathit{wdy} \cdot \mathrm{mean}(p)$ is $N \cdot \mathrm{mean}(\mathit{wdy}) \cdot \mathrm{mean}(p)$.
@@ -309,8 +307,8 @@ for eps in (0.0, 1e-5, 0.3):
 # %% [markdown]
 # ## What do w and b get?
 #
-# They are easier, because of one question: **in which elements of y does `w[i]` stand?** Mean and variance run along a row. w and b are shared
-# by all rows.
+# They are easier. Ask one question: **in which elements of y does `w[i]` stand?** Mean and variance run along a row. w and b are shared by
+# all rows.
 #
 # Here are two rows of four columns. How much does the loss rise for a unit of `w[0]`, of `w[1]`, and so on? You can do it in your head:
 # `w[1]` moves `y[0, 1]` and `y[1, 1]`, and nothing else.
@@ -376,8 +374,8 @@ assert np.allclose(reference.rms_norm_vjp([dy_3], [x], eps=0.0).dx[0], rms_dx, a
 assert abs(with_c2 - rms_dx).max() > 0.05
 
 # %% [markdown]
-# Go back to the picture, choose *RMSNorm*, and see `left` move in a plane. Then strike out of your 10a what RMSNorm does not need. The file
-# shows you no formula.
+# Go back to the picture, choose *RMSNorm*, and see where `left` can go now. Then copy your 10a and remove what RMSNorm does not need. The
+# file of 10b shows you no formula.
 
 # %%
 exercise("10b")
@@ -615,8 +613,8 @@ assert np.allclose(exact @ exact, exact, atol=1e-15)
 # A matrix that takes a part out, and changes nothing when it is applied again, is a *projector*. At eps = 0 the VJP is one, times rstd. In the
 # picture above choose a larger eps: the cross shows where a second time would lead.
 #
-# One consequence. Take a step `x - 0.1 * dx` at eps = 0. The mean of the row does not change. Its variance grows by `0.1**2 * mean(dx**2)`:
-# you walk along a tangent, and a tangent leaves the circle outwards.
+# This has a consequence. Take a step `x - 0.1 * dx` at eps = 0. The mean of the row does not change. Its variance grows by `0.1**2 *
+# mean(dx**2)`: you walk along a tangent, and a tangent leaves the circle outwards.
 
 # %% tags=["check"]
 rng = np.random.default_rng(2)

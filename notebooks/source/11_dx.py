@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 11 dx: which term is missing?
 #
-# Somebody's `dx` kernel runs, returns the right shape, and fails its test. Here is its error: dx minus the true dx, for one row of 16 columns.
-# By column it looks like noise. It is not noise. Plot it against xhat, and it tells you which term the author has lost.
+# Somebody's `dx` kernel runs, returns the right shape, and fails its test. Its error is dx minus the true dx, here for one row of 16
+# columns. Plotted by column it looks like noise. Plotted against xhat it tells you which term the author has forgotten.
 #
 # *About 60 minutes, 35 of them for two exercises. Needs: lesson 10, and lesson 08 for tiles of rows.*
 
@@ -47,8 +47,6 @@ assert np.allclose(state.error, state.c2 * state.rstd) and find("11-mystery").an
 assert "c2 is missing" in name_cause(state)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # Whoever forgets c2 leaves `c2 * rstd` in every column: the same number, a horizontal line. It lies along 1. Choose *c2* above the points: the
 # title agrees.
 
@@ -73,16 +71,15 @@ assert find("11-slope").answer == "a straight line through the origin"
 assert find("11-no-line").answer == "on no line at all"
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
-# The line has a **height** at xhat = 0, which tells about c2, and a **slope**, which tells about c1. An error on the line is a mistake in the row
-# sums or in xhat. An error off the line is a mistake in wdy, or a factor.
+# The line has a **height** at xhat = 0, which tells about c2, and a **slope**, which tells about c1. If the points lie on a line, the
+# mistake is in the row sums or in xhat. If they do not, it is in wdy, or a factor is wrong.
 
 # %% [markdown]
-# Now you. In the picture press *Hide a mistake*, name it from the points, and do that three times. Then set dy and w to all 1, as `y.sum()` with
-# a fresh layer has them, and hide another one. (Lesson 10 says what happens then.)
+# Now practise it. In the picture at the top press *Hide a mistake*, name it from the points, and do that three times. Then set dy and w to
+# all 1, as `y.sum()` with a fresh layer has them, and hide another one. (Lesson 10 says what happens then.)
 #
-# The line tells even more than a name: it has the missing numbers in it. Four columns of another kernel's error:
+# The line tells even more than the name of the term: it contains the missing numbers. Here are four columns of another kernel's error.
+# Write down the two numbers.
 
 # %% tags=["step"]
 rstd = 0.5
@@ -107,8 +104,8 @@ assert find_step("11-read-the-line").accepts({"c1": 0.6, "c2": 0.4}) == ""
 # %% [markdown]
 # ## What has to be loaded?
 #
-# Nothing in `dx` looks at another row, so a row is a program's work once more. xhat was never stored: it is `(x - mean) * rstd`, from the x
-# that is there anyway, and from two numbers per row that the forward pass has saved.
+# `dx` of a row needs no other row, so again one program takes one row. xhat was never stored: it is `(x - mean) * rstd`, from the x that is
+# there anyway, and from two numbers per row that the forward pass has saved.
 
 # %%
 predict("11-passes")
@@ -217,10 +214,8 @@ assert np.isclose(((five - mean_5) * rstd_5 * (dy_five - c2)).mean(), true_c1)  
 assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
-# xhat is as wrong there as it was in lesson 01. But wdy is 0, and **each sum is a sum of wdy times something**. The zero of one factor covers
-# for the other. Only the store needs its mask.
+# xhat is as wrong there as it was in lesson 01. But wdy is 0, and **each sum is a sum of wdy times something**. One factor is 0, so the
+# product is 0, whatever the other factor is. Only the store needs its mask.
 
 # %% [markdown]
 # Now somebody has an idea. xhat adds up to 0, so on paper `mean(xhat * (wdy - c2))` is c1, too, and smaller numbers make better sums. For the row
@@ -248,9 +243,9 @@ step("11-taken-out-first")
 # %% [markdown]
 # ## Two numbers per row: why in fp32?
 #
-# A row of 4096 columns has two statistics. In bf16, like everything else, they would take four bytes fewer. Suppose that the saved mean is off a
-# little, so that every xhat of the row is off by the same number. Then `xhat * c1` is off, and the error is one of those that look like a
-# missing term.
+# A row of 4096 columns has two statistics. Saved in bf16, as x and y are, they would take four bytes less. Suppose that the saved mean is
+# off a little, so that every xhat of the row is off by the same number. Then `xhat * c1` is off, and the error is one of those that look
+# like a missing term.
 #
 # Take x in fp32 with mean/std = 100, and save its statistics in bf16. To compare: storing `dx` itself in bf16 costs 0.2 %.
 
@@ -286,8 +281,6 @@ assert np.isclose(height, -(s * c1 + s * s * c2) * exact.rstd[r], rtol=0.05, ato
 assert abs(s) > 0.2 and ((error - height - slope * exact.y[r]) ** 2).mean() < 0.01 * (error**2).mean()
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # From mean/std = 10 on, bf16 statistics cost more than twice as much as storing `dx` in bf16. At 1000 the error is more than twice as large as
 # `dx` itself. With fp32 statistics nothing happens. So **mean and rstd are saved in fp32.**
 
@@ -350,8 +343,6 @@ y.sum().backward()
 assert sent[0].stride() == (0, 0)
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
 # And if x is a slice of a wider matrix? Then dx is written with the strides of x: row 0 comes out right, the others do not, and what lies behind
 # `dx` in memory is overwritten.
 #
@@ -360,8 +351,8 @@ assert sent[0].stride() == (0, 0)
 # > which its own test sees to. `y.sum().backward()` is enough to make it read past the end of `dy`.
 
 # %% [markdown]
-# The host could call `dy.contiguous()` first: a matrix of M N numbers written and read, to say one number. Or dy keeps its strides, and the kernel
-# takes both of them. 0 and 0 are as good as N and 1.
+# The host could call `dy.contiguous()` first: then a matrix of M N numbers is written and read, and all of them are the same number. Or dy
+# keeps its strides, and the kernel takes both of them. 0 and 0 are as good as N and 1.
 
 
 # %% tags=["step"]
@@ -446,10 +437,9 @@ state = mistake("rms_norm", "c2")
 assert np.isclose(state.intercept, -state.c2 * state.rstd) and abs(state.slope) < 1e-9 and size(state.rest) < 1e-9
 
 # %% [markdown] tags=["answer"]
-# **What came out**
-#
-# Two tests without a reference come out of this page. LayerNorm: the rows of `dx` add up to 0, and so do the rows of `dx * xhat`, but for eps.
-# RMSNorm: only the second. A lost c1 or c2 fails them, and so does a c2 too many. A lost w does not, and neither does a kernel that writes zeros.
+# This page gives you two tests that need no reference. LayerNorm: the rows of `dx` add up to 0, and so do the rows of `dx * xhat`, but for
+# eps. RMSNorm: only the second. These tests find a c1 or c2 that is missing, and a c2 too many. They do not find a missing w, or a kernel
+# that writes zeros.
 
 # %%
 exercise("11b")

@@ -87,8 +87,8 @@ assert min(totals) == find("12-smallest").answer and len(totals) == 15
 assert totals == {sum(some) for n in range(1, 5) for some in itertools.combinations([1, 10, 100, 1000], n)}
 
 # %% [markdown]
-# Now drive. Press **By hand from the start** in the picture. Each program has a button; whoever you press makes its next operation. The words
-# below the picture ask you for a total that you have not reached yet.
+# Now choose the order yourself. Press **By hand from the start** in the picture. Each program has a button: press it, and the program makes
+# its next operation. The words below the picture name a total that you have not reached yet. Try to reach it.
 #
 # Then write an order down: a list with each program twice, first for its load, then for its store.
 
@@ -104,7 +104,8 @@ order = [1, 1, 3, 0, 0, 2, 2, 3]
 step("12-order")
 
 # %% [markdown]
-# How often does it happen if nobody aims at it? `run_orders` runs the kernel in Triton's interpreter in 40 orders, each drawn at random.
+# How often is a number lost if the order is random? `run_orders` runs the kernel in Triton's interpreter in 40 orders, each drawn at
+# random.
 
 # %% tags=["nbval-check-output"]
 from course_lib.lessons.locks import list_totals, run_orders
@@ -118,16 +119,16 @@ assert 0 < list_totals(runs).count(1111) < 10 and all(run.races for run in runs)
 
 # %% [markdown]
 # Some orders are right by luck. The race is found in those, too, because the search does not compare values. It asks of each pair of
-# operations whether something ordered them. The interpreter alone runs one program after the other, and then the total is always 1111. That
-# is how most tests of such kernels pass.
+# operations whether something ordered them. The interpreter alone runs one program after the other, and then the total is always 1111. So a
+# test that compares totals in the interpreter finds nothing.
 #
 # ## Why would programs share a number at all?
 #
 # Because of lesson 10: `dw` is the sum over the rows of `dy * xhat`, and `db` is that of `dy`. `dx` never left its row. These two sums need
 # every row, and the rows belong to different programs.
 #
-# For a single addition there is `tl.atomic_add`. It loads, adds and stores in one piece, so nobody can come between. A **lock** protects more
-# than one operation. It is a number in memory, 0 for free and 1 for taken, and two atomics use it:
+# For a single addition there is `tl.atomic_add`. It loads, adds and stores in one piece, so no other program can come between. A **lock**
+# protects more than one operation. It is a number in memory, 0 for free and 1 for taken, and two atomics use it:
 #
 # - `tl.atomic_cas(lock_ptr, 0, 1)`, compare and swap: if the lock holds 0, set it to 1. In either case return what it held before.
 # - `tl.atomic_xchg(lock_ptr, 0)`, exchange: set it to 0, whatever it held.
@@ -195,7 +196,7 @@ right = run_orders(four_programs(locks.locked_add_kernel))
 assert set(list_totals(right)) == {1111} and not any(run.findings for run in right)
 
 # %% [markdown]
-# Watch both, beside the lock that is right. A bar under the boxes shows who has the lock.
+# Watch both slips, and the right lock for comparison. Choose a kernel above the boxes. A bar under the boxes shows who has the lock.
 
 # %%
 from course_lib.lessons import locks
@@ -244,8 +245,8 @@ rows = run_orders(four_programs(locks.row_kernel))
 assert sum(len(run.findings) for run in rows) == find("12-barrier").answer and set(list_totals(rows)) == {1111}
 
 # %% [markdown]
-# Now look inside one program. Each row is a thread. Choose **no barrier** and move thread 0 to its end, before the others. The lock is open,
-# and columns are missing. Then try the same with the barrier.
+# Now look inside one program. Each row of the picture is a thread. Choose **no barrier** and move thread 0 to its end, before the others.
+# Is the lock open? Which columns are stored? Then try the same with the barrier.
 
 # %%
 rows_of_four = {
@@ -256,7 +257,7 @@ schedule_explorer(rows_of_four, view="threads")
 
 # %% [markdown]
 # A release orders what its own thread did. It does not wait for the other 127. `tl.debug_barrier()` does: no thread of the program goes on
-# until all of them are there. Despite its name, it is part of a correct kernel.
+# until all of them are there. Its name says debug, but a correct kernel needs it.
 #
 # > **ERRATUM** Until March 2025 the Triton tutorial "Layer Normalization" had no such barrier. `dw` and `db` changed from run to run on AMD
 # > GPUs, and [triton #6307](https://github.com/triton-lang/triton/pull/6307) added it. A copy in tritonbench stayed as it was.
@@ -327,7 +328,8 @@ def first_stores_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr):
 step("12-first")
 
 # %% [markdown]
-# One question is left, for the second kernel. For short rows the tutorial takes 256 buffers. A batch may have fewer rows than that.
+# One question is left. It is about the second kernel, which adds up the buffers. For short rows the tutorial takes 256 buffers. A batch may
+# have fewer rows than that.
 
 # %%
 predict("12-left")
@@ -382,7 +384,7 @@ review_predictions("12")
 # - [`triton.language.atomic_cas`](https://triton-lang.org/main/python-api/generated/triton.language.atomic_cas.html): `sem` and `scope`.
 # - Flanagan and Freund 2009, [FastTrack](https://dl.acm.org/doi/10.1145/1542476.1542490): how a tool finds a race that did no harm.
 #
-# **Next:** lesson 13. Your lock is right now, and still two runs give different bits. There is a way without waiting, and it is faster.
+# **Next:** lesson 13. Your lock is right now, and still two runs give different bits. Can the sums be made without waiting?
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what the compiler makes of the barrier

@@ -65,7 +65,7 @@ assert all(np.abs(run.result("dw") - exact).max() < 2e-6 for run in twice)
 #
 # ## Who changes the bits?
 #
-# Three programs make it plain. They bring 100000000, 1 and -100000000 to a total in fp32, through a lock that is right.
+# Three programs are enough to see it. They bring 100000000, 1 and -100000000 to a total in fp32, through a lock that is right.
 
 # %%
 from course_lib.lessons import predict
@@ -92,8 +92,8 @@ assert {int(run.result("total")[0]) for run in runs} == {0, 1} and find("13-thre
 # An fp32 number has 24 bits, and near 100000000 its neighbours are 8 apart. A 1 that is added there is rounded away.
 
 # %% [markdown]
-# Addition of floating-point numbers is not associative: (a + b) + c and a + (b + c) round differently. With a lock, whoever comes first
-# decides which of them it is. `tl.atomic_add` has no lock, and the same fault.
+# Addition of floating-point numbers is not associative: (a + b) + c and a + (b + c) round differently. With a lock, the order in which the
+# programs come decides which of the two it is. `tl.atomic_add` has no lock, and the same fault.
 
 # %%
 predict("13-orders")
@@ -111,10 +111,10 @@ def atomic_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
 assert count_results(run_dw(atomic_kernel), "dw") > 5
 
 # %% [markdown]
-# No result is wrong. But train twice from the same seed, and the two models drift apart. A loss that went up at night cannot be run again to
-# see why. Waiting cannot mend this, because waiting is not taking turns in a fixed order.
+# No result is wrong. But train twice from the same seed, and the two models drift apart. A loss that went up at night cannot be run again
+# to see why. A lock cannot mend this: it makes the programs wait, but it gives them no fixed order.
 #
-# ## What if nobody shared a place?
+# ## What if each program had a place of its own?
 #
 # Let each program store its part in a row of its own. A second kernel then adds up the rows, always from the first to the last.
 
@@ -151,8 +151,9 @@ assert bytes_of_partials / bytes_of_x == find("13-price").answer
 # %% [markdown]
 # ## How many places are enough?
 #
-# Far fewer. Let a program take a **chunk** of rows and some columns. It walks down the rows, keeps its sums in registers, and stores them once,
-# at the end. That is the *two-stage* design. In the picture (j, c) is the program of column block j and chunk c.
+# Far fewer places than rows are enough. Let a program take a **chunk** of rows and some columns. It walks down the rows, keeps its sums in
+# registers, and stores them once, at the end. That is the *two-stage* design. In the picture (j, c) is the program of column block j and
+# chunk c.
 
 # %%
 from course_lib.lessons import picture
@@ -196,8 +197,8 @@ def chunk_kernel(dy_ptr, db_ptr, M, rows_a_chunk, BLOCK_M: tl.constexpr, BLOCK_N
 step("13-chunk")
 
 # %% [markdown]
-# Now the bits. `run_two_stage` runs the course's kernel for `dw` and `db` in 20 orders of its programs, on 10 rows in chunks of 5.
-# `count_results` counts the different results, bit by bit.
+# Are the bits the same every time? `run_two_stage` runs the course's kernel for `dw` and `db` in 20 orders of its programs, on 10 rows in
+# chunks of 5. `count_results` counts the different results, bit by bit.
 
 # %% tags=["nbval-check-output"]
 from course_lib.lessons.sums import count_results, run_two_stage
@@ -205,7 +206,7 @@ from course_lib.lessons.sums import count_results, run_two_stage
 print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20 orders")
 
 # %% [markdown]
-# One. There is nothing left to arrive first. And if the chunks had 4 rows?
+# There is one result. It no longer matters which program comes first. Would chunks of 4 rows give the same one?
 
 # %%
 predict("13-cut")
@@ -226,7 +227,8 @@ assert 0 < np.abs(of_five - of_four).max() < 1e-5 and np.abs(of_five - want.dw).
 assert find("13-cut").answer == "20 orders give one result, and it is another one"
 
 # %% [markdown]
-# So the cut may depend on the shape. It must not depend on a timing, on a tuner, or on what else runs on the GPU.
+# For the same bits every time, the cut may depend on the shape. It must not depend on a timing, on a tuner, or on what else runs on the
+# GPU.
 #
 # The price of two stages is in the reads. A kernel computes `dx`, and then the first stage computes its partial sums. Partial sums are few now;
 # leave them out.
@@ -251,7 +253,7 @@ from course_lib import exercise
 exercise("13a")
 
 # %% [markdown]
-# ## Can one read do for all three?
+# ## Is one read of x and dy enough for all three gradients?
 #
 # For `dx` a program has a tile of x and dy in its registers anyway. Two more lines add the tile to `dw` and `db`. But a row of partial sums per
 # tile is too much to write, as you have seen. So let a program do **many tiles**. The grid has P programs, as many as the GPU runs at once.
@@ -267,7 +269,7 @@ assert [row for tile in tiles for row in (2 * tile, 2 * tile + 1) if row < 11] =
 assert find("13-tiles").answer == "2, 3, 8 and 9"
 
 # %% [markdown]
-# Try the walk on `db` alone, with one row per tile. `tl.num_programs(0)` is P.
+# Practise this on `db` alone, with one row per tile. `tl.num_programs(0)` is P.
 
 
 # %% tags=["step"]
@@ -287,7 +289,7 @@ def persistent_db_kernel(dy_ptr, partial_ptr, M, BLOCK: tl.constexpr):
 step("13-walk")
 
 # %% [markdown]
-# The store stands after the loop, and not in it. A program that has no row must store its zeros all the same: the place held anything before,
+# The store stands after the loop, and not in it. A program that has no row must store its zeros, too: nobody has set its place to 0 before,
 # and stage two adds up all P rows.
 
 # %% tags=["check"]
@@ -308,8 +310,8 @@ share = 100 * 16 * 132 * 8192 / (3 * 4096 * 8192 * 2)
 assert round(share) == find("13-share").answer
 
 # %% [markdown]
-# And the bits? Which tiles a program takes follows from M and P, so they are the same in every order. With another P `dx` keeps its bits, since
-# no row looks at another. `dw` may not.
+# And are the bits still the same in every order? Which tiles a program takes follows from M and P alone, so they are. With another P `dx`
+# keeps its bits, since no row looks at another. The bits of `dw` may change.
 
 # %% tags=["nbval-check-output"]
 from course_lib.lessons.sums import run_persistent, sum_partials
@@ -371,8 +373,8 @@ assert {row["M"] * row["N"] for row in measurement.stored("backward").rows if ro
 # %% [markdown]
 # ## Your turn: the persistent kernel
 #
-# Put the tile of 11a into the walk of the step above. `dx`'s arithmetic is given. Before the loop stands what is the same for all tiles, after
-# it what happens once.
+# Put the tile of 11a into the walk of the step above. The arithmetic of `dx` is given. Load before the loop what is the same for all tiles.
+# Store the two sums after the loop.
 
 # %%
 exercise("13b")

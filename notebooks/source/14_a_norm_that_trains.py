@@ -76,8 +76,8 @@ assert transformer.share_of_words(before, text) < 0.15
 # ## Does it learn?
 #
 # Three norms stand in the model. In every step each of them gets 512 rows of 64 columns, forward and backward. You give it 300 steps. The
-# measure is the loss on the held-out text, in nats a character. Guessing blindly among the 43 characters costs log 43 = 3.76. Knowing only
-# how often each character occurs costs 3.00.
+# measure is the loss on the held-out text, in nats for each character (a nat is the unit of the natural logarithm). Guessing blindly among
+# the 43 characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00.
 
 # %%
 from course_lib.lessons import predict, step
@@ -132,8 +132,9 @@ assert all(count >= STEPS * size.norms for count in norm.launches.values()), nor
 
 # %% [markdown] tags=["answer"]
 # A norm of kernels has trained a model. The two curves lie on each other, but they are not equal: kernels add in another order than PyTorch
-# does, the last bit differs, and training carries the difference along. Change the embedding by one unit in the last place, and two trainings
-# with the *same* norm part in the same way. So do not ask for equal losses. Ask when two runs part, and how fast.
+# does, the last bit differs, and training carries the difference along. Change the embedding by one unit in the last place, and two
+# trainings with the *same* norm part in the same way. So do not ask for equal losses. Ask at which step two runs begin to differ, and how
+# fast the difference grows.
 
 # %% tags=["check"]
 nudged = transformer.build(corpus.training, torch.nn.LayerNorm, device=DEVICE)
@@ -183,8 +184,8 @@ weights = [m.norm.weight for m in (model, models["w left out"])]
 assert all((weight - 1).abs().max() > 0.05 for weight in weights)  # w had moved away from 1, and it was left out
 
 # %% [markdown]
-# Look at them one after the other. Above are the losses, below, on a logarithmic axis, is how far each run is from PyTorch's. Drag the
-# dashed line down: at which step does each run part?
+# Look at the three runs one after the other. The upper chart has the losses. The lower one, on a logarithmic axis, has the distance of each
+# run from PyTorch's. Drag the dashed line down: at which step does each run part?
 
 # %% tags=["answer"]
 loss_curves(runs, STEPS, baseline=corpus.training.entropy(), show="wrong sign of c1")
@@ -209,8 +210,8 @@ assert early[ours] < (1e-6 if course_lib.MODE == "cpu" else 2e-5)
 # %% [markdown]
 # ## How does autograd learn of your kernels?
 #
-# It does not, by itself. `launch_forward(x, w, b, eps)` runs a kernel and returns `y`, `mean` and `rstd`. Put it behind a linear layer, in
-# a residual sum, and call `backward()`.
+# Autograd records the operations that PyTorch runs. `launch_forward(x, w, b, eps)` runs a kernel and returns `y`, `mean` and `rstd`. Put it
+# behind a linear layer, in a residual sum, and call `backward()`.
 
 # %%
 from course_lib.lessons.wiring import draw
@@ -272,8 +273,9 @@ print([f"off by {(a - t).abs().max():.0e}" for a, t in zip(got, true, strict=Tru
 assert all(torch.allclose(a, t, rtol=1e-4, atol=1e-4) for a, t in zip(got, true, strict=True))
 
 # %% [markdown]
-# It trains. But what is returned for an argument that nobody wants a gradient for? `ctx.needs_input_grad` has True or False for each
-# argument. For a frozen weight it says False. For an argument that is None you must return None: everything else is an error.
+# The gradients are right now. But what does backward return for an argument that needs no gradient? `ctx.needs_input_grad` has True or
+# False for each argument. For a frozen weight it says False. For an argument that is None you must return None: everything else is an
+# error.
 
 # %% tags=["step"]
 # Somebody calls forward(ctx, x, w, b, eps) with a frozen w and b = None. What does backward return?
@@ -290,7 +292,7 @@ step("14-returned")
 # ## What should forward keep?
 #
 # The formula of `dx` needs `xhat`, `w` and `rstd`. `Bare` keeps `x`, `mean` and `rstd`, and its kernel computes `xhat` again. `x` and `w`
-# are there anyway, somebody else holds them.
+# take no extra memory: the caller holds them anyway.
 
 # %%
 predict("14-kept")
@@ -322,13 +324,13 @@ assert bare == find("14-kept").answer == 2 * 64 * 4 and bare <= builtin < 0.01 *
 assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 
 # %% [markdown] tags=["answer"]
-# Two numbers per row. LayerNorm typed in PyTorch operations keeps two matrices more than it needs, because each operation saves for itself.
-# In a large model this memory is often the reason to write such a Function.
+# It keeps two numbers per row. LayerNorm typed in PyTorch operations keeps two matrices more than it needs, because each operation saves
+# for itself. In a large model this memory is often the reason to write such a Function.
 
 # %% [markdown]
 # Keep tensors with `ctx.save_for_backward`, never as `ctx.x = x`. The gradients come out the same until somebody changes `x` in place, as
-# `relu_` does. Saved tensors are counted: then backward raises an error. A tensor on an attribute is just used, with its new numbers.
-# Numbers and shapes may go on attributes.
+# `relu_` does. PyTorch notices such a change of a saved tensor, and backward raises an error. A tensor on an attribute is used with its new
+# numbers, without a word. Numbers and shapes may go on attributes.
 
 
 # %% [markdown]
@@ -363,8 +365,9 @@ assert sum(is_right(Bare, loss_of) for loss_of in LOSSES.values()) == find("14-s
 assert all(is_right(Packed, loss_of) for loss_of in LOSSES.values())
 
 # %% [markdown] tags=["answer"]
-# Without a stride of the columns it is right for the plain matrix and for one row that stands for all. quack's RMSNorm raised an error at `.sum().backward()`
-# ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). That is the good case: others read on at the wrong places.
+# Without a stride of the columns it is right for the plain matrix and for one row that stands for all. quack's RMSNorm raised an error at
+# `.sum().backward()` ([issue 88](https://github.com/Dao-AILab/quack/issues/88)). An error is the good case: other libraries read the wrong
+# elements and said nothing.
 
 # %% [markdown]
 # `dy.contiguous()` mends it. It copies whatever is not packed. Lesson 11 avoided that copy by a second stride, and the launcher has none, so
@@ -386,7 +389,7 @@ def read_rows(x):
 step("14-rows")
 
 # %% [markdown]
-# On the way out all of this is undone: `dx` gets the shape of `dy`, and each gradient the dtype of its tensor.
+# At the end of backward this is undone: `dx` gets the shape of `dy`, and each gradient the dtype of its tensor.
 
 
 # %% tags=["step"]
@@ -403,7 +406,7 @@ step("14-back")
 # %% [markdown]
 # ## Whose is dy?
 #
-# Memory is short, and `dx` has the shape of `dy`. Somebody writes `dx` into `dy`: behind the launch nobody needs `dy` any more.
+# Memory is short, and `dx` has the shape of `dy`. So somebody writes `dx` into `dy`, and says: after the launch nobody needs `dy` any more.
 
 # %%
 predict("14-over")
@@ -479,8 +482,9 @@ exercise("14a")
 #
 # ## Is it fast?
 #
-# At this size nothing is. Here is the same kind of model with 4 layers, 1024 channels and 16384 rows a norm, trained on an H100 with the
-# course's kernels and with PyTorch's norms. `torch.compile` makes one program of what PyTorch knows. A norm that you wire in stays a box.
+# The model of this page is too small to tell. Here is the same kind of model with 4 layers, 1024 channels and 16384 rows a norm, trained on
+# an H100 with the course's kernels and with PyTorch's norms. `torch.compile` joins operations that it knows into larger kernels. It cannot
+# look into a norm that you wire in.
 
 # %%
 predict("14-speed")
@@ -507,17 +511,19 @@ assert (cost.host_ours, cost.host_torch) == (408, 133) and (cost.gpu_ours, cost.
 assert 50_000 < cost.turning_rows < 53_000 and (cost.M, cost.N) == (32768, 1024)
 
 # %% [markdown] tags=["answer"]
-# In all four: 4 and 6 percent slower eager, 12 and 13 percent compiled. And yet the kernels alone win: on 32768 x 1024 in fp16, forward and
-# backward take 124 us of the GPU, PyTorch's take 302. Where does it go? No profile of the training was taken, so this is what single calls say:
+# In all four: 4 and 6 percent slower eager, 12 and 13 percent compiled. And yet the kernels alone are faster: on 32768 x 1024 in fp16,
+# forward and backward take 124 us of the GPU, PyTorch's take 302. Where is this gain lost? No profile of the training was taken, so this is
+# what single calls say:
 #
 # - **Launch cost, probably.** A forward and backward call costs 408 us of the CPU's time with the course's functions, written in Python, and
 #   133 with PyTorch's (measured at 64 x 1024). That is 275 us more for each norm, whatever its size. Lesson 09 said that nobody notices, while
 #   the GPU is busy with what was launched before. If the CPU falls behind, the GPU waits, and a part of the 275 us is seen.
-# - **Fusion lost.** The compiler can melt PyTorch's norm into its neighbours. It must walk around yours. RMSNorm typed op by op is the
-#   slowest of all eager, and the fastest of all compiled.
+# - **Fusion lost.** The compiler can join PyTorch's norm with the operations beside it. It cannot do that with yours. RMSNorm typed op by
+#   op is the slowest of all eager, and the fastest of all compiled.
 #
-# When does it turn? The GPU time that the kernels save grows with M N, the extra CPU time does not. If all of the 275 us is waited for, they are
-# saved from about 51,000 rows of 1024 on, three times the rows of this training. No larger training was measured.
+# From which size on would the course's norm be faster? The GPU time that the kernels save grows with M N, the extra CPU time does not. If
+# all of the 275 us is waited for, they are saved from about 51,000 rows of 1024 on, three times the rows of this training. No larger
+# training was measured.
 
 # %% [markdown]
 # ## What you predicted
@@ -600,9 +606,9 @@ assert torch.allclose(leaf.grad, expected.grad, atol=1e-4)
 # %% [markdown] tags=["dive"]
 # ## Dive: which dtype does a gradient have?
 #
-# That of its tensor. With `x` in fp16 and `w` in fp32, `dx` is fp16 and `dw` is fp32. Suppose that backward casts all gradients to the
-# dtype of `dy`. Autograd casts `dw` back to fp32 without a word, and the dtype is right. But fp16 ends at 65504. With a loss scale of 4096,
-# as fp16 training uses it, 64 rows add up to 262144.
+# A gradient has the dtype of its tensor. With `x` in fp16 and `w` in fp32, `dx` is fp16 and `dw` is fp32. Suppose that backward casts all
+# gradients to the dtype of `dy`. Autograd casts `dw` back to fp32 without a word, and the dtype is right. But fp16 ends at 65504. With a
+# loss scale of 4096, as fp16 training uses it, 64 rows add up to 262144.
 
 # %%
 from course_lib.lessons.wiring import Packed, Tidied

@@ -55,14 +55,14 @@ assert english[8704].us("triton") > 290 and english[15872].us("torch") > 11 * en
 # %% [markdown] tags=["answer"]
 # Eight times the bytes in the same time. Up to N = 8192 this curve does not show a kernel. It shows something that takes 222 to 256 µs at every
 # N, and divides a growing number of bytes by it. In the Chinese edition, another run, it is 174 to 213 µs.
+#
+# The work of Python takes the same time for any N. The tutorial times `y.backward(...)`: autograd looks up what to call, tensors are
+# allocated, kernels are launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64
+# x 1024 matrix, which the GPU does in no time, keep Python busy for 133 µs with PyTorch's LayerNorm and for 408 µs with the course's.
+# (Nobody measured that on the machine of the table, so this is the likely reason, and not a proven one.)
 
 # %% [markdown]
-# What takes the same time for any N? Python. The tutorial times `y.backward(...)`: autograd looks up what to call, tensors are allocated,
-# kernels are launched. Meanwhile the GPU may wait. On the host of the course's stored H100 a forward and a backward pass of a 64 x 1024 matrix,
-# which the GPU does in no time, keep Python busy for 133 µs with PyTorch's LayerNorm and for 408 µs with the course's. (Nobody measured
-# that on the machine of the table, so this is the likely reason, and not a proven one.)
-#
-# **Your step.** The call and the memory work at the same time, and the longer of the two sets the pace. What does a benchmark report?
+# **Your step.** Python makes the call while the memory moves the bytes, and the longer of the two sets the time. What does a benchmark report?
 # `moved` are bytes, `memory_gbps` is in 10⁹ bytes per second.
 
 
@@ -88,6 +88,8 @@ assert {(r["M"], r["N"]) for r in measurement.stored("host").rows} == {(64, 1024
 
 # %% [markdown]
 # ## What does a clock see?
+#
+# To time a kernel, you read a clock before and after it. Which clock?
 
 # %%
 predict("15-clock")
@@ -98,16 +100,16 @@ assert round(host["layer_norm", "forward", "kernels"]) == 54 and find("15-clock"
 # %% [markdown]
 # There are three clocks, and each of them answers another question.
 #
-# - **Python's clock** around a call sees the call.
+# - **Python's clock** is read on the CPU, before and after the call.
 # - **CUDA events** are marks in the GPU's queue, one before the kernel and one behind it. Their distance is the GPU's time. If the queue runs
 #   empty between the two marks, the GPU waits for Python, and the wait is in the distance, too. `triton.testing.do_bench` is of this kind.
 # - **A CUDA graph** records many calls once and replays them with a single launch. No Python runs in between, so it sees the kernels alone.
 #   The course's bench is of this kind.
 #
-# None of them is wrong. In a small model Python's share is real, and your users wait for it. But say which one you read.
+# None of them is wrong. In a small model Python's share is real, and your users wait for it. But always say which clock you read.
 #
-# And leave out what happens once. The first call compiles. The next ones may find a GPU whose clocks are still low. And now and then the
-# system does something else for a millisecond.
+# Also leave out what happens only once. The first call compiles. In the next ones the clock rate of the GPU may still be low. And now and
+# then the system does something else for a millisecond.
 #
 # **Your step.** `times` has a time in µs for each call, in their order. The first `warm_up` of them do not count. Report one number that a single
 # interruption does not change.
@@ -186,7 +188,7 @@ assert (min(device["locked"].values()), max(device["locked"].values())) == (611,
 assert device["locked"][1024] < device["torch"][1024] == 908 and english[1024].triton < english[1024].torch
 
 # %% [markdown]
-# ## Can a figure be too good?
+# ## Can a figure in GB/s be too high?
 
 # %%
 predict("15-over")
@@ -203,8 +205,8 @@ assert (
 )
 
 # %% [markdown]
-# So GB/s hide a decision: *whose* bytes? The bench of the course counts what the operation cannot do without, 2 M N forward and 3 M N backward.
-# Then no kernel gains by loading more than it needs.
+# So a figure in GB/s depends on *which* bytes are counted. The bench of the course counts what the operation cannot do without, 2 M N
+# forward and 3 M N backward. Then no kernel gains by loading more than it needs.
 
 # %%
 predict("15-written")
@@ -293,12 +295,13 @@ assert round(tried[1].shared_bytes / 1024) == find("15-stages").answer and tried
 assert not any(made.spill_bytes for made in tried) and 4 < tried[1].ahead / 15227 < 4.4
 
 # %% [markdown]
-# So predict before you try: count the bytes under way, ask the compiler for registers and spills, and then measure. A dive at the end of this page is the place to try it.
+# So work it out before you measure: count the bytes under way, and ask the compiler for registers and spills. A dive at the end of this
+# page lets you try it.
 #
 # ## Where do your kernels stand?
 #
-# The roofline of lesson 06 again, now with all kernels of the course. Drag N. Then switch the bytes to *asks for*, and press
-# *LayerNorm, blocked*: it leaves the roof behind, and you know why. Which kernel is far below, although it moves as little as the best?
+# The roofline of lesson 06 again, now with all kernels of the course. Drag N. Then switch the bytes to *asks for*, and press *LayerNorm,
+# blocked*: its point goes above the roof, and you know why. Which kernel is far below the roof, although it moves as little as the best?
 #
 # Then put your own kernels there, one after the other. A kernel that passes its check is traced to count its bytes. On a GPU it is timed, too.
 
@@ -342,7 +345,7 @@ calls = {p: host["layer_norm", "forward", p] for p in ("torch", "ours", "quack",
 assert {p: round(us) for p, us in calls.items()} == {"torch": 18, "ours": 109, "quack": 20, "compile": 45, "liger": 107}
 
 # %% [markdown] tags=["answer"]
-# In the backward pass the course's kernels are ahead of the best of the four at all 14, by 10 to 46 %. So much for the device.
+# In the backward pass the course's kernels are ahead of the best of the four at all 14, by 10 to 46 %. These are times of the device alone.
 #
 # Python's share is another race, and there the course loses. One forward call of its LayerNorm keeps the host of the stored H100 busy for
 # 109 µs. Liger-Kernel takes 107, `torch.compile` 45, quack 20 and PyTorch 18. Where a matrix is small, PyTorch's slower kernel is done before the
@@ -374,9 +377,9 @@ def bytes_of_w(M, N, itemsize, ROWS):
 step("15-weights")
 
 # %% [markdown]
-# Here are the kernels of the exercise, unfolded by a press. They are the course's designs without strides and flags. Say for each of
-# them what it asks for, to the byte. Your numbers are compared with a trace: Triton's interpreter ran the kernels and added up what every
-# lane loaded and stored. `count_bytes` gives you the two numbers for any shape. It does not say where they come from.
+# Here are the kernels of the exercise. Press a name to see the text. They are the course's designs without strides and flags. For each of
+# them you say how many bytes it asks for, exactly. Your numbers are compared with a trace: Triton's interpreter ran the kernels and added
+# up what every lane loaded and stored. `count_bytes` gives you the two numbers for any shape. It does not say where they come from.
 
 # %%
 from course_lib.lessons.accounting import count_bytes, show_kernels

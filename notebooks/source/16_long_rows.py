@@ -118,8 +118,8 @@ def count_columns(N, length):
 step("16-counts")
 
 # %% [markdown]
-# A program knows the mean and the M2 of its own chunk, and no program knows those of the row. Chan's formula of 04b merges them. But a program
-# must not read what another has not written yet. The plainest way to be sure is to end the launch:
+# A program knows the mean and the M2 of its own chunk, and no program knows those of the row. Chan's formula of 04b merges them. But a
+# program must not read what another has not written yet. The simplest way to be sure is to end the launch:
 #
 # 1. The first launch has one program per chunk. Each stores the mean and M2 of its chunk.
 # 2. The second launch again has one program per chunk. Each merges the statistics of all chunks of its row, loads its chunk once more,
@@ -137,8 +137,8 @@ assert round(many["few_rows"]["over_floor"], 2) == 1.54 and 1024 * 65536 * 2 > 5
 #
 # ## Your turn: many chunks, one row
 #
-# Write the merge of the second launch. In 04b two sides met. Here all chunks of a row meet at once: first the mean of the row, then what each
-# chunk adds to M2. Lane k has chunk k, so every program of the row adds in the same order.
+# Write the merge of the second launch. In 04b two sides met. Here all chunks of a row meet at once: first the mean of the row, then what
+# each chunk adds to M2. Lane k takes the statistics of chunk k, so every program of the row adds in the same order.
 
 # %%
 from course_lib import exercise
@@ -148,8 +148,9 @@ exercise("16a")
 # %% [markdown]
 # ## Can one launch do?
 #
-# Then a program could keep its chunk in registers, and x would be read once. It tells the others its part, waits for theirs, and goes on. From
-# here on a part is one whole number above 0, and the row's total is what all want to know. These lines tell and wait:
+# In one launch a program could keep its chunk in registers, and x would be read once. Each program tells the others its part, waits for
+# theirs, and goes on. To keep the code short, a part is one whole number above 0 from here on, and each program wants to know the total of
+# its row. These lines tell a part and wait for part k:
 #
 # ```python
 # tl.store(value_ptr + chunk, part)
@@ -182,8 +183,8 @@ assert find("16-apart").answer == "the value, or what stood there before"
 # both, and takes 1.10 without (one H100, PyTorch 2.11, Triton 3.6).
 
 # %% [markdown]
-# Now put value and flag into **one word**, which arrives as a whole. All parts are above 0, and memory holds 0 at the start. So a word below 0
-# can say both: *I am there*, and *my part is what I am without the sign*.
+# Now put value and flag into **one word**, which arrives as a whole. All parts are above 0, and memory holds 0 at the start. So a word
+# below 0 can say two things at once: the part is there, and how large it is, which is the word without its sign.
 
 
 # %% tags=["step"]
@@ -227,7 +228,7 @@ assert all(run.complete for run in split_rows.run_two_rows(split_rows.by_program
 assert any({step.program for step in run.operations} == {0, 1, 3} for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 3, range(200)))  # fmt: skip
 
 # %% [markdown] tags=["answer"]
-# So the place of a program must not follow from its number. It must follow from **when it started**.
+# So the chunk that a program takes must not follow from its number. It must follow from **when it started**.
 
 # %% [markdown]
 # **Your step.** Let each program draw a **ticket** from a counter in memory, in one piece. Its ticket is its place.
@@ -257,8 +258,9 @@ step("16-ticket")
 predict("16-room")
 
 # %% [markdown]
-# Now look at both. Each row of boxes is a program. The chunks of row 0 bring 1, 10 and 100, those of row 1 bring 2, 20 and 200. Choose the
-# kernel, for how many programs there is **room for**, and a seed. A seed draws the order in which programs start and move.
+# Now compare both ways in the picture. Each row of boxes is a program. The chunks of row 0 bring 1, 10 and 100, those of row 1 bring 2, 20
+# and 200. Choose the kernel, for how many programs there is **room for**, and a seed. A seed draws the order in which programs start and
+# move.
 #
 # With *program_id* and room for 3, drag *operation* to its end, and read who waits for which word. Then press **By hand from the
 # start**. Can you start three programs so that nobody gets stuck? And with *tickets*, can you still make a deadlock?
@@ -283,10 +285,10 @@ for room in split_rows.ROOM:
 # end. The course's kernel refuses a row with more chunks than the GPU has multiprocessors.
 
 # %% [markdown]
-# ## Whose order of adding?
+# ## In which order are the parts added?
 #
-# Tickets decide who takes a chunk. They must not decide the bits. `tl.atomic_add` of floats would: lesson 13 showed it. So each program loads
-# all words and adds them up itself. Is that enough?
+# Tickets decide which program takes which chunk. They must not change the bits of the result. `tl.atomic_add` of floats would do that:
+# lesson 13 showed it. So each program loads all words and adds them up itself. Is that enough?
 
 # %%
 predict("16-own")
@@ -320,8 +322,8 @@ def add_kernel(part_ptr, total_ptr, CHUNKS: tl.constexpr):
 step("16-order")
 
 # %% [markdown]
-# The course goes one step further. The length of a chunk depends on N and the dtype, and never on M. So a row has the same bits alone, in a
-# batch of 16 and in a batch of 1000.
+# The course makes sure of one more thing. The length of a chunk depends on N and the dtype, and never on M. So a row has the same bits
+# alone, in a batch of 16 and in a batch of 1000.
 #
 # ## Two launches or one?
 

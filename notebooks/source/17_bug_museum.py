@@ -14,7 +14,7 @@
 # # 17 The bug museum
 #
 # Everything in this museum was released by a library that people use, and passed the tests that it had. Each room has one bug, its story,
-# and a small kernel of our own that has it, too. Read the kernels as a tester: for which inputs would you *not* notice?
+# and a small kernel of our own that has it, too. Read the kernels as a tester: on which inputs does the bug not show?
 #
 # *About 45 minutes, exercise included. Needs: lesson 14.*
 
@@ -77,7 +77,7 @@ def one_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 
 
 # %% [markdown]
-# You need no 80000 for that. Find a row of your own.
+# The numbers need not be as large as 80000. Find a row of your own.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -100,9 +100,9 @@ for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
 # ## Room 3: the second read
 #
 # **LightLLM, RMSNorm, August 2026** ([issue 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel takes a column stride, and
-# its first sweep uses it. The second sweep, a few lines below, has forgotten it. So the statistics are right, and they are applied to other
-# numbers. Every caller in the project passed rows without gaps, so no model was affected. The change that was proposed adds strided
-# cases to the tests: with the old kernel just these fail.
+# its first sweep uses it. The second sweep, a few lines below, has forgotten it. So the statistics are right, but they are applied to the
+# wrong numbers. Every caller in the project passed rows without gaps, so no model was affected. The change that was proposed adds strided
+# cases to the tests. With the old kernel these cases fail, and no others.
 
 
 # %%
@@ -162,13 +162,14 @@ for bug, kernel in kernels.items():
         assert torch.allclose(launch(kernel, x).cpu(), emulated, atol=2e-3, equal_nan=True), bug
 
 # %% [markdown] tags=["answer"]
-# Four pairs of twelve. A test with input A finds none of the three bugs, and a test with C finds two of them. On A the kernels of rooms 1 and 3
-# do just what a right kernel does, so no tolerance finds them there. Try inputs of your own: `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
+# Four of the twelve pairs show a bug. A test with input A finds none of the three bugs, and a test with C finds two of them. On A the
+# kernels of rooms 1 and 3 do just what a right kernel does, so no tolerance finds them there. Try inputs of your own:
+# `launch(spare_lanes_kernel, normal(6, 60, mean=0.5))` gives y.
 
 # %% [markdown]
 # ### A test that cannot see NaN
 #
-# In room 2 the variance can come out below 0, and then y is NaN. Many a test is written like the one below: it looks for an error that is
+# In room 2 the variance can come out below 0, and then y is NaN. Many tests are written like the one below: they look for an error that is
 # too large.
 
 
@@ -290,8 +291,9 @@ assert (partial.sum(0) == find("17-lost").answer).all() and (neighbour == 3).all
 assert (specimens.lose_last_partial(ones.cpu(), ROWS) == partial.sum(0).cpu()).all()
 
 # %% [markdown]
-# attorch's programs took more than one row only for `N < 64` and `M >= 1024`. Its tests had three shapes of that kind: 8096 rows in blocks of
-# 8, 12288 in blocks of 16, 131072 in blocks of 128. Each of them divides. Say your programs take 8 rows there, and one row elsewhere.
+# attorch's programs took more than one row only for `N < 64` and `M >= 1024`. Its tests had three shapes of that kind: 8096 rows in blocks
+# of 8, 12288 in blocks of 16, 131072 in blocks of 128. In each of the three the rows are a multiple of the block. For this step, the
+# programs take 8 rows there, and one row elsewhere.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -326,7 +328,8 @@ assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.al
 #
 # **unsloth, RMSNorm** ([issue 4533](https://github.com/unslothai/unsloth/issues/4533), March 2026). Backward returned None for the weight.
 # When somebody asked in December 2023 ([issue 45](https://github.com/unslothai/unsloth/issues/45)), the maintainers said why: the library
-# fine-tuned other layers only, so nobody needed it. Then came full fine-tuning, in which the norms have to learn, too. They stayed as they were.
+# fine-tuned other layers only, so nobody needed it. Then came full fine-tuning, in which the norms have to learn, too. The weights of the
+# norms stayed as they were.
 
 # %%
 predict("17-frozen")
@@ -355,14 +358,14 @@ rows = 2**23 + 1
 step("17-last-row")
 
 # %% [markdown]
-# How did the course test your kernel of 07a without 8 GB? It laid a few rows very far apart. Memory that nobody touches costs nothing.
+# How did the course test your kernel of 07a without 8 GB? It put a few rows very far apart in a tensor. The system gives memory only to
+# what is touched, so the gaps cost nothing.
 #
 # ## Your turn: seven tests
 #
 # The bugs of rooms 1 to 7 were found by readers, by users, by a benchmark, and by a model that did not converge. Write the tests that would
-# have found them first. Each of yours meets
-# kernels with the bug in several forms, and right kernels that you must not accuse. The bug decides your input, and the right kernels
-# decide your tolerance. You get a point for each bug, so begin where you like.
+# have found them first. Each of yours meets kernels with the bug in several forms, and right kernels that you must not accuse. The bug
+# decides your input, and the right kernels decide your tolerance. You get a point for each bug, and you may begin with any of them.
 
 # %%
 from course_lib.lessons.panel import exercise
@@ -389,8 +392,8 @@ assert sum(len(kernels) for kernels in met.values()) == len(list_cases("17a")) a
 # %% [markdown]
 # ## The hunt
 #
-# In this museum each bug had a sign beside it. Now without signs: `course hunt` in a terminal gives you one kernel after the other. One
-# thing is wrong in each. Find an input that shows it, and the line that makes it.
+# In this museum a sign told you each bug. In the hunt there is no sign: `course hunt` in a terminal gives you one kernel after the other,
+# and one thing is wrong in each. Find an input that shows the bug, and the line that causes it.
 #
 # ## What you predicted
 
@@ -405,6 +408,20 @@ review_predictions("17")
 # - PyTorch, [torch.testing](https://docs.pytorch.org/docs/stable/testing.html): `assert_close`, and how its tolerances depend on the dtype.
 # - David MacIver and others, [Hypothesis](https://hypothesis.readthedocs.io/): draws the inputs, and finds the smallest one that fails.
 # - [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html), and lesson 14 on what it cannot see.
+#
+# ## The end of the course
+#
+# This was the last lesson. You can now write LayerNorm and RMSNorm as kernels for any row, forward and backward, wire them into PyTorch, say
+# what they cost in bytes, time them, and test them so that the bugs of this museum would not pass. `course status` in a terminal lists what
+# you have passed, and what is still open. From here you can go on in four ways:
+#
+# - **Put your own kernels on the charts.** The chart of lesson 05 shows how many digits your kernels keep, the roofline of lesson 15 how
+#   close they come to the memory's speed, and lesson 14 trains a model with them.
+# - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries; `course bench forward --columns 5120` takes
+#   a row length from your own work. Without a GPU, `course bench --stored` shows what was measured before.
+# - **Go on hunting.** `course hunt` gives you a kernel whenever you have ten minutes.
+# - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a lesson, a picture or a kernel. A wrong solution
+#   that the grader passes, or a right one that it refuses, is worth a report.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: who tests the tests?

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 SHOTS = paths.ROOT / "build" / "screenshots"  # git-ignored: to be looked at after a run
 _TOKEN = "course-test"
 _START_SECONDS = 90
+_OPEN_ANSWERS = """new MutationObserver(() => document.querySelectorAll(".course-closed:not([open])").forEach((fold) => { fold.open = true; }))
+    .observe(document, { subtree: true, childList: true })"""
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,17 @@ class Course:
         self.pictures = page.locator(".widget-image[src^=blob]")  # of live widgets; a saved figure is inside the page
         self.panel = page.locator(".course-exercise").first
 
-    def run(self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120) -> None:
+    def run(
+        self, notebook: str, *cells: str, until: Locator | None = None, seconds: int = 120, answers_open: bool = True
+    ) -> None:
         """Open the notebook and run its cells: those that hold one of the texts ``cells``, and what they need; all without it.
 
         The tests of the lessons run every cell. ``until`` has to be there within ``seconds``; without it, the first panel.
-        Fails if a cell leaves an error, or writes to stderr.
+        Answers to predictions that nobody made are closed then; ``answers_open`` opens each as it comes. Fails if a cell leaves an
+        error, or writes to stderr.
         """
+        if answers_open:
+            self.page.add_init_script(_OPEN_ANSWERS)
         if cells:
             leave_out_others(self.root / "notebooks" / f"{notebook}.ipynb", cells)
         self.page.goto(self.lab.address(f"notebooks/{notebook}.ipynb"))

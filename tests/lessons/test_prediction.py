@@ -11,7 +11,7 @@ from course_lib.authoring.notebooks import list_sources
 from course_lib.base.errors import CourseError
 from course_lib.cli import status
 from course_lib.learner import progress
-from course_lib.lessons import prediction
+from course_lib.lessons import answers, prediction
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.prediction import Question, find, predict, read_lesson, review_predictions
 
@@ -77,6 +77,49 @@ def test_what_is_no_answer_is_asked_for_again(said, asks):
     asked._field.value = said
     asked._commit.click()
     assert asks in words(asked._revealed) and asked._row.layout.display != "none" and not progress.read_predictions()
+
+
+@pytest.fixture
+def closed(monkeypatch):
+    """Run cells that answer some predictions, one call a cell; what the mark of each that was closed says at first."""
+    marks = []
+
+    class Mark:
+        def display(self, shown):
+            self.words = shown.data
+            marks.append(self)
+
+        def update(self, shown):
+            self.words = shown.data
+
+    monkeypatch.setattr(answers, "DisplayHandle", Mark)
+    monkeypatch.setattr(answers, "_closed", [])
+    monkeypatch.setattr(answers, "_shown", set())
+
+    def run(*cells):
+        marks.clear()
+        for predictions in cells:
+            answers._close(predictions)
+        return run.are_closed()
+
+    run.are_closed = lambda: ["Predict first, or open it here" in mark.words for mark in marks]
+    return run
+
+
+def test_an_answer_that_runs_before_its_prediction_opens_with_it(closed):
+    assert closed(["03-a"], ["03-a"], ["03-b"], ["03-b", "03-c"], []) == [True] * 4, (
+        "a cell that answers nothing is open"
+    )
+    asked = predict("03-a")
+    assert closed.are_closed() == [True] * 4
+    asked._field.value = "4"
+    asked._commit.click()
+    assert closed.are_closed() == [False, False, True, True]
+    predict("03-b")._skip.click()
+    assert closed.are_closed() == [False, False, False, True], "one of two predictions is still to be made"
+    predict("03-c")._skip.click()
+    assert closed.are_closed() == [False] * 4
+    assert closed(["03-a"], ["03-b", "03-c"]) == [], "run again, the cells show their answers"
 
 
 def test_who_does_not_want_to_predict_sees_it_and_nothing_is_kept():

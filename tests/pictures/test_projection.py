@@ -102,7 +102,8 @@ def test_the_browser_takes_wdy_apart_as_the_reference_does(shown):
 @pytest.mark.parametrize(
     ("changes", "title", "words"),
     [
-        ({}, "its parts along 1 and along xhat are gone", ["cannot change the mean", "c2 = 0.75", "is a projector"]),
+        ({}, "its parts along 1 and along xhat are gone", ["c2 = 0.75", "Drag the tip of wdy"]),
+        ({"view": 105}, "its parts along 1 and along xhat are gone", ["cannot change the mean", "c2 = 0.75", "is a projector"]),
         ({"length": 0}, "nothing of it reaches dx", ["Left is [0.00, 0.00, 0.00]"]),
         ({"turn": 60, "mean": 0}, "All of wdy lies along 1 and xhat", ["c2 = 0.00"]),
         ({"eps": 1e-5}, "are gone", ["only at eps = 0 is the matrix a projector"]),
@@ -115,6 +116,13 @@ def test_the_words_say_what_is_shown(shown, changes, title, words):
     assert title in shown.title
     for part in words:
         assert part in shown.caption
+
+
+def test_nothing_is_said_of_what_the_page_asks_until_something_is_moved(shown):
+    """Lesson 10 asks what the numbers of dx add up to, a screen above the picture."""
+    assert "Left is" not in shown.caption and "mean of the row" not in shown.caption
+    shown.grip("wdy").press("ArrowRight")
+    assert "Its mean is 0.00" in shown.caption
 
 
 def test_hands_and_keys_move_the_arrows(shown):

@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE
+from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, unfold_answer
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source, write_headings_flat
 from course_lib.base import paths
@@ -55,7 +55,7 @@ def test_every_answer_of_a_lesson_is_folded(file):
     assert notebook == before
     for cell in notebook.cells:
         if ANSWER in cell.metadata.get("tags", []):
-            body = cell.source.partition("\n\n")[2] if cell.cell_type == "markdown" else cell.source
+            body = unfold_answer(cell.source) if cell.cell_type == "markdown" else cell.source
             assert [depth for depth, source in placed if write_headings_flat(body) in source] == [1]
     for question in prediction.read_lesson(file.stem[:2]).values():
         answer = lessons.write_inline(question.why)
@@ -84,7 +84,7 @@ def test_answers_in_a_row_share_a_fold_with_their_question():
     notebook = make_notebook(
         new_code_cell(f'predict("{question.id}")'),
         tagged(ANSWER, new_code_cell("print(1)")),
-        tagged(ANSWER, new_markdown_cell("What came out\n\n## It is one")),
+        tagged(ANSWER, new_markdown_cell(fold_answer("## It is one"))),
         new_markdown_cell("On it goes."),
     )
     placed = place_of(lessons.make_page(notebook, "99_nothing", HERE))

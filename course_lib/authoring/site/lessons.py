@@ -16,7 +16,7 @@ import nbformat
 from nbformat.v4 import new_markdown_cell
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE, STEP
+from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, unfold_answer
 from course_lib.authoring.site.html import Source, close_fold, open_fold, write_headings_flat, write_raw
 from course_lib.base.errors import CourseError
 from course_lib.lessons import prediction
@@ -166,18 +166,14 @@ def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
         )
         told = f"<p>Other answers:</p><ul>{others}</ul>" if others else ""
         made.append(_markdown(write_raw(f"{answer}<p>{write_inline(question.why)}</p>{told}")))
-    made += [_make_cell(_mend_first_line(cell), flat=True) for cell in answers]
+    made += [_make_cell(_unfold(cell), flat=True) for cell in answers]
     if any(cell.cell_type == "code" and not cell.outputs for cell in answers):
         made.append(_markdown(write_raw(_UNSEEN)))
     return [*made, _markdown(close_fold())]
 
 
-def _mend_first_line(cell: Cell) -> Cell:
-    """An answer's text without the line that JupyterLab shows while it is folded: the fold has a name of its own."""
-    if cell.cell_type != "markdown":
-        return cell
-    text = cell.source.removeprefix("What came out\n\n")
-    return _markdown(re.sub(r"\A([^\n.?!:]{1,60})\n\n", r"**\1**\n\n", text))
+def _unfold(cell: Cell) -> Cell:
+    return _markdown(unfold_answer(cell.source)) if cell.cell_type == "markdown" else cell
 
 
 def _write_key(question: prediction.Question, said: str) -> str:

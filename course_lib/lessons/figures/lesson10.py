@@ -43,7 +43,7 @@ def draw_three_paths(row: np.ndarray) -> Figure:
         axes.set_xlabel("i: the x that moves")
     grid[0].set_ylabel("a: the xhat that feels it")
     figure.suptitle(
-        "Only a diagonal by itself; mean and sigma make every entry count",
+        "x itself fills the diagonal; the mean and sigma fill every entry",
         fontsize=12,
         weight="bold",
         x=0.01,
@@ -106,5 +106,5 @@ def draw_let_through(eps: float) -> Figure:
         ylabel="share of the push along xhat in dx / rstd",
         ylim=(-0.04, 1.08),
     )
-    axes.set_title("eps lets the scale of quiet rows learn")
+    axes.set_title("For rows with a small std, eps lets a push along xhat through")
     return figure

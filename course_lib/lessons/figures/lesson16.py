@@ -74,4 +74,4 @@ def _title(measured: Measurement) -> str:
     }
     if worst["split"]:
         return f"A row shared by programs takes {max(worst['split'], worst['few_rows']):.1f} times the floor at most"
-    return f"A program per row takes up to {worst['torch']:.0f} times the floor where rows are few"
+    return f"One program per row and few rows: up to {worst['torch']:.0f} times the floor"

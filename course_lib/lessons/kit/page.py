@@ -13,7 +13,9 @@ from course_lib.base import runtime
 STYLE = """<style>
 body[data-jp-theme-light="false"] .jp-OutputArea .jp-RenderedImage img, body.vscode-dark .output img {
   filter: invert(0.93) hue-rotate(180deg); }
-.jp-Notebook .jp-RenderedMarkdown.jp-MarkdownOutput > :is(p, ul, ol, blockquote, h1, h2, h3) { max-width: 52em; }
+.jp-Notebook .jp-RenderedMarkdown.jp-MarkdownOutput > :is(p, ul, ol, blockquote, h1, h2, h3, details) { max-width: 52em; }
+.jp-Notebook .jp-MarkdownOutput > details { border-left: 5px solid var(--jp-warn-color1); padding: 4px 12px; }
+.jp-Notebook .jp-MarkdownOutput > details > summary { cursor: pointer; }
 .course-asleep { display: none; }
 .jupyter-widgets-disconnected .course-asleep { display: block; }
 </style>"""

@@ -53,15 +53,19 @@ export function makeTitle({ kind, eps }, seen) {
   return `Of wdy's length ${decimal(whole)}, ${decimal(left)} is left: ${kind === "layer_norm" ? "its parts along 1 and along xhat are gone" : "only its part along xhat is gone"}`;
 }
 
-export function makeCaption({ kind, eps }, seen) {
+/** `touched`: whether something was moved. Before that nothing is said of the mean of what is left, which the page asks for. */
+export function makeCaption({ kind, eps }, seen, touched) {
   const drift = clean(average(seen.left));
   const stretch = clean(dot(seen.left, seen.xhat) / 3);
   const words = [
     `xhat = ${vector(seen.xhat)}, wdy = ${vector(seen.wdy)}, rstd = ${number(seen.rstd, 3)}.`,
     kind === "layer_norm" ? `c2 = ${decimal(clean(seen.c2))} takes out the part along 1, c1 = ${decimal(clean(seen.c1))} the part along xhat.` : `c1 = ${decimal(clean(seen.c1))} takes out the part along xhat; no mean was subtracted, so there is no c2.`,
+  ];
+  if (!touched) return [...words, "Drag the tip of wdy, or its foot."].join(" ");
+  words.push(
     `Left is ${vector(seen.left)}, which is dx / rstd.`,
     `Its mean is ${decimal(drift)}, so a step along it ${drift === 0 ? "cannot change" : "changes"} the mean of the row.`,
-  ];
+  );
   if (length(add(seen.again, seen.left, -1)) < ZERO) words.push(eps === 0 ? "Taken out once more, nothing changes: the matrix is a projector." : "Taken out once more, it moves by less than the drawing shows; only at eps = 0 is the matrix a projector.");
   else words.push(`Of the ${decimal(clean(seen.c1))} along xhat, ${decimal(stretch)} is left: the share eps \u00b7 rstd\u00b2 = ${number(seen.kept, 2)}. Taken out once more, ${vector(seen.again)} would be left: the matrix is no projector.`);
   return words.join(" ");
@@ -87,7 +91,7 @@ export function picture(data) {
       const bars = wide ? { left: space.width + 16, top: 40, width: width - space.width - 24 } : { left: 8, top: space.height + 10, width: width - 16 };
       const title = makeTitle(state, seen);
       return {
-        title, caption: makeCaption(state, seen),
+        title, caption: makeCaption(state, seen, Object.entries(data.start).some(([name, value]) => state[name] !== value)),
         alt: `${title}. Space with the direction 1 upwards and the plane at right angles to it: the arrow wdy, the parts taken out of it along 1 and along xhat, and the arrow that is left. Beside it the length along each direction, in wdy and in what is left.`,
         height: wide ? space.height : space.height + 250,
         draw: [drawSpace(state, seen, space), drawBars(state, seen, bars)],
