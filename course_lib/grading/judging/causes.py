@@ -537,7 +537,7 @@ CAUSES: dict[str, Cause] = {
         "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?",
     ),
     "variance_turned": Cause(
-        "a variance that rounding made negative has only lost its sign",
+        "the absolute value is taken of a variance that rounding made negative",
         "fp32 leaves -0.06 where the variance is 0.00002. Which number is nearer to it: 0.06, or 0?",
     ),
     "not_divided": Cause(
@@ -657,7 +657,7 @@ CAUSES: dict[str, Cause] = {
         "PyTorch compares a saved tensor's version with the one it had. Is x kept by ctx.save_for_backward, and is what you keep the caller's tensor or a copy?",
     ),
     "tensor_on_ctx": Cause(
-        "a tensor is kept on ctx, past ctx.save_for_backward",
+        "a tensor is kept on ctx without ctx.save_for_backward",
         "PyTorch compares the version of each saved tensor with the one it had. Which call tells it what to compare?",
     ),
     # tests of kernels
