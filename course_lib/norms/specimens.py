@@ -96,8 +96,8 @@ def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
 
 
 def _shifted(x: Tensor) -> tuple[Tensor, Tensor]:
-    """One pass over the distances from the row's first number."""
-    first = x[:, :1]
+    """One pass over the distances from the mean of the row's first numbers."""
+    first = x[:, :32].mean(1, keepdim=True)
     mean, squares = (x - first).mean(1, keepdim=True), (x - first).square().mean(1, keepdim=True)
     return first + mean, (squares - mean.square()).clamp(min=0)
 

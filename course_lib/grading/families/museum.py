@@ -52,7 +52,7 @@ _RIGHT_FORWARD = {
     "right in fp64": "that computes in fp64",
     "right by merging": "that merges blocks of 16 columns, as Chan does",
     "right in blocks": "in blocks of 32 columns, with its masks",
-    "right shifted": "in one pass over the distances from the row's first number",
+    "right shifted": "in one pass over the distances from the mean of the row's first 32 numbers",
     "right approximate": "whose reciprocal root is a GPU's, right to 21 bits",
     "right in other memory": "whose y lies column after column in memory",
 }

@@ -88,6 +88,11 @@ CAUSES: dict[str, Cause] = {
         "cancellation: the statistics lose their digits when the mean is far from zero",
         "With a mean of 1000, how large are E[x^2] and E[x]^2, and how many digits of their difference does fp32 keep?",
     ),
+    "shift_far_out": Cause(
+        "cancellation: what is subtracted before the square can lie far from the mean",
+        "One number of the row is subtracted from all of them. Take a row in which that number lies far from all others: how large are "
+        "the two terms of the variance, and how many digits of their difference does fp32 keep?",
+    ),
     "low_precision": Cause(
         "arithmetic in half precision",
         "In which dtype is each value on the way: a product, a sum, what is scaled at the end? Half precision keeps 11 bits or 8, and "

@@ -196,6 +196,8 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[P
         return "low_precision"
     if evidence.is_of_cancellation(judged, failed):
         return "cancellation"
+    if evidence.is_of_shift(judged, failed):
+        return "shift_far_out"
     # between rows gigabytes apart lies what a GPU's memory happens to hold, often 0: that such a case passes says nothing
     judged = [j for j in judged if not (j.passed and j.plan.case.is_far)]
     for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):
