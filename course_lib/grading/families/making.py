@@ -34,14 +34,14 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     if case.fill == "zeros":
         x[:, ::3] = 0
     if case.fill in _FAR_OUT:
-        x[:, int(_FAR_OUT[case.fill] * (case.N - 1))] += 1000 * case.std
+        x[:, int(_FAR_OUT[case.fill] * (case.N - 1))] += 200 * case.std
     return round_to(x, dtype)
 
 
 def list_far_out(N: int, block: int) -> tuple[Case, ...]:
     """Rows of which one element lies so far out that one pass over the distances from that element loses the variance's digits."""
     return tuple(
-        Case(fill, 2, N, block, f"the {fill.split()[0]} element of each row lies 1000 spreads away", mean=1.0, fill=fill)
+        Case(fill, 2, N, block, f"the {fill.split()[0]} element of each row lies 200 spreads away", mean=1.0, fill=fill)
         for fill in _FAR_OUT
     )
 

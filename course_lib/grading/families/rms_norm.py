@@ -63,7 +63,7 @@ RMS_NORM = (
         layout="sliced",
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row", fill="inf row"),
     Case(
         "far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
     ),

@@ -352,6 +352,11 @@ CAUSES: dict[str, Cause] = {
         "a NaN or Inf is swallowed",
         "Row 1 holds a NaN or an Inf, and whoever reads your result has to see it. Which of your lines puts a number in its place?",
     ),
+    "bad_row_inside": Cause(
+        "the row with a NaN or an Inf does not hold what the formula makes of it",
+        "Only row 1 is wrong, which holds a NaN or an Inf itself. Work its elements out from the formula: what is 1 / sqrt(Inf), and what is "
+        "a finite number times that? Which step of yours makes a NaN of it, as Inf / Inf and 0 * Inf do?",
+    ),
     "bad_row_spreads": Cause(
         "a NaN or Inf spreads further than the formula takes it",
         "Row 1 holds a NaN or an Inf. Which results come from row 1? What is NaN * 0, and where do the others meet it?",
@@ -687,6 +692,10 @@ CAUSES: dict[str, Cause] = {
         "a test lets a kernel pass that takes the variance in one pass",
         "How large is the square of your mean beside your variance, and how many digits does fp32 have? "
         "If var came out negative, what would y be, and would your comparison notice?",
+    ),
+    "nan_not_caught": Cause(
+        "a test lets a kernel pass whose y is NaN",
+        "Is NaN > 0.001? Is NaN <= 0.001? Which of the two does your comparison ask, and when does it raise?",
     ),
     "strides_not_caught": Cause(
         "a test lets a kernel pass that ignores a stride",

@@ -156,6 +156,14 @@ def _spreads(plan: Plan, outputs: Outputs) -> bool:
     return plan.case.has_bad_row and _compare_finite(plan, outputs) == {"gained"}
 
 
+def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
+    """What is wrong lies in row 1, which holds the NaN or Inf; of outputs that add the rows up there is no such row."""
+    wrong = [evidence.find_wrong_elements(actual, plan.expected[name]) for name, actual in outputs.items()]
+    return plan.case.has_bad_row and all(
+        not where.any() or (len(where) == plan.case.M and not np.delete(where, 1, axis=0).any()) for where in wrong
+    )
+
+
 def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
     """ "lost": somewhere a number stands for a NaN or Inf; "gained": a NaN or Inf stands for a number."""
     found = set()
@@ -171,6 +179,7 @@ def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
 
 _RARE: tuple[tuple[str, Symptom], ...] = (
     ("bad_row_swallowed", _swallows),
+    ("bad_row_inside", _stays_inside),
     ("bad_row_spreads", _spreads),
     ("bad_row_changed", lambda plan, outputs: plan.case.has_bad_row),
 )

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.judging import tolerance
 from course_lib.grading.judging.judge import Judged
 
@@ -104,7 +104,10 @@ def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
 
 def find_wrong(judged: Judged, name: str) -> np.ndarray:
     """True for each element of the output that is farther off than allowed, or of another kind."""
-    actual, expected = judged.outputs[name], judged.plan.expected[name]
+    return find_wrong_elements(judged.outputs[name], judged.plan.expected[name])
+
+
+def find_wrong_elements(actual: np.ndarray, expected: Expected) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         near = np.abs(actual - expected.values) <= expected.allowed
     return ~(
