@@ -132,6 +132,11 @@ def _list_models() -> Iterator[tuple[str, Model]]:
         yield cause, lambda p, root=root: _compute_wrong(p, root=root)
     for fixed in FIXED_EPS:
         yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
+    for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):  # as F.normalize divides
+        yield (
+            "eps_altered",
+            lambda p, least=least: _compute_wrong(p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))),
+        )
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     for divisor in ("BLOCK", "lanes", "1"):

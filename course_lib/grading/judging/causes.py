@@ -166,6 +166,10 @@ CAUSES: dict[str, Cause] = {
         "blocks are added up more than once",
         "After two blocks, what is in the lanes' running sums? When may it go into the result?",
     ),
+    "same_block": Cause(
+        "every step adds up the first block again",
+        "The second step is to add other columns than the first. Which of your lines makes its load take them?",
+    ),
     "lanes_apart": Cause(
         "the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"
     ),
@@ -361,10 +365,6 @@ CAUSES: dict[str, Cause] = {
         "a NaN or Inf spreads further than the formula takes it",
         "Row 1 holds a NaN or an Inf. Which results come from row 1? What is NaN * 0, and where do the others meet it?",
     ),
-    "bad_row_changed": Cause(
-        "a NaN or Inf is not handled as the formula does",
-        "Row 1 holds a NaN or an Inf. Which rows should show it, and what should they hold?",
-    ),
     # functions
     "wrong_axis": Cause(
         "the statistics are taken over the wrong elements",
@@ -483,6 +483,7 @@ CAUSES: dict[str, Cause] = {
         "y = xhat * w + b. What is its derivative with respect to w, and what with respect to b?",
         of_rms_norm=("xhat is not in dw", "y = xhat * w. What is its derivative with respect to w?"),
     ),
+    "rstd_in_db": Cause("rstd is in db", "y = xhat * w + b. By how much does y change if b grows by 1, whatever rstd is?"),
     "xhat_in_db": Cause(
         "xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"
     ),
@@ -522,6 +523,14 @@ CAUSES: dict[str, Cause] = {
     "rows_counted_twice": Cause(
         "rows are counted more than once",
         "How many rows does a step take, and by how many do you move on? Which rows does the second step take, and whose are they?",
+    ),
+    "product_of_sums": Cause(
+        "two sums are multiplied where products are to be added up",
+        "Take two rows with dy = 1, 2 and xhat = 1, -1: what is the sum of the two products, and what the product of the two sums?",
+    ),
+    "buffers_left_out": Cause(
+        "a buffer is left out of the sum",
+        "How many buffers are there to add up, and which of them has your loop not seen when it ends?",
     ),
     "rows_left_out": Cause(
         "rows are left out of the sum",
@@ -638,6 +647,11 @@ CAUSES: dict[str, Cause] = {
         "a gradient depends on whether another input needs one",
         "ctx.needs_input_grad has one entry for each argument of forward. Which entry belongs to which of your gradients?",
     ),
+    "gradients_misreturned": Cause(
+        "what backward returns does not fit the arguments of forward",
+        "backward returns one value for each argument of forward, in their order: a gradient in the shape of its tensor, or None. Which "
+        "argument does PyTorch speak of, and what stands at its place in your return?",
+    ),
     "gradients_swapped": Cause(
         "two gradients have changed places",
         "Autograd goes by position. In which order does forward take w and b, and in which does backward return theirs?",
@@ -730,11 +744,11 @@ CAUSES: dict[str, Cause] = {
     ),
     "function_raised": Cause(
         "the function raises an error",
-        "What is each value in that line: of which type, shape and dtype? May one of them be None here?",
+        "Print the type, the shape and the dtype of each value in that line, just before it. Which of them does not fit what the error says?",
     ),
     "kernel_raised": Cause(
         "the kernel raises an error",
-        "What is each value in that line: one number, or a block, and of which shape? Is each name that it calls one of Triton's?",
+        "Which values and names stand in that line, and of which shape and dtype is each value? Which of them does the error speak of?",
     ),
     "time_limit": Cause(
         "the code takes too long",

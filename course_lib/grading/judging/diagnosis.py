@@ -32,6 +32,7 @@ INTERLEAVED = {
 # what PyTorch says where it refuses an operation, and the cause it is
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
+    ("gradients_misreturned", re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)")),
     ("dtypes_differ", re.compile(r"\b(Float|Double|Half|BFloat16) did not match |same dtype")),
 )
 
@@ -181,7 +182,6 @@ _RARE: tuple[tuple[str, Symptom], ...] = (
     ("bad_row_swallowed", _swallows),
     ("bad_row_inside", _stays_inside),
     ("bad_row_spreads", _spreads),
-    ("bad_row_changed", lambda plan, outputs: plan.case.has_bad_row),
 )
 # what only some cases have, and what it means if exactly those fail
 _TRAITS: tuple[Trait, ...] = (
