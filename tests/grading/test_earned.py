@@ -184,7 +184,9 @@ class Own(tuple):
 def test_of_a_kind_of_tuple_what_it_holds_counts_and_not_what_its_class_says(held, said, words, verdict_on):
     text = edited("03a", ("import numpy as np\n", f"import numpy as np\n{OWN_TUPLE}"))
     first, end, second = text.partition("def two_pass")
-    second = second.replace("    return mean, var", f"    global one, two\n    one, two = {said}\n    return Own({held})")
+    second = second.replace(
+        "    return mean, var", f"    global one, two\n    one, two = {said}\n    return Own({held})"
+    )
     verdict = verdict_on("03a", first + end + second)
     assert verdict.passed if not words else words in verdict.message, verdict.message
 

@@ -104,7 +104,9 @@ def test_the_type_of_arrays_may_have_a_name_of_the_files_own():
         look(text.format("x, x") + "\n\ndef g(Array):\n    return Array((3,))\n\n\nf.g = g\n", "numpy", ("f", "g"))
 
 
-@pytest.mark.parametrize("line", ["from course_lib.norms import launchers", "import course_lib.norms.launchers as launchers"])
+@pytest.mark.parametrize(
+    "line", ["from course_lib.norms import launchers", "import course_lib.norms.launchers as launchers"]
+)
 def test_the_launchers_may_be_imported_as_a_module(line):
     text = f"{line}\n\n\ndef f(ctx, x):\n    return launchers.launch_forward(x, None, None, 1e-5)\n"
     assert look(text, "autograd") == text

@@ -112,7 +112,9 @@ def with_helper_kernel(y_ptr, N, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def block_pointer_kernel(x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr, BLOCK: tl.constexpr):
+def block_pointer_kernel(
+    x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr, BLOCK: tl.constexpr
+):
     source = tl.make_block_ptr(x_ptr, (N,), (1,), (0,), (BLOCK,), (0,))
     target = tl.make_block_ptr(y_ptr, (N,), (1,), (start,), (BLOCK,), (0,))
     source = tl.advance(source, (start,))
@@ -275,7 +277,16 @@ def test_a_compare_and_swap_out_of_bounds():
 @pytest.mark.parametrize(("load", "store", "kind", "tensor"), [((), (0,), "load", "x"), ((0,), (), "store", "y")])
 def test_a_block_pointer_without_boundary_check(load, store, kind, tensor):
     error = fault(
-        block_pointer_kernel, (1,), x := torch.zeros(12), y := torch.zeros(12), 12, 8, load, store, 8, given_=regions(x=x, y=y)
+        block_pointer_kernel,
+        (1,),
+        x := torch.zeros(12),
+        y := torch.zeros(12),
+        12,
+        8,
+        load,
+        store,
+        8,
+        given_=regions(x=x, y=y),
     )
     assert (error.kind, error.tensor, error.lane, error.element, error.count) == (kind, tensor, 4, 12, 4)
     assert error.line == line(f"block pointer: {kind}")

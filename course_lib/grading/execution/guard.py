@@ -114,9 +114,7 @@ class Guard:
             _is_own(value) or (kind.__module__.partition(".")[0] in ("torch", "numpy") and not isinstance(value, type))
         ):
             shown = getattr(value, "__name__", kind.__name__)
-            raise self.refuse(
-                f"an attribute of `{shown}` is set, which is not yours: everybody uses it"
-            )
+            raise self.refuse(f"an attribute of `{shown}` is set, which is not yours: everybody uses it")
         return value
 
     def set(self, value: Any, name: str, new: Any) -> None:

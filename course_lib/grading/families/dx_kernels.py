@@ -383,7 +383,9 @@ def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
-    for which, names in product(("tile's first", "first", "first tile's", "program's"), (("mean", "rstd"), ("mean",), ("rstd",))):
+    for which, names in product(
+        ("tile's first", "first", "first tile's", "program's"), (("mean", "rstd"), ("mean",), ("rstd",))
+    ):
         yield "statistics_of_another_row", lambda p, w=which, n=names: {"dx": compute_wrong_dx(_share_saved(p, w, n))}
     yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     yield from list_saved_models()

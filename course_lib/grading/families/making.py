@@ -18,7 +18,11 @@ WORKED_EXAMPLE = np.array(
 )
 
 
-_FAR_OUT = {"first far out": 0.0, "middle far out": 0.5, "last far out": 1.0}  # fill -> which part of the row lies before it
+_FAR_OUT = {
+    "first far out": 0.0,
+    "middle far out": 0.5,
+    "last far out": 1.0,
+}  # fill -> which part of the row lies before it
 
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:

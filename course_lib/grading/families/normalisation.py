@@ -46,7 +46,16 @@ _COMMON = (
     Case("zeros", 4, 17, 0, "every third element is 0", mean=2.0, fill="zeros"),
     Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
-    Case("permuted", 6, 10, 0, "the first two dimensions of x have changed places", mean=2.0, layout="permuted", leading=(3, 2)),
+    Case(
+        "permuted",
+        6,
+        10,
+        0,
+        "the first two dimensions of x have changed places",
+        mean=2.0,
+        layout="permuted",
+        leading=(3, 2),
+    ),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
 )
 LAYER_NORM = (

@@ -483,7 +483,9 @@ CAUSES: dict[str, Cause] = {
         "y = xhat * w + b. What is its derivative with respect to w, and what with respect to b?",
         of_rms_norm=("xhat is not in dw", "y = xhat * w. What is its derivative with respect to w?"),
     ),
-    "rstd_in_db": Cause("rstd is in db", "y = xhat * w + b. By how much does y change if b grows by 1, whatever rstd is?"),
+    "rstd_in_db": Cause(
+        "rstd is in db", "y = xhat * w + b. By how much does y change if b grows by 1, whatever rstd is?"
+    ),
     "xhat_in_db": Cause(
         "xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"
     ),

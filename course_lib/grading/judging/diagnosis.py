@@ -32,7 +32,10 @@ INTERLEAVED = {
 # what PyTorch says where it refuses an operation, and the cause it is
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
-    ("gradients_misreturned", re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)")),
+    (
+        "gradients_misreturned",
+        re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)"),
+    ),
     ("dtypes_differ", re.compile(r"\b(Float|Double|Half|BFloat16) did not match |same dtype")),
 )
 

@@ -83,7 +83,8 @@ def describe_finding(judged: Judged) -> Finding:
         )
     if judged.plan.constexprs.get("change"):  # nothing of the learner's has this name
         return Finding(
-            case, "x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps"
+            case,
+            "x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps",
         )
     return _describe_deviation(case, judged.deviations[0])
 

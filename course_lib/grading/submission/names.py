@@ -85,7 +85,14 @@ _NUMBERS_OF_NUMPY = {
     "tests": _NUMBERS,
 }  # what needs no array, which would share a tensor's memory
 _TRITON = ("jit", "cdiv", "next_power_of_2", "constexpr_function", "language")
-_TORCH_HOMES = ("torch", "torch.func", "torch.functional", "torch.random", "torch._tensor_str", "torch.autograd.grad_mode")
+_TORCH_HOMES = (
+    "torch",
+    "torch.func",
+    "torch.functional",
+    "torch.random",
+    "torch._tensor_str",
+    "torch.autograd.grad_mode",
+)
 _TORCH_CLASSES = frozenset(
     """Tensor Size Generator device dtype finfo iinfo layout memory_format autocast enable_grad inference_mode no_grad set_grad_enabled
     OutOfMemoryError BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor BFloat16Tensor IntTensor LongTensor
@@ -365,8 +372,10 @@ class _Check:
                 self.ask(node, lambda alias=alias: self.names.find_module(alias.name))
             return
         if node.level or not node.module:
-            self.refuse(node, f"an exercise is one file, and imports no other file of yours.")
-        if all(f"{node.module}.{alias.name}" in _OPEN for alias in node.names):  # modules of a package that is not open itself
+            self.refuse(node, "an exercise is one file, and imports no other file of yours.")
+        if all(
+            f"{node.module}.{alias.name}" in _OPEN for alias in node.names
+        ):  # modules of a package that is not open itself
             for alias in node.names:
                 self.ask(node, lambda alias=alias: self.names.find_module(f"{node.module}.{alias.name}"))
             return
@@ -431,7 +440,8 @@ class _Check:
         if asked and isinstance(where, ast.Compare | ast.Attribute | ast.FormattedValue):
             return
         if self._is_annotation_or_test(call if asked else node) or (
-            asked and (self._calls(where, "print", "str", "repr") or (isinstance(where, ast.Assert) and where.msg is call))
+            asked
+            and (self._calls(where, "print", "str", "repr") or (isinstance(where, ast.Assert) and where.msg is call))
         ):
             return
         self.refuse(

@@ -166,7 +166,10 @@ def _list_globals(node: ast.stmt) -> set[str]:
     for code in codes:
         instructions = list(dis.get_instructions(code))
         found |= {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-        compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {*code.co_varnames, *code.co_freevars}
+        compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {
+            *code.co_varnames,
+            *code.co_freevars,
+        }
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     # of `if False`, and of `a if True else b`, Python compiles one branch only; the other stands in the file all the same
     return found | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
