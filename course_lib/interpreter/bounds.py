@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -361,10 +362,12 @@ def _read_pointers(value) -> np.ndarray | None:
     import triton.language as tl
     from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle
 
-    handle = getattr(value, "handle", None)
-    if isinstance(handle, (BlockPointerHandle, TensorDescHandle)):
-        handle = handle.base
-    elif not isinstance(value, tl.tensor) or not value.dtype.scalar.is_ptr():
+    made_of = getattr(value, "handle", None)
+    if isinstance(made_of, (BlockPointerHandle, TensorDescHandle)):
+        handle: Any = made_of.base
+    elif isinstance(value, tl.tensor) and value.dtype.scalar.is_ptr():
+        handle = value.handle
+    else:
         return None
     return np.asarray(handle.data).astype(np.int64).ravel()
 

@@ -593,7 +593,9 @@ class _Functions(_Machine, abc.ABC):
                 return self.make_array(value)
             except (TypeError, ValueError, RuntimeError):
                 self.refuse(t, "a list that is no array of numbers")
-        return float(value) if type(value) in (bool, fractions.Fraction) else value
+        if type(value) is bool or type(value) is fractions.Fraction:
+            return float(value)
+        return value
 
     @abc.abstractmethod
     def make_array(self, numbers: list) -> Any:
