@@ -7,7 +7,8 @@ once for the mean, and once more for
 
 Save mean and var, one a row. N need not be a multiple of BLOCK. Columns lie next to one another; rows are stride_x
 elements apart, and row * stride_x can pass 2^31. Compute in fp32 whatever the dtype of x. The mean may be 10000 times
-the standard deviation, and var must be right all the same.
+the standard deviation, or one element lie far from all others, and var must be right all the same. If a row holds an Inf,
+its mean and its var are Inf or NaN.
 
 The course launches the kernel for you. Check with the panel in lesson 05, or with `course check 05a` in a terminal.
 """

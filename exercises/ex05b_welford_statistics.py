@@ -8,7 +8,8 @@ together. The check asks for one sweep and for the digits, not for these steps.
 Save mean and var = M2 / N, one a row. N need not be a multiple of BLOCK, and may be smaller than it: some lanes then never
 see an element, and merge meets two sides with a count of 0. Columns lie next to one another; rows are stride_x elements
 apart, and row * stride_x can pass 2^31. Compute in fp32 whatever the dtype of x. The mean may be 10000 times the standard
-deviation. A row with a NaN in it has a NaN for its mean and for its var: nothing may put a number there.
+deviation, or one element lie far from all others. A row with a NaN in it has a NaN for its mean and for its var: nothing may put
+a number there. If a row holds an Inf, its mean and its var are Inf or NaN.
 
 The course launches the kernel for you. Check with the panel in lesson 05, or with `course check 05b` in a terminal.
 """

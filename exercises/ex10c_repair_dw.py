@@ -9,7 +9,7 @@ and the function below does what they say, once for each row. It runs, returns t
 `dw` and `db` are the gradients of w and b for the whole matrix.
 
 x and dy have shape (M, N) and are fp16, bf16 or fp32; mean and rstd have shape (M,) and are fp32, saved by the forward
-pass. Return dw and db, shape (N,), both in fp32 whatever comes in.
+pass. Return dw and db, shape (N,), both in fp32 whatever comes in. Write them from sums and products, without autograd.
 
 Check with the panel in lesson 10, or with `course check 10c` in a terminal.
 """

@@ -9,8 +9,9 @@ They take matrices, and they read N elements one after the other from the start 
 says. dx has the dtype of x; dw and db are fp32. w and b may be None.
 
 forward is called with x of shape (..., N), any strides; w and b of shape (N,) or None, of any floating dtype; eps a number.
-Return y in the shape of x. Keep what backward needs in ctx, so that backward can run twice if the graph is kept. Keep x
-itself where the launcher can read it: then PyTorch notices when somebody changes x in between. (A copy of a matrix that
+Return y in the shape of x. Keep each tensor that backward needs, mean and rstd among them, with ctx.save_for_backward, and
+nothing but numbers, shapes and dtypes as attributes of ctx: backward can run twice if the graph is kept, and PyTorch notices
+when somebody changes a saved tensor in between. So save x itself where the launcher can read it. (A copy of a matrix that
 is not needed costs a pass over memory. The check does not look for copies that are thrown away.)
 
 backward is called with dy, of y's shape and any strides: other readers may hold the same tensor, so leave it as it is.

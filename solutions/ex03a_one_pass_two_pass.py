@@ -4,7 +4,7 @@ x has shape (M, N), fp16, bf16 or fp32. Both functions return (mean, var), each 
 
     one_pass    E[x^2] - E[x]^2, from two sums that one sweep over x could collect. A variance below 0 becomes 0:
                 whoever takes 1 / sqrt(var + eps) next must not get NaN.
-    two_pass    the mean, then the mean of (x - mean)^2, right at any mean.
+    two_pass    the mean, then the mean of (x - mean)^2, right at any mean, also where one element lies far from all others.
 
 Compute in fp32: no square and no sum in half precision. Leave x as it is. `np.var` and `np.std` are refused; `np.sum`,
 `np.mean` and `np.maximum` are yours to use. one_pass may lose at a large mean what its formula loses, two_pass may not.

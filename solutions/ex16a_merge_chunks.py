@@ -7,7 +7,7 @@ sum of the squared deviations from that mean.
 One program takes one row, and has BLOCK lanes: a power of two, and at least as many as the row has chunks. Save mean and rstd = 1 /
 sqrt(var + eps) of the row. A lane without a chunk must not read: its place belongs to another row, or to nobody. Rows of means and of
 M2s are stride elements apart. The mean of a row may be 10000 times its standard deviation, and N may be a million. If a chunk holds a
-NaN, both results of its row are NaN: nothing may put a number there. All tensors are fp32.
+NaN, both results of its row are NaN, and with an Inf they are Inf or NaN: nothing may put a number there. All tensors are fp32.
 
 The course launches the kernel for you. Check with the panel in lesson 16, or with `course check 16a` in a terminal.
 """

@@ -442,10 +442,13 @@ class _VerdictWriter:
         text = shorten(" ".join(raised["text"].split()), _LONGEST)
         first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text.rstrip('.')}.")
         where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
-        question = question if raised["line"] else ""  # it asks about the line
+        place = wording.find_raise(raised, self.file, self.text)
+        if cause == "gradients_misreturned":  # PyTorch says it when backward has returned
+            place = wording.find_return("backward", self.file, self.text)
+        question = question if place else ""  # it asks about the line
         return self._make(
             ERROR, cause, f"{where}: {_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
-            place=wording.find_raise(raised, self.file, self.text), question=question,
+            place=place, question=question,
         )  # fmt: skip
 
     def _write_stopped(self, plan: Plan) -> Verdict:

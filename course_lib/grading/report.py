@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from course_lib.catalog import Exercise
 from course_lib.grading.judging.causes import make_sentence
-from course_lib.grading.judging.wording import format_number
+from course_lib.grading.judging.wording import BEYOND, format_number
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Finding, Place, Verdict
 
 # a sign beside the word, so that colour is never alone in saying it
@@ -117,6 +117,8 @@ def format_multiple(ratio: float) -> str:
         else f"{float(f'{ratio:.3g}'):,.0f} times"
         if ratio < 1e7
         else f"{ratio:.1e} times"
+        if ratio < BEYOND
+        else f"more than {BEYOND:.0e} times"
     )
 
 
@@ -126,7 +128,8 @@ def _describe_words(first: Finding) -> str:
     if first.size == 1:
         return ""
     output = first.element.split("[")[0]
-    worst = f", by up to {format_multiple(first.worst)} the allowed error" if first.wrong > 1 and first.worst else ""
+    up_to = "up to " if first.worst and first.worst < BEYOND else ""
+    worst = f", by {up_to}{format_multiple(first.worst)} the allowed error" if first.wrong > 1 and first.worst else ""
     return f"{first.wrong} of {first.size} elements of {output} {'is' if first.wrong == 1 else 'are'} wrong{worst}."
 
 

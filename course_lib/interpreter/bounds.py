@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -356,12 +357,19 @@ def _find_frame(where: tuple[str, int] | None) -> FrameType | None:
 
 
 def _read_pointers(value) -> np.ndarray | None:
-    """The addresses in a kernel's variable, flat; None if it holds no pointers."""
+    """The addresses in a kernel's variable, flat: of a pointer to a block, or of a tensor descriptor, the one that it was made
+    of. None if it holds no pointers."""
     import triton.language as tl
+    from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle
 
-    if not isinstance(value, tl.tensor) or not value.dtype.scalar.is_ptr():
+    made_of = getattr(value, "handle", None)
+    if isinstance(made_of, (BlockPointerHandle, TensorDescHandle)):
+        handle: Any = made_of.base
+    elif isinstance(value, tl.tensor) and value.dtype.scalar.is_ptr():
+        handle = value.handle
+    else:
         return None
-    return np.asarray(value.handle.data).astype(np.int64).ravel()
+    return np.asarray(handle.data).astype(np.int64).ravel()
 
 
 def _find_region_pointed_into(regions: Sequence[Region], pointers: np.ndarray, stem: str) -> Region | None:

@@ -170,7 +170,7 @@ for bug, kernel in kernels.items():
 # ### A test that cannot see NaN
 #
 # In room 2 the variance can come out below 0, and then y is NaN. Many tests are written like the one below: they look for an error that is
-# too large.
+# too large. Exercise 17a has a kernel whose y is NaN in every row with a large mean.
 
 
 # %% tags=["step"]

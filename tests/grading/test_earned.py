@@ -158,6 +158,39 @@ def test_several_outputs_may_come_as_a_list(verdict_on):
     assert verdict_on("03a", edited("03a", ("return mean, var", "return [mean, var]"))).passed
 
 
+OWN_TUPLE = """\
+
+
+class Own(tuple):
+    def __iter__(self):
+        return iter((one, two))
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, at):
+        return (one, two)[at]
+"""
+
+
+@pytest.mark.parametrize(
+    ("held", "said", "words"),
+    [
+        ("(mean, var)", "(0 * mean, var)", ""),
+        ("(mean, 2 * var)", "(mean, var)", "var is off"),
+        ("(mean,)", "(mean, var)", "`two_pass` returned 1 value; asked for: mean, var"),
+    ],
+)
+def test_of_a_kind_of_tuple_what_it_holds_counts_and_not_what_its_class_says(held, said, words, verdict_on):
+    text = edited("03a", ("import numpy as np\n", f"import numpy as np\n{OWN_TUPLE}"))
+    first, end, second = text.partition("def two_pass")
+    second = second.replace(
+        "    return mean, var", f"    global one, two\n    one, two = {said}\n    return Own({held})"
+    )
+    verdict = verdict_on("03a", first + end + second)
+    assert verdict.passed if not words else words in verdict.message, verdict.message
+
+
 # ---- who does the work ---------------------------------------------------------------------------------------------------
 
 

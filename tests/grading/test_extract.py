@@ -135,7 +135,7 @@ def test_a_signature_that_runs_code_or_is_no_kernels_is_refused(parameters, says
 )
 def test_other_decorators_are_refused(decorators):
     refused = refusal(with_body("x = 1").replace("@triton.jit", decorators))
-    assert refused.cause == "not_allowed" and "leave `@triton.jit` alone" in str(refused)
+    assert refused.cause == "not_allowed" and "keep `@triton.jit`, and remove the others" in str(refused)
 
 
 def test_an_undefined_name_is_named_with_its_line():

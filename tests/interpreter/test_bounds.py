@@ -111,6 +111,36 @@ def with_helper_kernel(y_ptr, N, BLOCK: tl.constexpr):
     store_row(y_ptr, cols, cols.to(tl.float32), N)
 
 
+@triton.jit
+def block_pointer_kernel(
+    x_ptr, y_ptr, N, start, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr, BLOCK: tl.constexpr
+):
+    source = tl.make_block_ptr(x_ptr, (N,), (1,), (0,), (BLOCK,), (0,))
+    target = tl.make_block_ptr(y_ptr, (N,), (1,), (start,), (BLOCK,), (0,))
+    source = tl.advance(source, (start,))
+    x = tl.load(source, boundary_check=CHECK_LOAD, padding_option="zero")  # block pointer: load
+    tl.store(target, x, boundary_check=CHECK_STORE)  # block pointer: store
+
+
+@triton.jit
+def block_pointer_tile_kernel(
+    x_ptr, y_ptr, M, N, stride_m, stride_n, row, CHECK_LOAD: tl.constexpr, CHECK_STORE: tl.constexpr,
+    FIRST: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    source = tl.make_block_ptr(x_ptr, (M, N), (stride_m, stride_n), (0, 0), (ROWS, BLOCK), (FIRST, 1 - FIRST))
+    target = tl.make_block_ptr(y_ptr, (M, N), (stride_m, stride_n), (row, 0), (ROWS, BLOCK), (FIRST, 1 - FIRST))
+    x = tl.load(tl.advance(source, (row, 0)), boundary_check=CHECK_LOAD)  # block tile: load
+    tl.store(target, x, boundary_check=CHECK_STORE)  # block tile: store
+
+
+@triton.jit
+def descriptor_kernel(x_ptr, y_ptr, n_x, n_y, BLOCK: tl.constexpr):
+    source = tl.make_tensor_descriptor(x_ptr, shape=[n_x], strides=[1], block_shape=[BLOCK])
+    target = tl.make_tensor_descriptor(y_ptr, shape=[n_y], strides=[1], block_shape=[BLOCK])
+    x = source.load([0])  # descriptor: load
+    target.store([0], x)  # descriptor: store
+
+
 def line(marker: str) -> int:
     """The line of this file that ends with ``# marker``."""
     (number,) = [n for n, text in enumerate(Path(HERE).read_text().splitlines(), 1) if text.endswith("# " + marker)]
@@ -242,6 +272,55 @@ def test_a_compare_and_swap_out_of_bounds():
     error = fault(swap_kernel, (1,), locks, 3, given_=regions(locks=locks))
     assert facts(error) == ("cas", (0, 0, 0), "locks", 1, 1, 0, 3, None, 3, line("swap: cas"))
     assert "1 of 1 lane," in str(error)
+
+
+@pytest.mark.parametrize(("load", "store", "kind", "tensor"), [((), (0,), "load", "x"), ((0,), (), "store", "y")])
+def test_a_block_pointer_without_boundary_check(load, store, kind, tensor):
+    error = fault(
+        block_pointer_kernel,
+        (1,),
+        x := torch.zeros(12),
+        y := torch.zeros(12),
+        12,
+        8,
+        load,
+        store,
+        8,
+        given_=regions(x=x, y=y),
+    )
+    assert (error.kind, error.tensor, error.lane, error.element, error.count) == (kind, tensor, 4, 12, 4)
+    assert error.line == line(f"block pointer: {kind}")
+
+
+@pytest.mark.parametrize("first", [0, 1])  # the order of the dimensions
+@pytest.mark.parametrize(
+    ("load", "store", "kind", "tensor", "row", "column"),
+    [((1,), (0, 1), "load", "x", 3, 0), ((0, 1), (0,), "store", "y", 2, 5), ((), (), "load", "x", 2, 5)],
+)
+def test_a_block_pointer_that_checks_one_dimension(first, load, store, kind, tensor, row, column):
+    x, y = torch.zeros(3, 8)[:, :5], torch.zeros(3, 8)[:, :5]
+    error = fault(
+        block_pointer_tile_kernel, (1,), x, y, 3, 5, 8, 1, 2, load, store, first, 2, 8, given_=regions(x=x, y=y)
+    )
+    assert (error.kind, error.tensor, error.row, error.column) == (kind, tensor, row, column)
+    assert error.line == line(f"block tile: {kind}")
+
+
+def test_block_pointers_inside_their_tensors_are_fine():
+    x, y = torch.rand(16), torch.zeros(16)
+    with checked(regions(x=x, y=y)):
+        block_pointer_kernel[(1,)](x, y, 16, 8, (), (), 8)
+        block_pointer_tile_kernel[(1,)](x, y, 4, 3, 4, 1, 2, (0, 1), (0, 1), 1, 2, 4)
+    assert torch.equal(y.view(4, 4)[2:, :3], x.view(4, 4)[2:, :3])
+    assert torch.equal(y[8:].view(2, 4)[:, 3], x[8:].view(2, 4)[:, 3])
+
+
+@pytest.mark.parametrize(("n_x", "n_y", "kind", "tensor"), [(16, 12, "load", "x"), (12, 16, "store", "y")])
+def test_a_tensor_descriptor_of_a_larger_tensor(n_x, n_y, kind, tensor):
+    x, y = torch.zeros(12), torch.zeros(12)
+    error = fault(descriptor_kernel, (1,), x, y, n_x, n_y, 16, given_=regions(x=x, y=y))
+    assert (error.kind, error.tensor, error.element) == (kind, tensor, 12)
+    assert error.line == line(f"descriptor: {kind}")
 
 
 def test_a_tile_with_rows_past_M():

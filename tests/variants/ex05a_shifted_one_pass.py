@@ -1,4 +1,4 @@
-"""Right but different: one sweep over x - x[0], whose two sums are small enough to subtract."""
+"""Right but different: one sweep over x less the mean of the first block, whose two sums are small enough to subtract."""
 
 import triton
 import triton.language as tl
@@ -7,7 +7,9 @@ import triton.language as tl
 @triton.jit
 def two_pass_kernel(x_ptr, mean_ptr, var_ptr, stride_x, N, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    shift = tl.load(x_ptr + row * stride_x).to(tl.float32)
+    cols = tl.arange(0, BLOCK)
+    first = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32)
+    shift = tl.sum(first, axis=0) / tl.minimum(N, BLOCK)
     total = tl.zeros([BLOCK], dtype=tl.float32)
     squares = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, N, BLOCK):

@@ -1,4 +1,4 @@
-"""Right but different: one sweep for both statistics, shifted by the row's first element, so that nothing cancels."""
+"""Right but different: one sweep for both statistics, shifted by the mean of the first block, so that nothing cancels."""
 
 import triton
 import triton.language as tl
@@ -9,7 +9,9 @@ def layer_norm_blocked_kernel(
     x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr, stride_x, stride_y, N, eps, BLOCK: tl.constexpr
 ):
     row = tl.program_id(0).to(tl.int64)
-    shift = tl.load(x_ptr + row * stride_x).to(tl.float32)
+    cols = tl.arange(0, BLOCK)
+    first = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0).to(tl.float32)
+    shift = tl.sum(first, axis=0) / tl.minimum(N, BLOCK)
     s = tl.zeros([BLOCK], dtype=tl.float32)
     q = tl.zeros([BLOCK], dtype=tl.float32)
     for start in range(0, N, BLOCK):

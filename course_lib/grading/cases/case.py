@@ -20,7 +20,8 @@ class Case:
     """One case, before it is made concrete.
 
     ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" or "inf row" (row 1 of normal
-    values gets one NaN or Inf), "worked" (the 3 x 8 worked example). ``layout`` is "packed" (rows follow each other),
+    values gets one NaN or Inf), "first far out" (or "middle", "last": one element of each row lies 200 std away), "worked" (the 3 x 8
+    worked example). ``layout`` is "packed" (rows follow each other),
     "sliced" (x and y are slices of wider, NaN-filled matrices, of different widths), "far" (rows 1.5 * 2^30 apart), or what
     a family adds to these. ``dtypes`` are those of tensors whose dtype is another than ``dtype``.
     """

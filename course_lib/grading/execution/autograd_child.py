@@ -81,7 +81,7 @@ class Autograd:
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
         with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
             self.call(self.make_function(sys.modules[function.__module__], kept), case, views)
-        words = "{} holds a tensor, past ctx.save_for_backward: PyTorch does not notice when it is changed"
+        words = "{} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed"
         self.misuse = next(iter([*changes, *(self.make_misuse("ctx", words.format(name)) for name in kept)]), None)
         return bytes(memory)
 

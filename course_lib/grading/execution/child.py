@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import bisect
 import contextlib
+import fractions
 import importlib
 import importlib.util
 import json
@@ -539,16 +540,19 @@ class _Functions(_Machine, abc.ABC):
         return bytes(memory)
 
     def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:
-        """What was returned, one value an output. Several come as a tuple, or as a list: both hold them in their order.
+        """What was returned, one value an output. Several come as a tuple, a named one or any other kind, or as a list: all hold
+        them in their order.
 
         Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
         """
         kind = type(returned)  # not isinstance, which asks the object itself
+        if kind is not tuple and issubclass(kind, tuple):
+            returned = tuple(tuple.__iter__(returned))  # what it holds, whatever its class makes of that
         if kind is list and len(wanted) == 1 and wanted[0]["any_dtype"] and wanted[0]["shape"]:
             return (returned,)  # the numbers of an array, one by one
         if returned is None:
             got = "None"
-        elif kind not in (tuple, list):
+        elif not issubclass(kind, tuple) and kind is not list:
             if len(wanted) == 1:
                 return (returned,)
             got = f"one {self.noun}" if issubclass(kind, self.types) else f"`{kind.__name__}`"
@@ -581,7 +585,7 @@ class _Functions(_Machine, abc.ABC):
         """
 
     def widen(self, value: Any, t: dict) -> Any:
-        """Where any dtype will do, a list of numbers is an array, and True is 1."""
+        """Where any dtype will do, a list of numbers is an array, and True and a fraction are numbers."""
         if not t["any_dtype"]:
             return value
         if t["shape"] and type(value) is list:
@@ -589,7 +593,9 @@ class _Functions(_Machine, abc.ABC):
                 return self.make_array(value)
             except (TypeError, ValueError, RuntimeError):
                 self.refuse(t, "a list that is no array of numbers")
-        return int(value) if type(value) is bool else value
+        if type(value) is bool or type(value) is fractions.Fraction:
+            return float(value)
+        return value
 
     @abc.abstractmethod
     def make_array(self, numbers: list) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 from course_lib.grading.submission import names
 from course_lib.grading.submission.names import Closed, Names
 
-_LOAD, _OWNER = "__course_load__", "__course_owner__"
+_LOAD, _OWNER, _TEXT = "__course_load__", "__course_owner__", "__course_text__"
 _HOME = "kernels"
 
 
@@ -59,7 +59,7 @@ class Guard:
 
     def renew(self, module: types.ModuleType) -> None:
         """Run the file's code in ``module``: in one that is new, nothing is left of what the file kept before."""
-        vars(module).update({"__builtins__": self.make_builtins(), _LOAD: self.load, _OWNER: self.own})
+        vars(module).update({"__builtins__": self.make_builtins(), _LOAD: self.load, _OWNER: self.own, _TEXT: str})
         assert self.code is not None  # execute() has compiled it
         exec(self.code, vars(module))
 
@@ -114,9 +114,7 @@ class Guard:
             _is_own(value) or (kind.__module__.partition(".")[0] in ("torch", "numpy") and not isinstance(value, type))
         ):
             shown = getattr(value, "__name__", kind.__name__)
-            raise self.refuse(
-                f"an attribute of `{shown}` is set, which is not yours: it reaches outside of the exercise"
-            )
+            raise self.refuse(f"an attribute of `{shown}` is set, which is not yours: everybody uses it")
         return value
 
     def set(self, value: Any, name: str, new: Any) -> None:
@@ -188,6 +186,13 @@ class _Guarded(ast.NodeTransformer):
         node.value = ast.copy_location(ast.Call(ast.Name(_OWNER, ast.Load()), [value], []), node.value)
         return node
 
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        """``assert x, type(x)`` says the type in words: the AssertionError would hand the type itself to whoever catches it."""
+        self.generic_visit(node)
+        if node.msg is not None:
+            node.msg = ast.copy_location(ast.Call(ast.Name(_TEXT, ast.Load()), [node.msg], []), node.msg)
+        return node
+
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = _make_harmless(node.annotation)
         return node
@@ -202,7 +207,5 @@ class _Guarded(ast.NodeTransformer):
 
 
 def _make_harmless(annotation: ast.expr | None) -> ast.expr | None:
-    """An annotation that names an array's type, as text: the type makes arrays over any memory, and a program can ask for it."""
-    if annotation is None or "ndarray" not in (text := ast.unparse(annotation)):
-        return annotation
-    return ast.copy_location(ast.Constant(text), annotation)
+    """An annotation as text: a program can ask for the types in it, and an array's type makes arrays over any memory."""
+    return annotation and ast.copy_location(ast.Constant(ast.unparse(annotation)), annotation)

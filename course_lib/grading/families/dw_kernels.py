@@ -369,7 +369,7 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
-            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2}[which]  # fmt: skip
+            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "rstd": rstd + 0 * x}[which]  # fmt: skip
 
 
 # ---- wrong formulas
@@ -379,6 +379,7 @@ _DW = (
     *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled", "divided", "scaled twice")),
     ("dw_without_xhat", {"dw": "ones"}),
     ("xhat_in_db", {"db": "xhat"}),
+    ("rstd_in_db", {"db": "rstd"}),
     ("dw_and_db_swapped", {"dw": "ones", "db": "xhat"}),
     ("dy_ignored", {"dy": 0}),
     ("sign_of_dw_or_db", {"sign_dw": -1}),
@@ -608,9 +609,10 @@ def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
 
 def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: _sum_rows(p, slice(None))
-    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, p.case.M % p.case.partials))
-    yield from _list_sum_models(lambda p: min(p.case.M, p.case.partials))
-    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
+    yield "buffers_left_out", lambda p: _sum_rows(p, slice(0, p.case.M % p.case.partials))
+    for cause, model in _list_sum_models(lambda p: min(p.case.M, p.case.partials)):
+        yield "buffers_left_out" if cause == "rows_left_out" else cause, model
+    yield "buffers_left_out", lambda p: _sum_rows(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
 
 
 def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -382,8 +383,10 @@ def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     yield "same_row", _take_first_row
-    for which in ("tile's first", "first", "first tile's"):
-        yield "statistics_of_another_row", lambda p, w=which: {"dx": compute_wrong_dx(_share_saved(p, w))}
+    for which, names in product(
+        ("tile's first", "first", "first tile's", "program's"), (("mean", "rstd"), ("mean",), ("rstd",))
+    ):
+        yield "statistics_of_another_row", lambda p, w=which, n=names: {"dx": compute_wrong_dx(_share_saved(p, w, n))}
     yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     yield from list_saved_models()
     yield from list_dx_dtype_models(("dy", "x", "w"))
@@ -403,22 +406,24 @@ def list_saved_models() -> Iterator[tuple[str, Model]]:
         yield "recomputed_statistics", lambda p, eps=eps: {"dx": compute_wrong_dx(compute_saved_anew(p, eps))}
 
 
-def compute_saved_anew(p: Plan, eps: float, axis: int = 1) -> Plan:
+def compute_saved_anew(p: Plan, eps: float, axis: int = 1, correction: int = 0) -> Plan:
     x = p.inputs["x"]
     if axis == 0 and x.shape[0] != x.shape[1]:
         return p
-    squares = x.var(axis=axis) if "mean" in p.inputs else (x**2).mean(axis=axis)
+    divisor = np.float64(x.shape[axis] - correction)
+    squares = ((x - x.mean(axis=axis, keepdims=True)) ** 2 if "mean" in p.inputs else x**2).sum(axis=axis) / divisor
     anew = {"mean": x.mean(axis=axis), "rstd": 1 / np.sqrt(squares + eps)}
     return replace(p, inputs=p.inputs | {name: values for name, values in anew.items() if name in p.inputs})
 
 
-def _share_saved(p: Plan, which: str) -> Plan:
-    """The saved statistics of other rows: of the first of a program's tile, of the matrix, or those of the first tile for every one."""
-    row = np.arange(p.case.M)
-    rows = {"tile's first": row // p.case.rows * p.case.rows, "first": 0 * row, "first tile's": row % p.case.rows}[
-        which
-    ]
-    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd") if name in p.inputs})
+def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
+    """The saved statistics of other rows: of the first of a program's tile, of the matrix, those of the first tile for every one, or
+    that of the row with the program's number."""
+    row, height = np.arange(p.case.M), p.case.rows
+    rows = {
+        "tile's first": row // height * height, "first": 0 * row, "first tile's": row % height, "program's": row // height,
+    }[which]  # fmt: skip
+    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names if name in p.inputs})
 
 
 def _take_first_row(p: Plan) -> Outputs:

@@ -24,6 +24,7 @@ from course_lib.grading.families.making import (
     find_divisor,
     inverse_root,
     list_dtype_models,
+    list_far_out,
     list_rounded_outputs,
     make_expected,
     place_matrix,
@@ -46,6 +47,7 @@ LAYER_NORM_BLOCKED = (
     Case("constant row", 2, 20, 8, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 256, "the mean is 1000 times the spread", mean=1e3),
     Case("mean 10000", 2, 255, 64, "the mean is 10000 times the spread", mean=1e4),
+    *list_far_out(3001, 512),
     Case("fp16", 3, 129, 64, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 1024, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
     Case(
@@ -89,6 +91,7 @@ LAYER_NORM_RESIDENT = (
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
     Case("mean 10000", 2, 255, 256, "the mean is 10000 times the spread", rows=2, mean=1e4),
+    *list_far_out(3001, 4096),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 3", rows=2, dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
     Case(
@@ -153,6 +156,7 @@ LAYER_NORM_ONE_BLOCK = (
     ),
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
+    *list_far_out(3001, 4096),
     Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
     Case(
         "sliced",

@@ -18,6 +18,13 @@ WORKED_EXAMPLE = np.array(
 )
 
 
+_FAR_OUT = {
+    "first far out": 0.0,
+    "middle far out": 0.5,
+    "last far out": 1.0,
+}  # fill -> which part of the row lies before it
+
+
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     """x of the case, rounded to its dtype."""
     dtype = case.dtype_of("x")
@@ -30,7 +37,17 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
         x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
     if case.fill == "zeros":
         x[:, ::3] = 0
+    if case.fill in _FAR_OUT:
+        x[:, int(_FAR_OUT[case.fill] * (case.N - 1))] += 200 * case.std
     return round_to(x, dtype)
+
+
+def list_far_out(N: int, block: int) -> tuple[Case, ...]:
+    """Rows of which one element lies so far out that one pass over the distances from that element loses the variance's digits."""
+    return tuple(
+        Case(fill, 2, N, block, f"the {fill.split()[0]} element of each row lies 200 spreads away", mean=1.0, fill=fill)
+        for fill in _FAR_OUT
+    )
 
 
 def draw_weight(N: int, dtype: str, rng: np.random.Generator) -> np.ndarray:

@@ -230,6 +230,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
             yield cause, lambda p, k=lanes, d=divide: _merge(p, lanes=k, N=d(p))
         # one of the two sums with a wrong count, beside a right one
         yield cause, lambda p, k=lanes: {"mean": _merge(p, lanes=k)["mean"], "rstd": _merge(p)["rstd"]}
+        yield cause, lambda p, k=lanes: _merge(p, lanes=k, root=lambda v, eps: inverse_root(np.maximum(v, 0.0), eps))
         yield cause, lambda p, k=lanes: {"mean": _merge(p)["mean"], "rstd": _merge(p, lanes=k, mean=_find_mean)["rstd"]}
     for some in (
         lambda c: slice(0, c.N // c.block), lambda c: slice(0, -1), lambda c: slice(1, None), lambda c: slice(0, 1),

@@ -52,7 +52,7 @@ _RIGHT_FORWARD = {
     "right in fp64": "that computes in fp64",
     "right by merging": "that merges blocks of 16 columns, as Chan does",
     "right in blocks": "in blocks of 32 columns, with its masks",
-    "right shifted": "in one pass over the distances from the row's first number",
+    "right shifted": "in one pass over the distances from the mean of the row's first 32 numbers",
     "right approximate": "whose reciprocal root is a GPU's, right to 21 bits",
     "right in other memory": "whose y lies column after column in memory",
 }
@@ -70,10 +70,12 @@ _PADDED = {
     "padded blocks of 4": "in blocks of 4 columns, whose spare lanes get into the variance",
     "divided by lanes": "with one block for the row, which divides by the number of its lanes",
 }
+_ALL_NAN = "one pass, rounded down"
 _ONE_PASS = {
     "one pass": "in one pass: mean of the squares less square of the mean",
     "one pass, clamped": "in one pass, with 0 for a variance that comes out negative",
     "one pass in blocks": "in one pass, in blocks of 64 columns",
+    _ALL_NAN: "in one pass, whose sums are cut off and not rounded: at a large mean every variance is negative, and every y NaN",
 }
 _STRIDES = {
     "rows N apart": "that takes N for the distance between the rows of x",
@@ -124,6 +126,7 @@ def _make_part(test: str, backward: bool, wrong: dict[str, str], missed: str) ->
         ("kernel_not_called", lambda plan, outputs: not outputs["called"].any()),
         ("dtypes_differ", lambda plan, outputs: plan.case.is_right and bool(outputs["dtypes"].any())),
         ("right_kernel_accused", lambda plan, outputs: plan.case.is_right),
+        ("nan_not_caught", lambda plan, outputs: plan.case.kernel == _ALL_NAN),
         (missed, lambda plan, outputs: not plan.case.is_right),
         ("test_undecided", lambda plan, outputs: True),
     )

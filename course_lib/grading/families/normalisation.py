@@ -19,6 +19,7 @@ from course_lib.grading.families.making import (
     draw_weight,
     inverse_root,
     list_dtype_models,
+    list_far_out,
     list_rounded_outputs,
     make_expected,
 )
@@ -45,6 +46,16 @@ _COMMON = (
     Case("zeros", 4, 17, 0, "every third element is 0", mean=2.0, fill="zeros"),
     Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
+    Case(
+        "permuted",
+        6,
+        10,
+        0,
+        "the first two dimensions of x have changed places",
+        mean=2.0,
+        layout="permuted",
+        leading=(3, 2),
+    ),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
 )
 LAYER_NORM = (
@@ -53,6 +64,7 @@ LAYER_NORM = (
     Case("b in bf16", 4, 33, 0, "x in fp32, w and b in half precision", dtypes=(("w", "fp16"), ("b", "bf16"))),
     Case("b in fp32", 4, 33, 0, "x and w in half precision", dtype="bf16", dtypes=(("w", "fp16"), ("b", "fp32"))),
     Case("mean 10000", 2, 768, 0, "the mean is 10000 times the spread", mean=1e4),
+    *list_far_out(3001, 0),
 )
 RMS_NORM = (
     *_COMMON,
@@ -83,7 +95,9 @@ def _make_plan(
     case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], y: np.ndarray, terms: np.ndarray
 ) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    strides = {"sliced": (case.N + 3, 1), "transposed": (1, case.M)}.get(case.layout, compute_strides(shape))
+    strides = {
+        "sliced": (case.N + 3, 1), "transposed": (1, case.M), "permuted": (case.N, shape[0] * case.N, 1),
+    }.get(case.layout, compute_strides(shape))  # fmt: skip
     expected = make_expected(y, terms, case.dtype)
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),

@@ -73,6 +73,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
         lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]),
     )
     yield "block_counted_again", _sum_running_sums
+    yield "same_block", lambda p: _sum_rows(p.inputs["x"][:, : p.case.block], -(-p.case.N // p.case.block))
     for value in PADDING:
         yield "mask_missing", lambda p, v=value: _sum_with_padding(p, v)
     yield "counted_by_every_lane", lambda p: _sum_rows(p.inputs["x"], p.case.block)

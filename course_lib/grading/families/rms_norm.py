@@ -63,7 +63,7 @@ RMS_NORM = (
         layout="sliced",
     ),
     Case("a NaN row", 4, 19, 32, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
-    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
+    Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row", fill="inf row"),
     Case(
         "far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", layout="far"
     ),
@@ -132,6 +132,11 @@ def _list_models() -> Iterator[tuple[str, Model]]:
         yield cause, lambda p, root=root: _compute_wrong(p, root=root)
     for fixed in FIXED_EPS:
         yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
+    for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):  # as F.normalize divides
+        yield (
+            "eps_altered",
+            lambda p, least=least: _compute_wrong(p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))),
+        )
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     for divisor in ("BLOCK", "lanes", "1"):

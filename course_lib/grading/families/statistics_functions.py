@@ -11,7 +11,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.making import draw_matrix, half_ulp, make_expected
+from course_lib.grading.families.making import draw_matrix, half_ulp, list_far_out, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
@@ -38,6 +38,7 @@ _ROWS = (
     Case("bf16, mean 3", 3, 127, 0, "sums need more than bf16's 8 bits", dtype="bf16", mean=3.0),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    *list_far_out(3001, 0),
 )
 _BELOW_ZERO = Case(
     "below zero",

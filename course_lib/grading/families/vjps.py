@@ -299,6 +299,15 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
             lambda p, eps=eps: {"dw": _compute_wrong_sum(compute_saved_anew(p, eps), xhat="xhat")},
         )
     yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
+    for correction in (0, 1):
+        yield (
+            "recomputed_statistics",
+            lambda p, c=correction: {"dw": _compute_wrong_sum(compute_saved_anew(p, 0.0, correction=c), xhat="xhat")},
+        )
+    yield (
+        "product_of_sums",
+        lambda p: {"dw": p.inputs["dy"].sum(axis=0) * _compute_hat(p, "xhat").sum(axis=0)},
+    )
     for name, which in (("dw", "xhat"), ("db", "ones")):
         yield from list_dtype_models(lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy"))
     yield "outputs_swapped", _swap_sums

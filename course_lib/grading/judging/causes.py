@@ -88,6 +88,11 @@ CAUSES: dict[str, Cause] = {
         "cancellation: the statistics lose their digits when the mean is far from zero",
         "With a mean of 1000, how large are E[x^2] and E[x]^2, and how many digits of their difference does fp32 keep?",
     ),
+    "shift_far_out": Cause(
+        "cancellation: what is subtracted before the square can lie far from the mean",
+        "One number of the row is subtracted from all of them. Take a row in which that number lies far from all others: how large are "
+        "the two terms of the variance, and how many digits of their difference does fp32 keep?",
+    ),
     "low_precision": Cause(
         "arithmetic in half precision",
         "In which dtype is each value on the way: a product, a sum, what is scaled at the end? Half precision keeps 11 bits or 8, and "
@@ -160,6 +165,10 @@ CAUSES: dict[str, Cause] = {
     "block_counted_again": Cause(
         "blocks are added up more than once",
         "After two blocks, what is in the lanes' running sums? When may it go into the result?",
+    ),
+    "same_block": Cause(
+        "every step adds up the first block again",
+        "The second step is to add other columns than the first. Which of your lines makes its load take them?",
     ),
     "lanes_apart": Cause(
         "the lanes never meet", "A lane has added up every BLOCK-th column. Which line adds up the lanes?"
@@ -347,13 +356,14 @@ CAUSES: dict[str, Cause] = {
         "a NaN or Inf is swallowed",
         "Row 1 holds a NaN or an Inf, and whoever reads your result has to see it. Which of your lines puts a number in its place?",
     ),
+    "bad_row_inside": Cause(
+        "the row with a NaN or an Inf does not hold what the formula makes of it",
+        "Only row 1 is wrong, which holds a NaN or an Inf itself. Work its elements out from the formula: what is 1 / sqrt(Inf), and what is "
+        "a finite number times that? Which step of yours makes a NaN of it, as Inf / Inf and 0 * Inf do?",
+    ),
     "bad_row_spreads": Cause(
         "a NaN or Inf spreads further than the formula takes it",
         "Row 1 holds a NaN or an Inf. Which results come from row 1? What is NaN * 0, and where do the others meet it?",
-    ),
-    "bad_row_changed": Cause(
-        "a NaN or Inf is not handled as the formula does",
-        "Row 1 holds a NaN or an Inf. Which rows should show it, and what should they hold?",
     ),
     # functions
     "wrong_axis": Cause(
@@ -473,6 +483,9 @@ CAUSES: dict[str, Cause] = {
         "y = xhat * w + b. What is its derivative with respect to w, and what with respect to b?",
         of_rms_norm=("xhat is not in dw", "y = xhat * w. What is its derivative with respect to w?"),
     ),
+    "rstd_in_db": Cause(
+        "rstd is in db", "y = xhat * w + b. By how much does y change if b grows by 1, whatever rstd is?"
+    ),
     "xhat_in_db": Cause(
         "xhat is in db", "y = xhat * w + b. What is its derivative with respect to b, and what with respect to w?"
     ),
@@ -513,6 +526,14 @@ CAUSES: dict[str, Cause] = {
         "rows are counted more than once",
         "How many rows does a step take, and by how many do you move on? Which rows does the second step take, and whose are they?",
     ),
+    "product_of_sums": Cause(
+        "two sums are multiplied where products are to be added up",
+        "Take two rows with dy = 1, 2 and xhat = 1, -1: what is the sum of the two products, and what the product of the two sums?",
+    ),
+    "buffers_left_out": Cause(
+        "a buffer is left out of the sum",
+        "How many buffers are there to add up, and which of them has your loop not seen when it ends?",
+    ),
     "rows_left_out": Cause(
         "rows are left out of the sum",
         "How many rows are there to add up, and which of them has your loop not seen when it ends?",
@@ -537,7 +558,7 @@ CAUSES: dict[str, Cause] = {
         "What does 1 / sqrt(var + eps) give for var = -0.06, and what could one_pass return instead?",
     ),
     "variance_turned": Cause(
-        "a variance that rounding made negative has only lost its sign",
+        "the absolute value is taken of a variance that rounding made negative",
         "fp32 leaves -0.06 where the variance is 0.00002. Which number is nearer to it: 0.06, or 0?",
     ),
     "not_divided": Cause(
@@ -628,6 +649,11 @@ CAUSES: dict[str, Cause] = {
         "a gradient depends on whether another input needs one",
         "ctx.needs_input_grad has one entry for each argument of forward. Which entry belongs to which of your gradients?",
     ),
+    "gradients_misreturned": Cause(
+        "what backward returns does not fit the arguments of forward",
+        "backward returns one value for each argument of forward, in their order: a gradient in the shape of its tensor, or None. Which "
+        "argument does PyTorch speak of, and what stands at its place in your return?",
+    ),
     "gradients_swapped": Cause(
         "two gradients have changed places",
         "Autograd goes by position. In which order does forward take w and b, and in which does backward return theirs?",
@@ -657,7 +683,7 @@ CAUSES: dict[str, Cause] = {
         "PyTorch compares a saved tensor's version with the one it had. Is x kept by ctx.save_for_backward, and is what you keep the caller's tensor or a copy?",
     ),
     "tensor_on_ctx": Cause(
-        "a tensor is kept on ctx, past ctx.save_for_backward",
+        "a tensor is kept on ctx without ctx.save_for_backward",
         "PyTorch compares the version of each saved tensor with the one it had. Which call tells it what to compare?",
     ),
     # tests of kernels
@@ -682,6 +708,10 @@ CAUSES: dict[str, Cause] = {
         "a test lets a kernel pass that takes the variance in one pass",
         "How large is the square of your mean beside your variance, and how many digits does fp32 have? "
         "If var came out negative, what would y be, and would your comparison notice?",
+    ),
+    "nan_not_caught": Cause(
+        "a test lets a kernel pass whose y is NaN",
+        "Is NaN > 0.001? Is NaN <= 0.001? Which of the two does your comparison ask, and when does it raise?",
     ),
     "strides_not_caught": Cause(
         "a test lets a kernel pass that ignores a stride",
@@ -716,11 +746,11 @@ CAUSES: dict[str, Cause] = {
     ),
     "function_raised": Cause(
         "the function raises an error",
-        "What is each value in that line: of which type, shape and dtype? May one of them be None here?",
+        "Print the type, the shape and the dtype of each value in that line, just before it. Which of them does not fit what the error says?",
     ),
     "kernel_raised": Cause(
         "the kernel raises an error",
-        "What is each value in that line: one number, or a block, and of which shape? Is each name that it calls one of Triton's?",
+        "Which values and names stand in that line, and of which shape and dtype is each value? Which of them does the error speak of?",
     ),
     "time_limit": Cause(
         "the code takes too long",

@@ -32,6 +32,10 @@ INTERLEAVED = {
 # what PyTorch says where it refuses an operation, and the cause it is
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
+    (
+        "gradients_misreturned",
+        re.compile(r"Backward returned an? (gradient different than None|incorrect number|invalid gradient)"),
+    ),
     ("dtypes_differ", re.compile(r"\b(Float|Double|Half|BFloat16) did not match |same dtype")),
 )
 
@@ -156,6 +160,14 @@ def _spreads(plan: Plan, outputs: Outputs) -> bool:
     return plan.case.has_bad_row and _compare_finite(plan, outputs) == {"gained"}
 
 
+def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
+    """What is wrong lies in row 1, which holds the NaN or Inf; of outputs that add the rows up there is no such row."""
+    wrong = [evidence.find_wrong_elements(actual, plan.expected[name]) for name, actual in outputs.items()]
+    return plan.case.has_bad_row and all(
+        not where.any() or (len(where) == plan.case.M and not np.delete(where, 1, axis=0).any()) for where in wrong
+    )
+
+
 def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
     """ "lost": somewhere a number stands for a NaN or Inf; "gained": a NaN or Inf stands for a number."""
     found = set()
@@ -171,8 +183,8 @@ def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
 
 _RARE: tuple[tuple[str, Symptom], ...] = (
     ("bad_row_swallowed", _swallows),
+    ("bad_row_inside", _stays_inside),
     ("bad_row_spreads", _spreads),
-    ("bad_row_changed", lambda plan, outputs: plan.case.has_bad_row),
 )
 # what only some cases have, and what it means if exactly those fail
 _TRAITS: tuple[Trait, ...] = (
@@ -196,6 +208,8 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[P
         return "low_precision"
     if evidence.is_of_cancellation(judged, failed):
         return "cancellation"
+    if evidence.is_of_shift(judged, failed):
+        return "shift_far_out"
     # between rows gigabytes apart lies what a GPU's memory happens to hold, often 0: that such a case passes says nothing
     judged = [j for j in judged if not (j.passed and j.plan.case.is_far)]
     for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.judging import tolerance
 from course_lib.grading.judging.judge import Judged
 
@@ -104,7 +104,10 @@ def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
 
 def find_wrong(judged: Judged, name: str) -> np.ndarray:
     """True for each element of the output that is farther off than allowed, or of another kind."""
-    actual, expected = judged.outputs[name], judged.plan.expected[name]
+    return find_wrong_elements(judged.outputs[name], judged.plan.expected[name])
+
+
+def find_wrong_elements(actual: np.ndarray, expected: Expected) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         near = np.abs(actual - expected.values) <= expected.allowed
     return ~(
@@ -253,8 +256,26 @@ def _is_near(actual: np.ndarray, expected: np.ndarray, unit: float) -> bool:
 def is_of_cancellation(judged: list[Judged], failed: list[Judged]) -> bool:
     """The variance is off by what E[x^2] - E[x]^2 loses: some roundings of E[x^2], and only where these are no longer small
     beside it. Rows whose mean is no larger than their spread are right."""
+    return _loses(judged, failed, lambda x: 0.0)
+
+
+# which element of a row is taken for a number near to its mean
+_SHIFTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
+    lambda x: x[:, :1],
+    lambda x: x[:, -1:],
+    lambda x: x[:, (x.shape[1] - 1) // 2, None],
+    lambda x: x[:, x.shape[1] // 2, None],
+)
+
+
+def is_of_shift(judged: list[Judged], failed: list[Judged]) -> bool:
+    """As :func:`is_of_cancellation`, of x less one element of the row. The mean has lost digits, too: that element is added again."""
+    return any(_loses(judged, failed, shift) for shift in _SHIFTS)
+
+
+def _loses(judged: list[Judged], failed: list[Judged], shift: Callable[[np.ndarray], np.ndarray | float]) -> bool:
     for j in failed:
-        found = _find_loss(j)
+        found = _find_loss(j, shift)
         if found is None:
             return False
         got, want, squares = found
@@ -267,11 +288,16 @@ def is_of_cancellation(judged: list[Judged], failed: list[Judged]) -> bool:
     return any(j.passed for j in judged)
 
 
-def _find_loss(judged: Judged) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The variance that the outputs tell, the right one, and E[x^2], row by row; for a merge sums instead of means. None where
-    the outputs tell none, or are wrong in another way as well."""
+def _find_loss(
+    judged: Judged, shift: Callable[[np.ndarray], np.ndarray | float]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """The variance that the outputs tell, the right one, and E[(x - shift)^2], row by row; for a merge sums instead of means. None
+    where the outputs tell none, or are wrong in another way as well."""
     outputs, inputs = judged.outputs, judged.plan.inputs
-    if any(d.kind == "unwritten" or d.output in ("mean", "n") for d in judged.deviations):
+    if any(d.kind == "unwritten" or d.output == "n" for d in judged.deviations):
+        return None
+    x = inputs.get("x")
+    if any(d.output == "mean" for d in judged.deviations) and (x is None or not _is_mean_near(judged, shift(x))):
         return None
     if "M2_a" in inputs:
         squares = sum(inputs[f"n_{side}"] * inputs[f"mean_{side}"] ** 2 + inputs[f"M2_{side}"] for side in "ab")
@@ -281,8 +307,7 @@ def _find_loss(judged: Judged) -> tuple[np.ndarray, np.ndarray, np.ndarray] | No
         squares = (inputs["M2s"].sum(axis=1) + inputs["means"] ** 2 @ inputs["counts"]) / N
         with np.errstate(divide="ignore", invalid="ignore"):
             return 1 / outputs["rstd"] ** 2 - eps, 1 / judged.plan.expected["rstd"].values ** 2 - eps, squares
-    x = inputs.get("x")
-    if x is None or x.ndim != 2 or any(d.output not in ("y", "var", "rstd") for d in judged.deviations):
+    if x is None or x.ndim != 2 or any(d.output not in ("y", "mean", "var", "rstd") for d in judged.deviations):
         return None
     var = x.var(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -294,7 +319,13 @@ def _find_loss(judged: Judged) -> tuple[np.ndarray, np.ndarray, np.ndarray] | No
             got = _find_variance_in_y(judged, x, var)
         else:
             return None
-    return None if got is None else (got, var, (x**2).mean(axis=1))
+    return None if got is None else (got, var, ((x - shift(x)) ** 2).mean(axis=1))
+
+
+def _is_mean_near(judged: Judged, shift: np.ndarray | float) -> bool:
+    """What the mean is off by, the rounding of the shift explains."""
+    off = np.abs(judged.outputs["mean"] - judged.plan.expected["mean"].values)
+    return bool((off <= tolerance.UNIT * 8 * (4 + sqrt(judged.plan.case.N)) * np.abs(shift).reshape(-1)).all())
 
 
 def _find_variance_in_y(judged: Judged, x: np.ndarray, var: np.ndarray) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
 
 _LARGE = 4096.0  # a number that nobody works out by hand
+BEYOND = 1e9  # allowed errors: where next to none is allowed, how many more says nothing
 
 
 def write_message(cause: str, evidence: str, kind: str, entry_points: tuple[str, ...] = ()) -> str:
@@ -25,6 +26,11 @@ def write_message(cause: str, evidence: str, kind: str, entry_points: tuple[str,
 
 def format_multiple(ratio: float) -> str:
     return f"{ratio:.1f} x" if ratio < 100 else f"{ratio:.3g} x" if ratio < 1e5 else f"{ratio:.1e} x"
+
+
+def format_worst(ratio: float) -> str:
+    """By how much the worst of several elements is off, after the word "by"."""
+    return f"up to {format_multiple(ratio)}" if ratio < BEYOND else f"more than {BEYOND:.0e} x"
 
 
 def format_number(value: float) -> str:
@@ -77,7 +83,8 @@ def describe_finding(judged: Judged) -> Finding:
         )
     if judged.plan.constexprs.get("change"):  # nothing of the learner's has this name
         return Finding(
-            case, "x was changed after the forward pass, and backward ran all the same: PyTorch was not asked"
+            case,
+            "x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps",
         )
     return _describe_deviation(case, judged.deviations[0])
 
@@ -99,7 +106,7 @@ def _describe_extent(deviation: Deviation) -> str:
         return f"{what} {deviation.output} never written"
     if deviation.ratio is None:
         return _describe_numbers(deviation)
-    return f"{deviation.output} is off by up to {format_multiple(deviation.ratio)} the allowed error"
+    return f"{deviation.output} is off by {format_worst(deviation.ratio)} the allowed error"
 
 
 # of causes that follow from some of the failed cases: whether a case is one of these
@@ -107,7 +114,8 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "input_changed": lambda j: j.changes_input,
     "load_outside": lambda j: j.fault is not None and j.fault["kind"] == "load",
     "store_outside": lambda j: bool(j.outside) or (j.fault is not None and j.fault["kind"] == "store"),
-    **dict.fromkeys(("offset_32_bit", "column_offset_32_bit"), lambda j: j.plan.case.is_far),
+    "offset_32_bit": lambda j: j.plan.case.is_far and not j.plan.case.has_far_columns,
+    "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
     **dict.fromkeys(
         ("not_written", "statistics_not_saved", "partly_written", "only_one_block"),
         lambda j: any(d.kind == "unwritten" for d in j.deviations),

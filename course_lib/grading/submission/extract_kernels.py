@@ -354,7 +354,7 @@ def _check_kernel(kernel: ast.FunctionDef, known: set[str], plain: set[str], imp
         others = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
         refuse(
             kernel,
-            f"`{kernel.name}` is decorated with {others}. The course launches it with its own settings: leave `@triton.jit` alone there.",
+            f"`{kernel.name}` is decorated with {others}. The course launches it with its own settings: keep `@triton.jit`, and remove the others.",
         )
     arguments = kernel.args
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:

@@ -24,10 +24,11 @@ WITHOUT_SANDBOX = (
     "This machine cannot shut a check in (isolation: limits only; `course doctor` says what is missing), so a file may hold only what "
     "is on a list here; on a machine that can, more is open."
 )
-_OUTSIDE = "it reaches outside of the exercise"
+_OUTSIDE = "an exercise computes from its arguments alone"
+_PRIVATE = "an exercise may use public names only"
 _FILES = "it reads or writes files, and an exercise computes from its arguments alone"
 _CODE = "it runs code that is not in your file"
-_MEMORY = "it reaches memory beside its tensor"
+_MEMORY = "it can read and write memory outside of the tensor"
 _NOT_COUNTED = "PyTorch does not notice what is done with its memory"
 _WATCH = "it goes past Triton, where nothing can be checked"
 
@@ -37,8 +38,8 @@ def _by_reason(*groups: tuple[str, str]) -> dict[str, str]:
 
 
 _OPEN = frozenset(
-    """__future__ abc cmath collections collections.abc contextlib dataclasses functools itertools math numbers operator time typing
-    warnings
+    """__future__ abc cmath collections collections.abc contextlib dataclasses enum fractions functools itertools math numbers
+    operator time typing warnings
     numpy numpy.dtypes numpy.emath numpy.exceptions numpy.fft numpy.lib numpy.lib.stride_tricks numpy.linalg numpy.random numpy.typing
     torch torch.amp torch.autograd torch.autograd.function torch.autograd.functional torch.cuda.amp torch.fft torch.func torch.linalg
     torch.nn torch.nn.functional torch.nn.init torch.nn.modules torch.nn.parameter torch.special torch.testing torch.types
@@ -71,7 +72,12 @@ _CLOSED: dict[str, dict[str, str]] = {
 _LIBRARIES = {  # of each kind of exercise: what it is written in
     "torch": ("torch",), "autograd": ("torch", "course_lib"), "tests": ("torch",), "numpy": ("numpy",), "kernel": ("triton", "torch", "numpy"),
 }  # fmt: skip
-_GIVEN = {"course_lib.norms.launchers": ("launch_forward", "launch_backward")}
+# modules of which only these names are open
+_GIVEN = {
+    "course_lib.norms.launchers": ("launch_forward", "launch_backward"),
+    "enum": ("Enum", "IntEnum", "StrEnum", "Flag", "IntFlag", "auto", "unique"),
+    "fractions": ("Fraction",),
+}
 _NUMBERS = frozenset("prod sqrt pi e inf nan ceil floor log2 finfo float16 float32 float64 newaxis".split())
 _NUMBERS_OF_NUMPY = {
     "torch": _NUMBERS,
@@ -79,7 +85,14 @@ _NUMBERS_OF_NUMPY = {
     "tests": _NUMBERS,
 }  # what needs no array, which would share a tensor's memory
 _TRITON = ("jit", "cdiv", "next_power_of_2", "constexpr_function", "language")
-_TORCH_HOMES = ("torch", "torch.functional", "torch.random", "torch._tensor_str", "torch.autograd.grad_mode")
+_TORCH_HOMES = (
+    "torch",
+    "torch.func",
+    "torch.functional",
+    "torch.random",
+    "torch._tensor_str",
+    "torch.autograd.grad_mode",
+)
 _TORCH_CLASSES = frozenset(
     """Tensor Size Generator device dtype finfo iinfo layout memory_format autocast enable_grad inference_mode no_grad set_grad_enabled
     OutOfMemoryError BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor BFloat16Tensor IntTensor LongTensor
@@ -162,7 +175,7 @@ class Names:
         if root in others and path in _OPEN and not (path == "numpy" and self.kind in _NUMBERS_OF_NUMPY):
             raise Closed(f"`{path}` is not for this exercise, which is written with {_LIBRARIES[self.kind][0]}")
         if path not in _OPEN:
-            raise Closed(f"`{path}` is not open to an exercise: {_OUTSIDE}")
+            raise Closed(self._describe_imports(path))
         return importlib.import_module(path)
 
     def find_member(self, module: ModuleType, name: str, *, now: bool = False) -> Any:
@@ -173,11 +186,11 @@ class Names:
         path, word = module.__name__, f"{_shorten(module.__name__)}.{name}"
         self.check_forbidden(name, word)
         if name.startswith("_") and name not in _OPEN_DUNDERS:
-            raise Closed(f"`{word}` is private: {_OUTSIDE}")
+            raise Closed(f"`{word}` is private: {_PRIVATE}")
         if path not in _OPEN:
-            raise Closed(f"`{path}` is not open to an exercise: {_OUTSIDE}")
+            raise Closed(self._describe_imports(path))
         if name in _CLOSED.get(path, {}):
-            raise Closed(f"`{word}` is not open to an exercise: {_CLOSED[path][name]}")
+            raise Closed(f"`{word}` cannot be used in an exercise: {_CLOSED[path][name]}")
         if path == "numpy" and name not in _NUMBERS_OF_NUMPY.get(self.kind, (name,)):
             raise Closed(f"`{word}` is not for this exercise, which is written with torch")
         if path in _GIVEN and name not in _GIVEN[path]:
@@ -192,8 +205,15 @@ class Names:
         if isinstance(value, ModuleType):
             return self.find_module(value.__name__)
         if not self._is_open(path, name, value) or (now and (path, name) in _PLACED):
-            raise Closed(f"`{word}` is not open to an exercise: {_OUTSIDE}")
+            raise Closed(f"`{word}` cannot be used in an exercise: it is none of the names that compute")
         return value
+
+    def _describe_imports(self, path: str) -> str:
+        libraries = " and ".join(library for library in _LIBRARIES[self.kind] if library != "course_lib")
+        return (
+            f"`{path}` cannot be used in an exercise, which may import only {libraries} and modules of Python's own that compute: "
+            "math, itertools, functools, dataclasses, enum, typing and others"
+        )
 
     def check_forbidden(self, name: str, word: str) -> None:
         """Raises: Closed if ``name``, of a library or one of its values, is a shortcut that the exercise forbids."""
@@ -207,13 +227,13 @@ class Names:
     def check_attribute(name: str, own: bool) -> None:
         """Raises: Closed if no value's attribute ``name`` may be used; ``own``: of a class in the file."""
         if name in _CLOSED_ATTRIBUTES and not own:
-            raise Closed(f"`.{name}` is not open to an exercise: {_CLOSED_ATTRIBUTES[name]}")
+            raise Closed(f"`.{name}` cannot be used in an exercise: {_CLOSED_ATTRIBUTES[name]}")
         if (
             name.startswith("_")
             and name not in (_OWN_DUNDERS if own else _OPEN_DUNDERS)
             and not (own and name[:2] != "__")
         ):
-            raise Closed(f"`.{name}` is private: {_OUTSIDE}")
+            raise Closed(f"`.{name}` is private: {_PRIVATE}")
 
     @staticmethod
     def _is_open(path: str, name: str, value: Any) -> bool:
@@ -248,6 +268,13 @@ class Names:
 _STARRED = {"triton.language": "float32", "torch": "float32", "numpy": "float32"}
 # what may stand only where it is seen what is done with it
 _PLACED = {("functools", "wraps"), ("numpy", "ndarray")}
+# what makes a type of other types, and hands none of them out again: `typing.Union[A]` is A itself, and `Annotated[A, 1]()` calls A
+_TYPE_MAKERS = frozenset(
+    """tuple list dict set frozenset typing.Tuple typing.List typing.Dict typing.Set typing.Optional typing.Callable typing.Sequence
+    typing.Iterable typing.Iterator typing.Mapping collections.abc.Callable collections.abc.Sequence collections.abc.Iterable
+    collections.abc.Iterator collections.abc.Mapping""".split()
+)
+_MAKERS_OF_NOTES = frozenset("type typing.Annotated typing.ClassVar typing.Final typing.Type typing.Union".split())
 
 
 def end(sentence: str) -> str:
@@ -310,6 +337,13 @@ class _Check:
         }
         self.shadowed = doubly | same
         self.attributes = set(_list_own_attributes(tree))
+        bound = list(_list_bound(tree))
+        self.array_types = {  # Array = np.ndarray, and nothing else is called Array
+            node.targets[0].id
+            for node in tree.body
+            if isinstance(node, ast.Assign) and self._name_type(node.value) == "numpy.ndarray"
+            if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name) and bound.count(node.targets[0].id) == 1
+        } - self.imports.keys()
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
         while not isinstance(node, Located):
@@ -338,7 +372,13 @@ class _Check:
                 self.ask(node, lambda alias=alias: self.names.find_module(alias.name))
             return
         if node.level or not node.module:
-            self.refuse(node, f"an exercise is one file, and imports none beside it: {_OUTSIDE}.")
+            self.refuse(node, "an exercise is one file, and imports no other file of yours.")
+        if all(
+            f"{node.module}.{alias.name}" in _OPEN for alias in node.names
+        ):  # modules of a package that is not open itself
+            for alias in node.names:
+                self.ask(node, lambda alias=alias: self.names.find_module(f"{node.module}.{alias.name}"))
+            return
         module = self.ask(node, lambda: self.names.find_module(node.module or ""))
         for alias in node.names:
             if alias.name == "*":
@@ -355,7 +395,10 @@ class _Check:
         elif isinstance(node, ast.Attribute):
             self._check_attribute(node)
         elif isinstance(node, ast.MatchClass) and (node.patterns or node.kwd_patterns):
-            self.refuse(node, "a pattern that looks into an object is not open to an exercise. Compare its attributes.")
+            self.refuse(
+                node,
+                "a `case` with a class and brackets reads attributes where no check sees them. Compare the attributes with `if`.",
+            )
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             self._check_stored(node, node.name)
         elif isinstance(node, ast.arg | ast.keyword) and node.arg:
@@ -363,7 +406,7 @@ class _Check:
 
     def _check_stored(self, node: ast.AST, name: str) -> None:
         if name.startswith("__") and name not in _OWN_DUNDERS:
-            self.refuse(node, f"`{name}` has a meaning to Python or to a library: {_OUTSIDE}. Choose another name.")
+            self.refuse(node, f"`{name}` has a meaning to Python or to a library. Choose another name.")
 
     def _check_name(self, node: ast.Name) -> None:
         name = node.id
@@ -372,6 +415,8 @@ class _Check:
         if name in self.jitted_names and name in self.bound:
             where = "Triton runs it, and no other code that it needs can"
             return self.refuse(node, f"`{name}` is a kernel, or a function that kernels call: {where}.")
+        if name in self.array_types:
+            return self._check_placed(node, "numpy.ndarray")
         if name in self.bound:
             return None
         if name in self.imports:
@@ -381,7 +426,7 @@ class _Check:
         if name in OPEN_BUILTINS:
             return None
         if hasattr(builtins, name) or name.startswith("__"):
-            return self.refuse(node, f"`{name}` is not open to an exercise: {_OUTSIDE}.")
+            return self.refuse(node, f"`{name}` cannot be used in an exercise: {_OUTSIDE}.")
         return self.refuse(
             node,
             f"`{name}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?",
@@ -395,11 +440,13 @@ class _Check:
         if asked and isinstance(where, ast.Compare | ast.Attribute | ast.FormattedValue):
             return
         if self._is_annotation_or_test(call if asked else node) or (
-            asked and self._calls(where, "print", "str", "repr")
+            asked
+            and (self._calls(where, "print", "str", "repr") or (isinstance(where, ast.Assert) and where.msg is call))
         ):
             return
         self.refuse(
-            node, "`type(...)` can be compared, printed and asked for its name; what else is done with it is not seen."
+            node,
+            "`type(...)` may be compared, printed, or asked for its name, as in `type(x).__name__`. An exercise can do nothing else with it.",
         )
 
     def _calls(self, node: ast.AST | None, *builtin: str) -> bool:
@@ -408,7 +455,7 @@ class _Check:
         )
 
     def _is_annotation_or_test(self, node: ast.AST) -> bool:
-        """True in an annotation, or as the class that isinstance asks for."""
+        """True in an annotation, as the class that isinstance asks for, and inside of ``tuple[...]`` and its like."""
         while True:
             parent = self.parents[node]
             if isinstance(parent, ast.arg) or (isinstance(parent, ast.AnnAssign) and parent.annotation is node):
@@ -417,9 +464,25 @@ class _Check:
                 return parent.returns is node
             if self._calls(parent, "isinstance", "issubclass"):
                 return node in getattr(parent, "args", [])[1:]
-            if not isinstance(parent, ast.Tuple | ast.BinOp | ast.Subscript):
+            if isinstance(parent, ast.Subscript) and node is parent.slice:
+                maker = self._name_type(parent.value)
+                if maker in _TYPE_MAKERS:
+                    return True
+                if maker not in _MAKERS_OF_NOTES:  # an object of the file's own would be handed the type
+                    return False
+            elif isinstance(parent, ast.BinOp):
+                if not isinstance(parent.op, ast.BitOr):
+                    return False
+            elif not isinstance(parent, ast.Tuple | ast.List | ast.Subscript):
                 return False
             node = parent
+
+    def _name_type(self, node: ast.expr) -> str:
+        """``tuple``, ``typing.Tuple``: the type that the name or the dots stand for, "" where that is not certain."""
+        root = _find_root(node)
+        if root is None or root in self.bound or root in self.shadowed:
+            return ""
+        return ast.unparse(node).replace(root, self.imports.get(root, root), 1)
 
     def _check_placed(self, node: ast.expr, path: str) -> None:
         """What may stand only in certain places: see _PLACED."""
@@ -430,9 +493,12 @@ class _Check:
                 self.refuse(node, "`functools.wraps` takes the function that is wrapped, and nothing else.")
         elif (module, name) == ("numpy", "ndarray"):
             owner = self.parents[node]
-            if not isinstance(owner, ast.Attribute | ast.Compare) and not self._is_annotation_or_test(node):
+            is_named = isinstance(owner, ast.Assign) and getattr(owner.targets[0], "id", "") in self.array_types
+            if not (is_named or isinstance(owner, ast.Attribute | ast.Compare) or self._is_annotation_or_test(node)):
                 self.refuse(
-                    node, f"`np.ndarray` names a type here; an array is made by `np.zeros` or `np.empty`: {_MEMORY}."
+                    node,
+                    "`np.ndarray` may stand in an annotation, in a type such as `tuple[np.ndarray, np.ndarray]`, in `isinstance`, and "
+                    "in front of a dot. An array is made by `np.zeros` or `np.empty`.",
                 )
 
     def resolve(self, node: ast.expr) -> Any:
@@ -518,7 +584,7 @@ class _KernelCheck:
             others = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
             self.refuse(
                 kernel,
-                f"`{kernel.name}` is decorated with {others}. The course launches it with its own settings: leave `@triton.jit` alone there.",
+                f"`{kernel.name}` is decorated with {others}. The course launches it with its own settings: keep `@triton.jit`, and remove the others.",
             )
         for value in (k.value for d in kernel.decorator_list if isinstance(d, ast.Call) for k in d.keywords):
             if not all(

@@ -162,10 +162,17 @@ def _list_globals(node: ast.stmt) -> set[str]:
         note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))
     ]
     found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
+    compiled: set[str] = set()
     for code in codes:
-        found |= {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        instructions = list(dis.get_instructions(code))
+        found |= {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {
+            *code.co_varnames,
+            *code.co_freevars,
+        }
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return found
+    # of `if False`, and of `a if True else b`, Python compiles one branch only; the other stands in the file all the same
+    return found | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
 
 
 def _is_kept_always(node: ast.stmt) -> bool:
