@@ -12,8 +12,8 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.bench import measurement
-from course_lib.bench.measurement import PART
 from course_lib.bench.goals import PEER_MARGIN, compare_with_goals
+from course_lib.bench.measurement import PART
 
 PAGE = paths.ROOT / "README.md"
 KERNELS_PAGE = paths.ROOT / "docs" / "kernels.md"
