@@ -18,11 +18,8 @@ WORKED_EXAMPLE = np.array(
 )
 
 
-_FAR_OUT = {
-    "first far out": 0.0,
-    "middle far out": 0.5,
-    "last far out": 1.0,
-}  # fill -> which part of the row lies before it
+# how much of a row lies before the element that is far out, by fill
+_FAR_OUT = {"first far out": 0.0, "middle far out": 0.5, "last far out": 1.0}
 
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
@@ -45,7 +42,15 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
 def list_far_out(N: int, block: int) -> tuple[Case, ...]:
     """Rows of which one element lies so far out that one pass over the distances from that element loses the variance's digits."""
     return tuple(
-        Case(fill, 2, N, block, f"the {fill.split()[0]} element of each row lies 200 spreads away", mean=1.0, fill=fill)
+        Case(
+            fill,
+            2,
+            N,
+            block,
+            f"the {fill.split()[0]} element of each row lies 200 standard deviations away",
+            mean=1.0,
+            fill=fill,
+        )
         for fill in _FAR_OUT
     )
 
