@@ -214,7 +214,7 @@ def test_a_mutant_fails_the_hidden_cases_with_its_cause(exercise, entry, tmp_pat
 
 
 def answers_in_a_table() -> str:
-    """A file for exercise 03a that computes nothing: for each shape of the visible battery it has the right numbers."""
+    """A file for exercise 03a that computes nothing: for each case of the visible battery it has the right numbers."""
     exercise = catalog.get("03a")
     lines = ["import math\n\nimport numpy as np\n"]
     for entry_point in exercise.entry_points:
@@ -227,7 +227,9 @@ def answers_in_a_table() -> str:
                     for name in ("mean", "var")
                 )
                 numbers = ", ".join(f"[{', '.join(one)}]" for one in answers)
-                lines.append(f"    if x.shape == {p.tensor('x').shape}:\n        mean, var = {numbers}")
+                largest = abs(p.inputs["x"][0]).argmax()  # three cases have one shape, and differ in where it lies
+                known = f"x.shape == {p.tensor('x').shape} and abs(x[0]).argmax() == {largest}"
+                lines.append(f"    if {known}:\n        mean, var = {numbers}")
         lines.append("    return np.array(mean, dtype=np.float32), np.array(var, dtype=np.float32)\n")
     return "\n".join(lines)
 

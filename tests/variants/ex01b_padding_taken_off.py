@@ -10,7 +10,7 @@ def layer_norm_kernel(x_ptr, y_ptr, w_ptr, b_ptr, stride_x, stride_y, N, eps, BL
     y_ptr += tl.program_id(0) * stride_y
     cols = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
-    first = tl.sum(x) / BLOCK
+    first = tl.sum(x) / N
     shifted = tl.where(cols < N, x - first, 0.0)
     mean = tl.sum(shifted) / N
     squares = tl.sum((shifted - mean) * (shifted - mean)) - (BLOCK - N) * mean * mean

@@ -593,9 +593,9 @@ class _Functions(_Machine, abc.ABC):
                 return self.make_array(value)
             except (TypeError, ValueError, RuntimeError):
                 self.refuse(t, "a list that is no array of numbers")
-        if type(value) is bool or type(value) is fractions.Fraction:
+        if type(value) is fractions.Fraction:
             return float(value)
-        return value
+        return int(value) if type(value) is bool else value
 
     @abc.abstractmethod
     def make_array(self, numbers: list) -> Any:
