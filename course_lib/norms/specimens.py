@@ -340,9 +340,8 @@ def _backward_in_other_memory(dy: Tensor, x: Tensor, w: Tensor, eps: float) -> t
 
 
 _NUDGE = 2.0**-21  # of itself: rstd of a GPU's approximate reciprocal root
-_LOST = (
-    2.0**-17
-)  # of a sum whose every addition is cut off: a mean of 400 standard deviations makes the variance negative
+# of a sum whose every addition is cut off: a mean of 400 standard deviations makes the variance negative
+_LOST = 2.0**-17
 # what is called as (x, w, b, eps), and returns y
 FORWARD: dict[str, Callable[..., Tensor]] = {
     "right": forward,

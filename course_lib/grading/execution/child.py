@@ -552,7 +552,7 @@ class _Functions(_Machine, abc.ABC):
             return (returned,)  # the numbers of an array, one by one
         if returned is None:
             got = "None"
-        elif not issubclass(kind, tuple) and kind is not list:
+        elif type(returned) not in (tuple, list):
             if len(wanted) == 1:
                 return (returned,)
             got = f"one {self.noun}" if issubclass(kind, self.types) else f"`{kind.__name__}`"

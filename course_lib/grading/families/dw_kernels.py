@@ -610,9 +610,7 @@ def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
 def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: _sum_rows(p, slice(None))
     yield "buffers_left_out", lambda p: _sum_rows(p, slice(0, p.case.M % p.case.partials))
-    for cause, model in _list_sum_models(lambda p: min(p.case.M, p.case.partials)):
-        yield "buffers_left_out" if cause == "rows_left_out" else cause, model
-    yield "buffers_left_out", lambda p: _sum_rows(p, slice(0, max(min(p.case.M, p.case.partials) - 1, 0)))
+    yield from _list_sum_models(lambda p: min(p.case.M, p.case.partials), left_out="buffers_left_out")
 
 
 def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -634,12 +632,14 @@ def _take_largest(p: Plan[SharedCase], name: str) -> np.ndarray:
     return add_up_lanes(p.inputs[f"{name}_partial"].T, p.case.rows).max(axis=1)
 
 
-def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple[str, Model[SharedCase]]]:
+def _list_sum_models(
+    count: Callable[[Plan[SharedCase]], int], left_out: str = "rows_left_out"
+) -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
-    yield "rows_left_out", lambda p: _sum_rows(p, slice(1, count(p)))
+    yield left_out, lambda p: _sum_rows(p, slice(1, count(p)))
     for most in FEW:
-        yield "rows_left_out", lambda p, most=most: _sum_rows(p, slice(0, min(most, count(p))))
+        yield left_out, lambda p, most=most: _sum_rows(p, slice(0, min(most, count(p))))
     for name, other in (("dw", "db"), ("db", "dw")):
         yield (
             "another_dtype",
@@ -647,7 +647,7 @@ def _list_sum_models(count: Callable[[Plan[SharedCase]], int]) -> Iterator[tuple
                 n: round_to(_sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(np.float64)
             },
         )
-    yield "rows_left_out", lambda p: _sum_rows(p, slice(0, max(count(p) - 1, 0)))
+    yield left_out, lambda p: _sum_rows(p, slice(0, max(count(p) - 1, 0)))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("dw", "dw"))
     yield "dw_and_db_swapped", lambda p: _sum_rows(p, slice(0, count(p)), ("db", "db"))

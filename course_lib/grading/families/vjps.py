@@ -293,17 +293,14 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
         yield from list_saved_models()
         yield from list_dx_dtype_models(("dy", "w"))
     yield from list_misread_models(lambda p: {"dw": _compute_wrong_sum(p, xhat="xhat")})
-    for eps in (*FIXED_EPS,):
+    for eps, correction in (*((eps, 0) for eps in FIXED_EPS), (0.0, 0), (0.0, 1)):
         yield (
             "recomputed_statistics",
-            lambda p, eps=eps: {"dw": _compute_wrong_sum(compute_saved_anew(p, eps), xhat="xhat")},
+            lambda p, e=eps, c=correction: {
+                "dw": _compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")
+            },
         )
     yield "recomputed_statistics", lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")}
-    for correction in (0, 1):
-        yield (
-            "recomputed_statistics",
-            lambda p, c=correction: {"dw": _compute_wrong_sum(compute_saved_anew(p, 0.0, correction=c), xhat="xhat")},
-        )
     yield (
         "product_of_sums",
         lambda p: {"dw": p.inputs["dy"].sum(axis=0) * _compute_hat(p, "xhat").sum(axis=0)},

@@ -324,7 +324,8 @@ class _Check:
         self.tree, self.names, self.file, self.found = tree, names, file, Checked()
         self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         self.imports = dict(needed.list_imports(tree))
-        self.bound = set(_list_bound(tree))
+        bound = list(_list_bound(tree))
+        self.bound = set(bound)
         # what a name of the file's own decorates is Python, whatever the name is
         not_own = {name: "" for name in self.bound} | {
             name: path for name, path in self.imports.items() if name not in self.bound
@@ -337,7 +338,6 @@ class _Check:
         }
         self.shadowed = doubly | same
         self.attributes = set(_list_own_attributes(tree))
-        bound = list(_list_bound(tree))
         self.array_types = {  # Array = np.ndarray, and nothing else is called Array
             node.targets[0].id
             for node in tree.body
@@ -373,9 +373,8 @@ class _Check:
             return
         if node.level or not node.module:
             self.refuse(node, "an exercise is one file, and imports no other file of yours.")
-        if all(
-            f"{node.module}.{alias.name}" in _OPEN for alias in node.names
-        ):  # modules of a package that is not open itself
+        # modules of a package that is not open itself
+        if node.module not in _OPEN and all(f"{node.module}.{alias.name}" in _OPEN for alias in node.names):
             for alias in node.names:
                 self.ask(node, lambda alias=alias: self.names.find_module(f"{node.module}.{alias.name}"))
             return

@@ -84,6 +84,7 @@ def choose_backward(x: Tensor, *, centred: bool) -> str:
     if is_fast(x) and _fits_two_tiles(N, centred):
         return "two tiles"
     if N > tables.PERSISTENT_LIMIT:
+        # 32: from 65536 columns on, one chunk of rows
         small = x.shape[0] <= 32 and x.numel() * x.element_size() <= FEW_ROWS_BACKWARD_BYTES
         # rows that begin at any address are loaded element by element, and those loads hide no wait. Measured on an H200, fp16,
         # LayerNorm: 10007 columns 3.2 of the floor, shared by programs 5.4; 33001 3.4 and 8.3; 131101 3.8 and 5.6
