@@ -50,7 +50,7 @@ def normalise(row, BLOCK, dtype=torch.float32):
     x = torch.tensor(row, dtype=dtype, device=DEVICE)
     y = torch.full_like(x, float("nan"))
     one_block_kernel[(1,)](x, y, len(row), 1e-5, BLOCK=BLOCK)
-    return [round(value, 3) for value in y.tolist()]
+    return [round(value, 3) + 0.0 for value in y.tolist()]  # + 0.0 makes 0.0 of a GPU's -0.0
 
 
 print(normalise([8, 11, 12, 9, 10], BLOCK=8))
