@@ -17,13 +17,13 @@ from course_lib.base.errors import CourseError
 from course_lib.bench import measurement, operations, timing
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import DTYPES, OPERATIONS, NormOperation, Values, WrongValues
-from course_lib.bench.providers import Provider, choose_providers, find_versions
+from course_lib.bench.providers import Prepare, Provider, choose_providers, find_versions
 
 TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H100's L2 cache
 MOST_INPUTS = 200
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # a terminal's, in the messages of some libraries
 METHOD = (
-    "device time, CUDA graph over inputs of 400 MB or more, outputs kept, median of 12 replays; values checked against float64 first; "
+    "device time, CUDA graph over inputs of 400 MB or more, outputs kept, median of 12 replays, the better of two, in both orders of the providers; values checked against float64 first; "
     "floor: the fastest elementwise pass over as many bytes, several tried before and after"
 )
 
@@ -140,9 +140,10 @@ def measure_shape(
     inputs = operations.make(shape.M, shape.N, DTYPES[dtype], course_lib.DEVICE, count, ops)
     before = {op.name: operations.floor_us(op, inputs) for op in ops}
     times: dict[tuple[str, str], float] = {}
+    prepared: dict[str, dict[str, Prepare]] = {}
     for provider in providers:
         try:
-            prepare = provider.load().prepare
+            prepare = prepared[provider.name] = provider.load().prepare
         except Exception as error:
             record(result, provider, error, {"dtype": dtype})
             continue
@@ -154,6 +155,12 @@ def measure_shape(
                 times[op.name, provider.name] = _check_and_time(op, [prepare[op.name](v) for v in inputs], inputs[0])
             except Exception as error:
                 record(result, provider, error, {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype})
+    # once more, the last first: on an H200 whoever comes first after new inputs takes up to 3 % longer
+    for provider in reversed(providers):
+        for op in ops:
+            if (op.name, provider.name) in times:
+                calls = [prepared[provider.name][op.name](v) for v in inputs]
+                times[op.name, provider.name] = min(times[op.name, provider.name], timing.device_us(calls))
     floors = {op.name: min(before[op.name], operations.floor_us(op, inputs)) for op in ops}
     for op in ops:
         for provider in providers:

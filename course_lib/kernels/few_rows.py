@@ -1,4 +1,4 @@
-"""LayerNorm and RMSNorm forward for a few long rows: the statistics of every chunk in one launch, y in a second.
+"""LayerNorm and RMSNorm forward for long rows, few or not aligned: the statistics of every chunk in one launch, y in a second.
 
 With few rows the exchange of split_row.py has nothing to hide its wait behind, and its words must be set to 0 by a
 launch of their own. So here the chunks' statistics are written by one kernel and merged by the next: the end of a
@@ -11,6 +11,10 @@ runs, loads x, w and b, and only then waits for the first to end.
 Measured on an H100, fp16, time over floor, LayerNorm and RMSNorm: at 1 x 262144, where the floor is mostly the launch,
 2.27 and 2.12. In a trial with other chunks the dependent launch brought 2.45 and 2.27 to 2.09 and 2.05; split_row.py
 took 3.9 and 3.0. At 16 x 262144 the exchange is ahead, 1.90 and 1.67, where two launches took 2.02 and 1.75.
+
+Rows that begin at any address come here however many they are. They are loaded element by element, and so are w and b: the
+loads are the bottleneck, not the memory, and to read x twice costs less than to wait. A program of the second launch writes its
+columns of several rows, and loads w and b once for all of them.
 
 The bits are those of split_row.py: same chunks, same sums, same merge. A row gets the same bits in every batch.
 
@@ -47,8 +51,8 @@ def few_rows_statistics_kernel(
     """Mean and sum of squared deviations of one chunk of one row. Bytes: reads x (M N)."""
     if DEPENDENT:
         gdc_launch_dependents()
-    chunk = tl.program_id(0)
-    row = tl.program_id(1).to(tl.int64)
+    chunk = tl.program_id(0) % CHUNKS
+    row = (tl.program_id(0) // CHUNKS).to(tl.int64)
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
     mask = cols < N
@@ -64,16 +68,17 @@ def few_rows_statistics_kernel(
     tl.store(squares_ptr + row * CHUNKS + chunk, squares)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["M"])
 def few_rows_output_kernel(
     x_ptr, y_ptr,             # (M, N), fp16, bf16 or fp32, both the same; y has unit column stride and is written
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
     means_ptr, squares_ptr,   # (M, CHUNKS), fp32, contiguous; means is read only if CENTRED
     stride_x_row, stride_x_col, stride_y_row,   # in elements; y has unit column stride
-    N, eps,
+    M, N, eps,
     CENTRED: tl.constexpr,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
+    ROWS: tl.constexpr,       # rows a program writes its columns of
     CHUNKS: tl.constexpr,
     CHUNKS_2: tl.constexpr,   # the power of two >= CHUNKS
     COPIES: tl.constexpr,     # as in split_row.py: the merge is the same, and so are its bits
@@ -82,14 +87,15 @@ def few_rows_output_kernel(
     EARLY: tl.constexpr,      # x is there before the first kernel ends: it only read it
     DEPENDENT: tl.constexpr,  # this kernel started early, and must wait before it reads what the first one writes
 ):  # fmt: skip
-    """PART columns of y of one row. Bytes: reads x, from the L2 cache where it fits, and writes y (2 M N)."""
-    part = tl.program_id(0)
-    row = tl.program_id(1).to(tl.int64)
+    """PART columns of y of ROWS rows. Bytes: reads x, from the L2 cache where it fits, and writes y (2 M N)."""
+    parts = tl.cdiv(N, PART)
+    part = tl.program_id(0) % parts
+    first = (tl.program_id(0) // parts).to(tl.int64) * ROWS
     cols = part * PART + tl.arange(0, PART)
     mask = cols < N
-    source = x_ptr + row * stride_x_row + cols.to(tl.int64) * stride_x_col
+    wide = cols.to(tl.int64)
     if EARLY:
-        x = tl.load(source, mask=mask, other=0.0)
+        x = tl.load(x_ptr + first * stride_x_row + wide * stride_x_col, mask=mask, other=0.0)
     if HAS_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     if HAS_B:
@@ -97,47 +103,50 @@ def few_rows_output_kernel(
     if DEPENDENT:
         gdc_wait()
     if not EARLY:
-        x = tl.load(source, mask=mask, other=0.0)
+        x = tl.load(x_ptr + first * stride_x_row + wide * stride_x_col, mask=mask, other=0.0)
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    squares = tl.load(squares_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=0.0)
-    means = squares
-    if CENTRED:
-        means = tl.load(means_ptr + row * CHUNKS + chunks, mask=chunks < CHUNKS, other=0.0)
-    means, rstds = merge_statistics(means, squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
-    rstd = tl.max(rstds, axis=0)  # all copies are equal
-    y = x.to(tl.float32)
-    if CENTRED:
-        mean = tl.max(means, axis=0)
-        y -= mean
+    for number in range(ROWS):
+        row = first + number
+        present = row < M
+        squares = tl.load(squares_ptr + row * CHUNKS + chunks, mask=present & (chunks < CHUNKS), other=0.0)
+        means = squares
+        if CENTRED:
+            means = tl.load(means_ptr + row * CHUNKS + chunks, mask=present & (chunks < CHUNKS), other=0.0)
+        means, rstds = merge_statistics(means, squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
+        rstd = tl.max(rstds, axis=0)  # all copies are equal
+        y = x.to(tl.float32)
+        if ROWS > 1:  # asked for before this row is written
+            following = present & (row + 1 < M) & (number + 1 < ROWS)
+            source = x_ptr + (row + 1) * stride_x_row + wide * stride_x_col
+            x = tl.load(source, mask=mask & following, other=0.0)
+        if CENTRED:
+            mean = tl.max(means, axis=0)
+            y -= mean
+            if part == 0:
+                tl.store(mean_ptr + row, mean, mask=present)
+        y *= rstd
         if part == 0:
-            tl.store(mean_ptr + row, mean)
-    y *= rstd
-    if part == 0:
-        tl.store(rstd_ptr + row, rstd)
-    if HAS_W:
-        y *= w.to(tl.float32)
-    if HAS_B:
-        y += b.to(tl.float32)
-    tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
+            tl.store(rstd_ptr + row, rstd, mask=present)
+        if HAS_W:
+            y *= w.to(tl.float32)
+        if HAS_B:
+            y += b.to(tl.float32)
+        tl.store(y_ptr + row * stride_y_row + cols, y.to(y_ptr.dtype.element_ty), mask=mask & present)
 
 
 def few_rows_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """As :func:`course_lib.kernels.split_row.split_forward`, to the bit, on any device, for an x that fits the L2 cache.
+    """As :func:`course_lib.kernels.split_row.split_forward`, to the bit, on any device and with any number of rows.
 
-    Raises: ValueError if x is fp64, or has more than 65535 rows.
+    Raises: ValueError if x is fp64.
     """
     M, N = x.shape
     if x.dtype == torch.float64:
         raise ValueError("the chunks' statistics are fp32, and x is fp64; use 'blocked'")
-    if M > device.GRID_LIMIT:
-        raise ValueError(
-            f"x has {M} rows, and this grid has one program a row along an axis of {device.GRID_LIMIT}; use 'split'"
-        )
     shares = choice.split(x, centred=mean is not None, add=residual is not None)
-    part, num_warps = tables.few_rows(N)
+    rows, part, num_warps = tables.few_rows(M, N)
     # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every
     # other M
     means = torch.empty((M, shares.chunks), dtype=torch.float32, device=x.device)
@@ -145,7 +154,7 @@ def few_rows_forward(
     added = operands.first_given(residual, x)
     dependent = device.has_dependent_launch(x.device)
     launch(
-        few_rows_statistics_kernel, (shares.chunks, M), x, added, operands.first_given(total, y), means, squares,
+        few_rows_statistics_kernel, (M * shares.chunks,), x, added, operands.first_given(total, y), means, squares,
         *operands.strides(x), *operands.strides(added), y.stride(0), N,
         CENTRED=mean is not None, ADD=residual is not None,
         CHUNKS=shares.chunks, BLOCK=shares.block, DEPENDENT=dependent,
@@ -154,10 +163,10 @@ def few_rows_forward(
     source = x if total is None else total
     chunks_2 = tables.next_power_of_2(shares.chunks)
     launch(
-        few_rows_output_kernel, (-(-N // part), M), source, y, operands.first_given(w, x), operands.first_given(b, x), operands.first_given(mean, rstd), rstd,
+        few_rows_output_kernel, (-(-N // part) * -(-M // rows),), source, y, operands.first_given(w, x), operands.first_given(b, x), operands.first_given(mean, rstd), rstd,
         means, squares,
-        *operands.strides(source), y.stride(0), N, eps,
-        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
+        *operands.strides(source), y.stride(0), M, N, eps,
+        CENTRED=mean is not None, HAS_W=w is not None, HAS_B=b is not None, ROWS=rows, CHUNKS=shares.chunks, CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, num_warps), BLOCK=shares.block, PART=part,
         EARLY=total is None, DEPENDENT=dependent,
         num_warps=num_warps, **device.dependent_launch_options(dependent),

@@ -426,7 +426,7 @@ def _columns(
     )  # fmt: skip
     block, num_warps = tables.columns_backward(N)
     programs = -(-N // block)
-    chunks, rows_a_chunk = tables.row_chunks(M, programs)
+    chunks, rows_a_chunk = tables.row_chunks(M, programs, centred=centred)
     # one chunk's sums are the sums
     dw_partial, db_partial = (dw, db) if chunks == 1 else make_partials(chunks, x, centred=centred)
     launch(

@@ -381,6 +381,21 @@ def test_the_floor_is_the_fastest_pass_over_the_same_bytes(name, monkeypatch):
     assert len(moved) >= 3
 
 
+def test_each_provider_is_timed_in_both_orders_and_the_better_time_counts(no_gpu, monkeypatch):
+    """Whoever is timed first after new inputs takes longer: that is nobody's fault."""
+    order = []
+
+    def device_us(calls):
+        order.append(None)
+        return 5.0 if len(order) == 1 else 3.0
+
+    monkeypatch.setattr(operations, "floor_us", lambda op, inputs: 2.0)
+    monkeypatch.setattr(timing, "device_us", device_us)
+    rows = taken(["layer_norm"], ["ours", "torch"]).rows
+    assert len(order) == 4
+    assert [(row["provider"], row["us"], row["over_floor"]) for row in rows] == [("ours", 3.0, 1.5), ("torch", 3.0, 1.5)]
+
+
 # ---- host --------------------------------------------------------------------------------------------------------------
 
 

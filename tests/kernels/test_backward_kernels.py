@@ -223,10 +223,13 @@ def test_tiles_of_partial_sums_are_powers_of_two_and_small(N):
     assert rows & (rows - 1) == columns & (columns - 1) == 0 and rows * columns <= 32 * warps * 32
 
 
-@given(M=st.integers(1, 10**6), programs=st.integers(1, 2000))
-def test_chunks_of_rows_hold_every_row_once_and_are_enough(M, programs):
-    chunks, rows = tables.row_chunks(M, programs)
-    assert (chunks - 1) * rows < M <= chunks * rows and chunks <= max(128, M // 32 + 1, 512)
-    # a program walks down no more than 32 rows where its neighbours would leave most of a device idle
-    assert rows <= max(4, 32, -(-M // 128)) and (rows <= 4 or programs >= 64 or rows * 512 < M * programs + 512)
-    assert programs < 64 or rows >= min(M, 32), "a chunk more costs a partial sum more"
+@given(M=st.integers(1, 10**6), programs=st.integers(0, 2000), centred=st.booleans())
+def test_chunks_of_rows_hold_every_row_once_and_are_enough(M, programs, centred):
+    chunks, rows = tables.row_chunks(M, programs, centred=centred)
+    wanted = 512 if centred else 2048
+    assert (chunks - 1) * rows < M <= chunks * rows and rows <= max(32, -(-M // 128))
+    if programs and M >= 16:  # programs enough, or rows so few that a chunk more costs a partial sum more
+        assert rows <= 4 or rows * wanted < (M + 1) * programs + wanted
+        assert rows >= min(4, M) and (rows == 4 or chunks * programs <= max(wanted + programs, 128 * programs))
+    else:
+        assert rows == min(M, max(32, -(-M // 128)))

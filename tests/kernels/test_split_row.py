@@ -76,6 +76,24 @@ def test_a_row_has_the_same_bits_in_every_batch(N, dtype):
         assert same_bits(add_rms_norm_forward(x[rows], r[rows], w, 1e-5), [t[rows] for t in whole[1]])
 
 
+def test_two_launches_give_a_row_the_same_bits_with_one_row_a_program_and_with_four(monkeypatch):
+    x, r, w, b = make((6, 37)), make((6, 37), seed=1), make(37, seed=2), make(37, seed=3)
+    taken = []
+    for rows in (1, 4):
+        monkeypatch.setattr(tables, "few_rows", lambda M, N, rows=rows: (rows, 16, 1))
+        taken.append(
+            [
+                *layer_norm_forward(x, w, b, 1e-5, algorithm="few rows"),
+                *rms_norm_forward(x, w, 1e-5, algorithm="few rows"),
+            ]
+        )
+        with monkeypatch.context() as added:
+            added.setattr(choice, "choose_forward", lambda *tensors, centred: "few rows")
+            taken[-1] += [*add_layer_norm_forward(x, r, w, b, 1e-5), *add_rms_norm_forward(x, r, w, 1e-5)]
+    assert same_bits(*taken)
+    assert np.allclose(reference.float64(taken[1][0]), reference.layer_norm(x, w, b, 1e-5).y, atol=1e-5)
+
+
 @pytest.mark.parametrize("algorithm", ["split", "few rows", "blocked", "two tiles"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_the_addition_is_fused_and_rounded_as_pytorch_rounds_it(algorithm, dtype, monkeypatch):
@@ -139,6 +157,13 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
         long, odd = (torch.empty(600, N, dtype=torch.float16, device=DEVICE) for N in (12304, 12305))
         assert [choice.choose_forward(x, None, centred=True) for x in (long, odd)] == ["split", "two tiles"]
         assert chosen(odd, odd) == "two tiles"
+    # rows of two bytes an element that begin at any address: two launches, however many rows there are
+    for rows in (1, 600):
+        for dtype in (torch.float16, torch.bfloat16):
+            odd, longer = (torch.empty(rows, N, dtype=dtype, device=DEVICE) for N in (40001, 140001))
+            assert choice.choose_forward(odd, None, centred=True) == chosen(odd, odd) == chosen(longer) == "few rows"
+            assert choice.choose_forward(odd, None, centred=False) == "split"
+        assert chosen(odd.float()) == "split"
     monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
     assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"
 
@@ -151,7 +176,7 @@ def test_a_chunk_has_a_lane_of_its_own_wherever_a_row_may_be_one_of_few(centred,
         shares = tables.split(N, dtype, centred=centred, add=add, fast=fast and dtype.itemsize == 2)
         if shares.chunks > 128:
             continue  # a row that no GPU of today has room for: "few rows" or "blocked", which promise no equal bits
-        lanes = 32 * min(shares.num_warps, tables.few_rows(N)[1])
+        lanes = 32 * min(shares.num_warps, tables.few_rows(1, N)[2])
         assert tables.next_power_of_2(shares.chunks) <= lanes, (N, shares)
 
 

@@ -25,7 +25,11 @@ def is_fast(x: Tensor) -> bool:
 def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool) -> str:
     """The algorithm of a forward pass.
 
-    Up to 2048 columns there are several rows a program, and idle lanes cost little. At 32768 columns of fp16 a row
+    Up to 2048 columns there are several rows a program, and idle lanes cost little where they are parts of vectors. Rows that
+    begin at any address are loaded element by element, idle lanes and all: above 512 columns two tiles have fewer. Measured on an
+    H200, fp16, LayerNorm and RMSNorm, one tile and two: 513 2.35 and 1.88 of the floor, 1.67 and 1.30; 1025 2.64 and 1.89, 1.35 and
+    1.27; 2047 1.67 and 1.33, 1.39 and 1.20; on an H100 1.72 and 1.42, 1.22 and 1.13; 1.95 and 1.42, 1.11 and 1.09; 1.28 and 1.09,
+    1.14 and 1.05. At 257 one tile is ahead for RMSNorm, and so it is in fp32. At 32768 columns of fp16 a row
     alone fills a multiprocessor, and nothing overlaps; shared by programs it takes 1.11 and 1.05 of the floor
     (LayerNorm, RMSNorm) where one program takes 1.15 and 1.06. With a residual one program takes 1.00.
 
@@ -39,7 +43,8 @@ def choose_forward(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, 
     ):
         algorithm = choose_for_long_rows(x, residual, *vectors, centred=centred)
         return "resident" if algorithm == "blocked" and N <= tables.RESIDENT_LIMIT else algorithm
-    return "resident" if N <= 2048 or N & (N - 1) == 0 else "two tiles"
+    least = 513 if N % 16 and (centred or x.element_size() == 2) else 2049
+    return "resident" if least > N or N & (N - 1) == 0 else "two tiles"
 
 
 def _least_to_split(x: Tensor, centred: bool) -> int:
@@ -62,14 +67,27 @@ def split(x: Tensor, *, centred: bool, add: bool) -> tables.SplitLaunch:
 
 def choose_for_long_rows(x: Tensor, residual: Tensor | None, *vectors: Tensor | None, centred: bool) -> str:
     """The algorithm of a forward pass over long rows: "few rows", "split" where there is room, or "blocked"."""
-    M, N = x.shape
-    small = M <= device.GRID_LIMIT and M * N * x.element_size() <= FEW_ROWS_BYTES
+    N = x.shape[1]
+    if _takes_two_launches(x, centred=centred, add=residual is not None):
+        return "few rows"
     # the two give a row the same bits where both lay x out alike over their threads, and so only where all loads are
     # whole vectors
     present = [tensor for tensor in (x, residual, *vectors) if tensor is not None]
+    small = x.shape[0] * N * x.element_size() <= FEW_ROWS_BYTES
     if small and x.dtype != torch.float64 and all(map(_loads_whole_vectors, present)):
         return "few rows"
     return "split" if has_room_for(x, split(x, centred=centred, add=residual is not None).chunks) else "blocked"
+
+
+def _takes_two_launches(x: Tensor, *, centred: bool, add: bool) -> bool:
+    """Long rows of two bytes an element that begin at any address: however many there are, so that a row's bits do not depend on M.
+
+    Measured, fp16, LayerNorm and RMSNorm, shared by programs and in two launches. On an H200: 2047 x 32771 3.66 and 2.15 of the
+    floor, 2.78 and 2.13; 255 x 262147 4.45 and 2.60, 3.11 and 2.07. On an H100: 1024 x 32771 2.65 and 1.66, 2.15 and 1.79; 128 x
+    262147 3.20 and 1.95, 2.32 and 1.78. In fp32 it is the other way round on an H100: 300 x 100003 1.47 and 1.22, 1.62 and 1.57.
+    """
+    N = x.shape[1]
+    return N % 16 != 0 and x.element_size() == 2 and (centred or add or N > 131072)
 
 
 def choose_backward(x: Tensor, *, centred: bool) -> str:
@@ -84,7 +102,6 @@ def choose_backward(x: Tensor, *, centred: bool) -> str:
     if is_fast(x) and _fits_two_tiles(N, centred):
         return "two tiles"
     if N > tables.PERSISTENT_LIMIT:
-        # 32: from 65536 columns on, one chunk of rows
         small = x.shape[0] <= 32 and x.numel() * x.element_size() <= FEW_ROWS_BACKWARD_BYTES
         # rows that begin at any address are loaded element by element, and those loads hide no wait. Measured on an H200, fp16,
         # LayerNorm: 10007 columns 3.2 of the floor, shared by programs 5.4; 33001 3.4 and 8.3; 131101 3.8 and 5.6

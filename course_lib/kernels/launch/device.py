@@ -10,7 +10,6 @@ import torch
 import triton
 
 Kernel = TypeVar("Kernel")
-GRID_LIMIT = 65535  # programs along the second and third axis of a CUDA grid
 _CPU_MULTIPROCESSORS = 4  # in the interpreter programs run one after another: few, and more than one
 
 

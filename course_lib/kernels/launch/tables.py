@@ -60,13 +60,15 @@ _RESIDENT_FAST: dict[int, tuple[int, ...]] = _RESIDENT | {
 
 
 @functools.cache
-def resident(N: int, *, fast: bool = False, centred: bool = False) -> TileLaunch:
+def resident(N: int, *, fast: bool = False, centred: bool = False, add: bool = False) -> TileLaunch:
     """The launch for rows of N columns that stay in registers.
 
     Args:
         fast: for a device with fast memory (:func:`device.has_fast_memory`).
         centred: LayerNorm, which waits at two reductions: on fast memory, at 8192 columns, 1.04 of the floor with 8 warps and
-            1.14 with 16, where RMSNorm takes 1.07 and 1.05.
+            1.14 with 16, where RMSNorm takes 1.07 and 1.05. At 144 to 256 columns a program of one warp waits for nobody: 1.18
+            and 1.04 of the floor, with two warps 1.36 and 1.06.
+        add: with a residual, where two warps are 1 to 3 % ahead at 144 to 256 columns.
 
     Raises: ValueError if N is below 1 or above RESIDENT_LIMIT.
     """
@@ -79,6 +81,8 @@ def resident(N: int, *, fast: bool = False, centred: bool = False) -> TileLaunch
     rows, num_warps = _find_line(_RESIDENT_FAST if fast else _RESIDENT, block)
     if fast and centred and block == 8192:
         num_warps = 8
+    if fast and centred and block == 256 and not add:
+        rows, num_warps = 4, 1
     return TileLaunch(rows, block, num_warps)
 
 
@@ -236,16 +240,21 @@ def eviction_policy(N: int, *, add: bool = False) -> str:
     return "" if add or N % 16 else "evict_first"
 
 
-def row_chunks(M: int, programs: int = 64) -> tuple[int, int]:
+def row_chunks(M: int, programs: int = 0, *, centred: bool = True) -> tuple[int, int]:
     """The chunks of rows that column sums are taken over, and the rows of one: by M and N alone, so that the bits are, too.
 
-    ``programs`` share the columns of a chunk. Where they are fewer than 64, chunks are shorter, until there are 512 programs in
-    all: each walks down its rows, and waits for memory at each. On an H200 128 rows of 8200 columns took 45 us with 36 programs
-    of 32 rows, and 128 rows of 16384 columns, shared by programs in another way, 14.
+    Args:
+        programs: those that share the columns of a chunk, and walk down its rows one after another, waiting for memory at each;
+            0 where a program takes a tile of rows at once.
+        centred: LayerNorm, whose programs have more registers, so that fewer run at once.
+
+    Chunks are as short as 4 rows, until there are 512 programs in all, or 2048 of RMSNorm. Measured on an H200, LayerNorm and
+    RMSNorm, chunks of 32 rows and these: 128 x 8200 45 and 57 us, 14 and 15; 16 x 100003 19 and 28, 15 and 15; 64 x 262147 95 and
+    91, 95 and 73. Below 16 rows the sums of the chunks cost more than the walk: 8 x 131072 8.0 us, and 10.7 in two chunks.
     """
     rows = min(M, max(32, -(-M // 128)))
-    if programs < 64:
-        rows = min(rows, max(4, -(-M * programs // 512)))
+    if programs and M >= 16:
+        rows = min(rows, max(4, -(-M * programs // (512 if centred else 2048))))
     return -(-M // rows), rows
 
 
@@ -353,12 +362,15 @@ def even_groups(M: int, most: int) -> int:
     return -(-M // -(-M // groups))
 
 
-def few_rows(N: int) -> tuple[int, int]:
-    """Columns of y a program writes, and its warps.
+def few_rows(M: int, N: int) -> tuple[int, int, int]:
+    """Rows and columns of y a program writes, and its warps.
 
-    Measured on an H100 at 1 and 16 rows: 1024 and 4096 columns are 5 % slower at 16.
+    Measured on an H100 at 1 and 16 rows: 1024 and 4096 columns are 5 % slower at 16. Four rows a program where that leaves 512
+    programs. Measured on an H200, fp16, LayerNorm and RMSNorm, rows that begin at any address, with one row and with four: 2047 x
+    32771 3.09 and 2.37 of the floor, 2.78 and 2.13; 67 x 1000003 3.19 and 2.25, 2.97 and 2.03; 16 x 100003 2.54 and 2.13, 3.05 and 2.54.
     """
-    return (2048, 4) if N > 2048 else (max(16, next_power_of_2(N)), 1)
+    block, num_warps = (2048, 4) if N > 2048 else (max(16, next_power_of_2(N)), 1)
+    return 4 if M * -(-N // block) >= 4 * 512 else 1, block, num_warps
 
 
 @functools.cache
