@@ -391,9 +391,12 @@ def test_each_provider_is_timed_in_both_orders_and_the_better_time_counts(no_gpu
 
     monkeypatch.setattr(operations, "floor_us", lambda op, inputs: 2.0)
     monkeypatch.setattr(timing, "device_us", device_us)
-    rows = taken(["layer_norm"], ["ours", "torch"]).rows
+    rows = taken(["layer_norm"], [PROVIDERS["ours"], PROVIDERS["torch"]]).rows
     assert len(order) == 4
-    assert [(row["provider"], row["us"], row["over_floor"]) for row in rows] == [("ours", 3.0, 1.5), ("torch", 3.0, 1.5)]
+    assert [(row["provider"], row["us"], row["over_floor"]) for row in rows] == [
+        ("ours", 3.0, 1.5),
+        ("torch", 3.0, 1.5),
+    ]
 
 
 # ---- host --------------------------------------------------------------------------------------------------------------
