@@ -14,7 +14,7 @@ from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
 from course_lib.tuning.clock import Shape, Timed, time_launch
-from course_lib.tuning.launch import ITEMSIZE, Fault, Launch, find_illegal, find_misfit, predict
+from course_lib.tuning.launch import ITEMSIZE, Fault, Launch, find_illegal, find_misfit, predict, suggest
 
 CHOSEN = ("ROWS", "BLOCK", "num_warps")
 _FAULT = "fault"
@@ -97,8 +97,11 @@ def _fit(N: int) -> int:
 def _plan(case: LaunchCase, entry_point: str, rng: np.random.Generator) -> Plan[LaunchCase]:
     case = replace(case, N=_fit(case.N))
     tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True) for name in CHOSEN)
-    free = Expected(np.array(1.0), np.array(np.nan))
-    expected = {name: free for name in CHOSEN} | {_FAULT: Expected(np.array(0.0), np.array(0.25))}
+    free = {
+        name: Expected(np.array(float(value)), np.array(np.nan))
+        for name, value in zip(CHOSEN, suggest(case.M, case.N), strict=True)
+    }
+    expected = free | {_FAULT: Expected(np.array(0.0), np.array(0.25))}
 
     def derive(outputs: Outputs) -> Outputs:
         fault = find_fault(case, outputs)
