@@ -7,7 +7,7 @@ columns, x and y of `itemsize` bytes a number (2 or 4).
 
 N is a power of two from 128 to 16384, or three quarters of one up to 3072. The launch is for an H100. A multiprocessor of it holds 64
 warps, 32 programs and 65536 registers, and a thread has 255 registers at most. In fp32 each number of x takes one of them, whatever
-itemsize is, and addresses, w and b take about 20 to 40 more. There are 132 multiprocessors. By Little's law each of them needs 15 KB
+itemsize is, and addresses, w and b take about 20 to 50 more. There are 132 multiprocessors. By Little's law each of them needs 15 KB
 of x under way; aim at 30 KB, since a program loads for a part of its time only. Under way is what the programs that a multiprocessor
 holds at a time have asked for together.
 

@@ -422,7 +422,7 @@ class _VerdictWriter:
                 message=f"{verdict.message} Timed on {gpu}: {shares} of the floor's bandwidth; {GOAL} is asked for.",
             )
         else:
-            first = Finding(f"{slow[0].shape}", f"{slow[0].launch} takes {slow[0]}; {GOAL} is asked for.")
+            first = Finding("", f"At {slow[0].shape}, {slow[0].launch} takes {slow[0]}; {GOAL} is asked for.")
             common = f"{len(slow)} of {len(times)} timed shapes on {gpu} {'is' if len(slow) == 1 else 'are'} below {GOAL} of the floor's bandwidth."
             verdict = self._fail("below_the_floor", first, common=common)
         return replace(verdict, cases=(*verdict.cases, *rows))

@@ -78,7 +78,7 @@ class Prediction:
 
 
 def format_kb(count: float) -> str:
-    return f"{count / 1024:.1f} KB"
+    return f"{count / 1024:.3g} KB"
 
 
 def find_illegal(N: int, values: tuple[float, ...]) -> Fault | None:

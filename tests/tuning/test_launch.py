@@ -109,7 +109,7 @@ def test_what_no_kernel_takes_is_told(values, cause, says):
             "too_little_under_way",
             "16 programs of 4 warps (its 64 warps leave no room",
         ),
-        (131072, 256, "fp16", Launch(1, 256, 1), "too_little_under_way", "16.0 KB under way, and 29.7 KB are wanted"),
+        (131072, 256, "fp16", Launch(1, 256, 1), "too_little_under_way", "16 KB under way, and 29.7 KB are wanted"),
     ],
 )
 def test_what_cannot_be_fast_is_told(M, N, dtype, one, cause, says):

@@ -38,7 +38,7 @@ class LaunchCase(Case):
     timed: bool = False
 
     def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
-        if not outputs:
+        if _FAULT not in outputs:  # nothing came back
             return ""
         fault = find_fault(self, outputs)
         return (
@@ -117,11 +117,11 @@ def _time(plan: Plan[LaunchCase], outputs: Outputs) -> Timed | None:
 
 
 def _shows(number: int) -> Symptom[LaunchCase]:
-    return lambda plan, outputs: float(outputs[_FAULT]) == number
+    return lambda plan, outputs: float(outputs.get(_FAULT, 0)) == number
 
 
 _RARE: tuple[tuple[str, Symptom[LaunchCase]], ...] = (
     *((cause, _shows(number)) for number, cause in enumerate(CAUSES, start=1)),
-    ("launch_unfit", lambda plan, outputs: True),
+    ("launch_unfit", lambda plan, outputs: _FAULT in outputs),
 )
 PARTS = {"choose_launch": Part(_BATTERY, _plan, rare=_RARE, time=_time)}
