@@ -108,6 +108,8 @@ def time_launch(shape: Shape, launch: Launch, prepare: Callable[[Shape, Launch],
                 timed.floors.append(clocks.floor())
                 timed.tried.append(clocks.tried())
                 timed.own.append(clocks.own())
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()  # a graph's pool serves no other graph
             if timed.passes or timed.share < NEARLY:
                 break
     except torch.OutOfMemoryError as full:
