@@ -289,9 +289,10 @@ def _run_again(
 
 
 def _forget_unwritten(judged: list[Judged]) -> None:
-    """Who reads an output before it is written may throw away what it finds. What came out of it, or a wrong second run, says otherwise."""
+    """Who reads an output before it is written may throw away what it finds. What came out of it, or a wrong second run, says otherwise;
+    where nothing came out, the report of it is forged."""
     for j in judged:
-        if j.fault and j.fault["kind"] == "unwritten" and not j.shows_what_was_held:
+        if j.outputs and j.fault and j.fault["kind"] == "unwritten" and not j.shows_what_was_held:
             j.fault = None
 
 

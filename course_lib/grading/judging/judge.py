@@ -68,7 +68,8 @@ class Judged:
 
     @property
     def has_minor_fault(self) -> bool:
-        return self.fault is not None and self.fault["kind"] in MINOR
+        """Besides its work: who leaves no outputs has done none, whatever a report says."""
+        return self.fault is not None and self.fault["kind"] in MINOR and bool(self.outputs)
 
     @property
     def shows_what_was_held(self) -> bool:
