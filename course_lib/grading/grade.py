@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from course_lib.base import background, paths
+from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.catalog import Exercise, texts
@@ -39,6 +40,8 @@ from course_lib.grading.verdict import (
     Verdict,
 )
 from course_lib.grading.withheld import round_error, withhold
+from course_lib.tuning.clock import GOAL, NoRoom, Timed
+from course_lib.tuning.launch import DEVICE
 
 _LONGEST = 600  # characters of what an exception says
 _REST_SECONDS = 2.0  # a case, of those after one that was stopped
@@ -54,7 +57,7 @@ def grade(
     tell_first_failure: Callable[[str], None] | None = None,
 ) -> tuple[Verdict, list[Judged]]:
     """The verdict on the file at ``path``, and the judged cases; none where nothing was run. ``tell_first_failure`` is not called
-    with a secret.
+    with a secret, and nothing is timed: a grade is not to depend on the machine that gave it.
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
@@ -130,7 +133,29 @@ def grade(
             verdict = writer.write_compiler_failure(failure)
         else:
             verdict = verdict if refusal is None else writer.write_refusal(refusal)
+    if verdict.passed:
+        verdict = _time(exercise, verdict, writer)
     return verdict, judged
+
+
+def _time(exercise: Exercise, verdict: Verdict, writer: _VerdictWriter) -> Verdict:
+    """A pass of an exercise that has times, with those of this machine's GPU, or with why there are none. Too slow is a fail.
+
+    Only numbers that came back as bytes are used here: what is launched and timed is the course's.
+    """
+    clocks = {name: part.time for name, part in find_parts(exercise).items() if part.time is not None}
+    if not clocks:
+        return verdict
+    gpu = course_runtime.current()
+    if writer.hidden or gpu.mode != "gpu":
+        return writer.write_untimed(
+            verdict, "a check with hidden cases times nothing" if writer.hidden else "this machine has no GPU"
+        )
+    try:
+        times = [clocks[j.plan.entry_point](j.plan, j.outputs) for j in writer.judged if j.plan.entry_point in clocks]
+    except NoRoom as full:
+        return writer.write_untimed(verdict, f"{gpu.name} has no room for the inputs ({full})")
+    return writer.write_times(verdict, [timed for timed in times if timed is not None], gpu.name)
 
 
 class _Interpreting:
@@ -264,9 +289,10 @@ def _run_again(
 
 
 def _forget_unwritten(judged: list[Judged]) -> None:
-    """Who reads an output before it is written may throw away what it finds. What came out of it, or a wrong second run, says otherwise."""
+    """Who reads an output before it is written may throw away what it finds. What came out of it, or a wrong second run, says otherwise;
+    where nothing came out, the report of it is forged."""
     for j in judged:
-        if j.fault and j.fault["kind"] == "unwritten" and not j.shows_what_was_held:
+        if j.outputs and j.fault and j.fault["kind"] == "unwritten" and not j.shows_what_was_held:
             j.fault = None
 
 
@@ -379,6 +405,29 @@ class _VerdictWriter:
         )
         return self._make(GRADER_FAULT, "grader_fault", message)
 
+    def write_untimed(self, verdict: Verdict, why: str) -> Verdict:
+        """A pass that rests on what can be known without a clock."""
+        fits = f"What can be known without a clock fits an {DEVICE}. Whether it is fast was not measured: {why}."
+        return replace(verdict, message=f"{verdict.message} {fits}")
+
+    def write_times(self, verdict: Verdict, times: list[Timed], gpu: str) -> Verdict:
+        """A pass with the times of its launches on ``gpu``; a fail if one of them is too far from the floor."""
+        rows = tuple(
+            CaseResult(f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}") for t in times
+        )
+        slow = sorted((t for t in times if not t.passes), key=lambda t: t.share)
+        if not slow:
+            shares = ", ".join(f"{t.share:.2f}" for t in times)
+            verdict = replace(
+                verdict,
+                message=f"{verdict.message} Timed on {gpu}: {shares} of the floor's bandwidth; {GOAL} is asked for.",
+            )
+        else:
+            first = Finding("", f"At {slow[0].shape}, {slow[0].launch} takes {slow[0]}; {GOAL} is asked for.")
+            common = f"{len(slow)} of {len(times)} timed shapes on {gpu} {'is' if len(slow) == 1 else 'are'} below {GOAL} of the floor's bandwidth."
+            verdict = self._fail("below_the_floor", first, common=common)
+        return replace(verdict, cases=(*verdict.cases, *rows))
+
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
         seen = [*(self.first.judged if self.first else ()), *self.judged]
         if self.exercise.kind == "tests":
@@ -386,7 +435,8 @@ class _VerdictWriter:
         cause = self._find_cause(failed)
         shown = wording.choose_shown(failed, cause)
         first = wording.describe_finding(shown)
-        evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {first.case}: {first.words.rstrip('.')}."
+        smallest = f"{first.case}: {first.words}" if first.case else first.words
+        evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {smallest.rstrip('.')}."
         return self._fail(
             cause, first,
             wording.find_place(shown, self.file, self.text, self.exercise.entry_points),
@@ -548,7 +598,8 @@ def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool
         error = round_error(judged.ratio if judged.passed else judged.ratio or None)
         return CaseResult(case.name, status, error, f"{case.describe()}{words}")
     if judged.passed:
-        return CaseResult(case.name, "pass", judged.ratio, case.describe())
+        more = case.describe_success(judged.outputs)
+        return CaseResult(case.name, "pass", judged.ratio, f"{case.describe()}{': ' * bool(more)}{more}")
     if judged.ran:
         return CaseResult(
             case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}"

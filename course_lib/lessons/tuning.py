@@ -1,4 +1,6 @@
-"""Lesson 15: the persistent backward kernel with launch settings of the learner's choice: what the compiler makes of them, and their time.
+"""Lesson 15: two kernels with launch settings of the learner's choice: what the compiler makes of them, and what that holds under way.
+
+The resident forward kernel is the one of exercise 15b, whose grader times it. The persistent backward kernel is timed here.
 
 Registers, spills, shared memory and what is asked for ahead are known on any machine, for an H100. The time is measured on a GPU alone.
 """
@@ -18,14 +20,9 @@ from course_lib.compiler import Pointer, compile_report, residency
 from course_lib.kernels.launch import device, tables
 from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
-from course_lib.lessons.figures.lesson06 import H100
+from course_lib.tuning.launch import ARCH, ITEMSIZE, Launch, Prediction, predict
 
-ARCH = "sm_90"
-MULTIPROCESSORS = 132  # of an H100 SXM
-LATENCY_NS = 600  # what the lesson takes for a load from memory
-NEEDED = (
-    H100.bandwidth * LATENCY_NS / 1e9 / MULTIPROCESSORS
-)  # bytes that a multiprocessor must have asked for: Little's law
+_LONGEST = 16384  # columns
 _ITEMSIZE, _MATRICES = 2, 2  # fp16; x and dy
 _KERNEL: Any = norm_backward_persistent_kernel  # what a launch takes, no type checker knows
 _CONSTANTS = {"CENTRED": True, "HAS_W": True}
@@ -55,6 +52,50 @@ class Tried:
         )
 
 
+@dataclass(frozen=True)
+class Predicted:
+    """A launch of the resident forward kernel at N columns of fp16, and what an H100's multiprocessor holds of it."""
+
+    N: int
+    launch: Launch
+    made: Prediction
+
+    @property
+    def programs(self) -> int:
+        return self.made.programs
+
+    @property
+    def under_way(self) -> int:
+        return self.made.under_way
+
+    def __str__(self) -> str:
+        spilled = f", {self.made.spill_bytes} bytes spilled" * bool(self.made.spill_bytes)
+        return f"N = {self.N}, rows {self.launch.rows}, warps {self.launch.num_warps}: {self.made}{spilled}"
+
+
+def predict_launch(N: int, rows: int, num_warps: int, dtype: str = "fp16") -> Predicted:
+    """Compile the course's resident LayerNorm forward kernel for an H100 with these settings, and the smallest BLOCK that holds a row.
+
+    Args:
+        N: 1 to 16384. rows, num_warps: powers of two, up to 64 and 32. dtype: "fp16" or "fp32".
+
+    Raises: CourseError if a setting is none of those, or the compiler gives no answer.
+    """
+    if not 1 <= N <= _LONGEST:
+        raise CourseError(f"N has to be from 1 to {_LONGEST}; you chose {N}.")
+    if dtype not in ITEMSIZE:
+        raise CourseError(f"dtype has to be {' or '.join(map(repr, ITEMSIZE))}; you chose {dtype!r}.")
+    _require_power("rows", rows, 1, 64)
+    _require_power("num_warps", num_warps, 1, 32)
+    launch = Launch(rows, tables.next_power_of_2(N), num_warps)
+    return Predicted(N, launch, predict(N, dtype, launch))
+
+
+def _require_power(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most or value & (value - 1):
+        raise CourseError(f"{name} has to be a power of two from {least} to {most}; you chose {value}.")
+
+
 def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
     """Compile the course's persistent LayerNorm backward kernel for an H100 with these settings, fp16; on a GPU, time it as well.
 
@@ -63,10 +104,9 @@ def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
 
     Raises: CourseError if a setting is none of those, or the compiler refuses the kernel.
     """
-    powers = {"N": (N, 128, tables.PERSISTENT_LIMIT), "rows": (rows, 1, 64), "num_warps": (num_warps, 1, 32)}
-    for name, (value, least, most) in powers.items():
-        if not least <= value <= most or value & (value - 1):
-            raise CourseError(f"{name} has to be a power of two from {least} to {most}; you chose {value}.")
+    _require_power("N", N, 128, tables.PERSISTENT_LIMIT)
+    _require_power("rows", rows, 1, 64)
+    _require_power("num_warps", num_warps, 1, 32)
     if not 1 <= num_stages <= 8:
         raise CourseError(f"num_stages has to be from 1 to 8; you chose {num_stages}.")
     half, single = Pointer("fp16"), Pointer("fp32")

@@ -17,7 +17,7 @@
 # the table that it [publishes](https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html) (copied in November 2026). It does
 # not name its GPU.
 #
-# *About 40 minutes, the exercise included. Needs: lessons 08, 09 and 13.*
+# *About 55 minutes, the exercises included. Needs: lessons 08, 09 and 13.*
 
 # %%
 import course_lib
@@ -239,8 +239,8 @@ assert round((ahead["read_mb"] + ahead["written_mb"]) / ahead["us"] * 1e3) == 26
 # forward pass, `torch.add` of two matrices for the backward pass. A time divided by that is **over the floor**, and 1 / 0.9 = 1.11 is nine
 # tenths of what is possible.
 #
-# In the same run matters. The clocks of a GPU change with its temperature and its power, and two GPUs of one name differ. Ratios within a
-# run survive that; times from two machines cannot be compared.
+# The clocks of a GPU change with its temperature and its power, and two GPUs of one name differ. Ratios within a run survive that; times
+# from two machines cannot be compared.
 #
 # ## How much must be under way?
 #
@@ -272,7 +272,7 @@ from course_lib.kernels.launch import tables
 assert tables.persistent(4096).stages == 3 and round(3350 * 600 / 132 / 1000) == 15
 
 # %% [markdown]
-# Three launch settings decide how much is under way, and each of them costs registers or shared memory.
+# Three launch settings decide how much is under way, and each has a price.
 #
 # | setting | more of it | its price |
 # |---|---|---|
@@ -281,29 +281,29 @@ assert tables.persistent(4096).stages == 3 and round(3350 * 600 / 132 / 1000) ==
 # | `num_stages` | tiles asked for ahead | shared memory for each tile |
 
 # %%
-predict("15-stages")
+predict("15-row")
 
 # %% tags=["answer"]
-from course_lib.lessons.tuning import try_launch
+from course_lib.lessons.tuning import predict_launch
 
-for num_stages in (1, 3):
-    print(try_launch(N=4096, rows=2, num_warps=8, num_stages=num_stages))
+for rows, num_warps in ((1, 4), (1, 32), (16, 4)):
+    print(predict_launch(N=256, rows=rows, num_warps=num_warps))
 
 # %% tags=["check"]
-tried = [try_launch(N=4096, rows=2, num_warps=8, num_stages=num_stages) for num_stages in (1, 3)]
-assert round(tried[1].shared_bytes / 1024) == find("15-stages").answer and tried[1].ahead == 2 * 32 * 1024
-assert not any(made.spill_bytes for made in tried) and 4 < tried[1].ahead / 15227 < 4.4
+tried = {(r, w): predict_launch(N=256, rows=r, num_warps=w) for r, w in ((1, 4), (1, 32), (16, 4))}
+assert tried[1, 4].under_way / 1024 == find("15-row").answer and tried[1, 4].programs == 16
+assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
+
+# %% [markdown] tags=["answer"]
+# A program asks only for a part of its time; then it adds up and stores. So aim at twice 15 KB.
 
 # %% [markdown]
-# So work it out before you measure: count the bytes under way, and ask the compiler for registers and spills. A dive at the end of this
-# page lets you try it.
-#
 # ## Where do your kernels stand?
 #
 # The roofline of lesson 06 again, now with all kernels of the course. Drag N. Then switch the bytes to *asks for*, and press *LayerNorm,
 # blocked*: its point goes above the roof, and you know why. Which kernel is far below the roof, although it moves as little as the best?
 #
-# Then put your own kernels there, one after the other. A kernel that passes its check is traced to count its bytes. On a GPU it is timed, too.
+# Then put your own kernels there. One that passes its check is traced to count its bytes, and timed on a GPU.
 
 # %%
 from course_lib.lessons import kernel_roofline
@@ -378,8 +378,8 @@ step("15-weights")
 
 # %% [markdown]
 # Here are the kernels of the exercise. Press a name to see the text. They are the course's designs without strides and flags. For each of
-# them you say how many bytes it asks for, exactly. Your numbers are compared with a trace: Triton's interpreter ran the kernels and added
-# up what every lane loaded and stored. `count_bytes` gives you the two numbers for any shape. It does not say where they come from.
+# them you say how many bytes it asks for, exactly, as a trace of every load and store counts them. `count_bytes` gives you the two numbers
+# for any shape. It does not say where they come from.
 
 # %%
 from course_lib.lessons.accounting import count_bytes, show_kernels
@@ -397,6 +397,16 @@ exercise("15a")
 
 # %% tags=["check"]
 assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (5 * 10 * 4 + 2 * 80, 5 * 10 * 4 + 2 * 5 * 4)
+
+# %% [markdown]
+# ## Your turn: a launch
+#
+# The course's resident kernel, launched badly: one row, the longest block and 32 warps at every shape. Reason your way to a better launch:
+# numbers a thread, then threads a multiprocessor, then bytes under way. `predict_launch` tells you what a launch holds. On a GPU yours are
+# timed, too: 0.9 of the floor's bandwidth.
+
+# %%
+exercise("15b")
 
 # %% [markdown]
 # ## What you predicted
@@ -418,9 +428,10 @@ review_predictions("15")
 # **Next:** lesson 16. What if rows are very long, or there are hardly any?
 
 # %% [markdown] tags=["dive"]
-# ## Dive: tune it yourself
+# ## Dive: tune the backward kernel
 #
-# The course's persistent kernel with your settings. Say before each run whether the compiler will spill, and how many KB are asked for ahead;
+# The course's persistent kernel with your settings. With `num_stages=3` two tiles of `x` and `dy` wait in shared memory, or are on their way
+# there, and the third is at work in registers. Say before each run whether the compiler will spill, and how many KB are asked for ahead;
 # about 15 KB are needed. The registers are those of an H100, on any machine. On a GPU you also see the time over the floor, and 1.11 is nine
 # tenths of what is possible. Without one, nobody can tell you whether your choice is fast. You can rule out what cannot be.
 
@@ -432,6 +443,7 @@ for rows, num_warps, num_stages in ((2, 8, 3), (2, 4, 3), (1, 8, 2)):
 
 # %% tags=["check"]
 tried = {warps: try_launch(N=4096, rows=2, num_warps=warps, num_stages=3) for warps in (4, 8)}
+assert round(tried[8].shared_bytes / 1024) == 64 and tried[8].ahead == 2 * 32 * 1024
 assert tried[4].spill_bytes > 0 == tried[8].spill_bytes and tables.persistent(4096) == (2, 4096, 8, 1, 3)
 
 # %% [markdown]

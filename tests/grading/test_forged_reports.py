@@ -97,3 +97,26 @@ def test_nonsense_is_a_verdict(name, monkeypatch):
         assert verdict.status in ("fail", "error"), verdict.message
         assert 0 < len(verdict.message) < 2000
         json.dumps(verdict.as_dict())
+
+
+@pytest.mark.parametrize("name", ["00a", "08a", "15b"])
+def test_a_forged_report_of_an_unwritten_output_is_no_result(name, monkeypatch):
+    """What it says is forgiven where the outputs are right. Here there are none."""
+    exercise = catalog.get(name)
+
+    def report_and_leave_nothing(kind, job, folder, limits, **_):
+        for number, case in enumerate(job["cases"]):
+            tensor = next(t["name"] for t in case["tensors"] if t["output"])
+            fault = {"kind": "unwritten", "tensor": tensor, "row": None, "line": None}
+            places = {"line": None, "column": None, "end_column": None}
+            report = {"type": "Misuse", "text": "forged", "lost": False, "fault": fault} | places
+            (folder / f"{number:02}.error").write_text(json.dumps(report))
+        return Answer(isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset())
+
+    solution = paths.SOLUTIONS / f"{exercise.file}.py"
+    kernels = reader.read(exercise, solution.read_text(), solution.name)
+    monkeypatch.setattr(reader, "read", lambda exercise, text, name: kernels)
+    monkeypatch.setattr(Compilation, "_warm", lambda self: None)
+    monkeypatch.setattr(jobs, "run", report_and_leave_nothing)
+    monkeypatch.setattr(Compilation, "find_refusal", lambda self: None)
+    assert check(exercise, solution).status in ("fail", "error")

@@ -22,7 +22,6 @@ def test_more_stages_are_more_shared_memory_and_bytes_ahead():
     assert 2 * tile <= tried[3].shared_bytes < 2 * tile + 1024 and tried[3].spill_bytes == 0
     if course_lib.MODE != "gpu":
         assert "time not measured: no GPU" in str(tried[3])
-    assert pytest.approx(15227, abs=1) == tuning.NEEDED
 
 
 @pytest.mark.parametrize(

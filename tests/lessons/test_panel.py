@@ -208,6 +208,18 @@ def test_compare_shows_the_case_of_the_verdict(learner):
     assert "BEGIN SOLUTION" not in texts.make_plain_solution(EX)
 
 
+def test_compare_of_a_launch_says_what_it_holds_and_gives_no_launch_away(tmp_path):
+    launches = catalog.get("15b")
+    file = tmp_path / f"{launches.file}.py"
+    right = "ROWS = max(1, 4096 // BLOCK)"
+    file.write_text(texts.read_solution(launches).replace(right, "ROWS = 1"), encoding="utf-8")
+    shown = compare(launches, file)
+    assert shown.count("<li>✗ M = ") == 3 and shown.count("<li>✓ M = ") == 9
+    assert (
+        "ROWS = 1, BLOCK = 256, num_warps = 1: an H100" in shown and "KB under way" in shown and "expected" not in shown
+    )
+
+
 def test_compare_of_a_right_kernel_says_so(learner):
     solve(learner)
     shown = compare(EX)

@@ -95,6 +95,10 @@ class Case:
         """What wrong outputs mean, where their numbers say nothing to a person; empty where they do."""
         return ""
 
+    def describe_success(self, outputs: dict[str, Any]) -> str:
+        """What right outputs mean, where a person wants to know more than that they are right; else empty."""
+        return ""
+
 
 @dataclass(frozen=True)
 class SharedCase(Case):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
+
+if TYPE_CHECKING:
+    from course_lib.tuning.clock import Timed
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,8 @@ class Plan(Generic[C]):
     empty_loads: int | None = None
     # of a grid of one dimension: the programs that CPU mode launches, whose rows alone are judged; none: all
     sample: tuple[int, ...] = ()
+    # outputs that are worked out from those that came back, where many of these are right: ``expected`` has them, too
+    derive: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
 
     def tensor(self, name: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == name)
@@ -84,7 +89,8 @@ class Part(Generic[C]):
     ``models`` gives wrong formulas with their causes, the likelier first. ``rare`` are causes that follow where every failed case is
     of a kind that is there for this alone, and its outputs say so; ``traits`` those where exactly the cases of a common kind fail;
     both are asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
-    for outputs that are not in it that is "not_written". ``partials`` are outputs of which each program writes one row.
+    for outputs that are not in it that is "not_written". ``partials`` are outputs of which each program writes one row. ``time`` times on a
+    GPU what came back for a plan; None where the plan is not timed.
     """
 
     battery: tuple[C, ...]
@@ -96,3 +102,4 @@ class Part(Generic[C]):
         default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
     )
     partials: tuple[str, ...] = ()
+    time: Callable[[Plan[C], Outputs], Timed | None] | None = None

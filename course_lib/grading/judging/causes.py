@@ -777,6 +777,38 @@ CAUSES: dict[str, Cause] = {
         "wrong values",
         "Work the first wrong element out by hand, from the formula: which step of yours gives something else?",
     ),
+    # launches
+    "launch_not_legal": Cause(
+        "no kernel can be launched like this",
+        "ROWS, BLOCK and num_warps are whole powers of two, and a program has 32 warps at most. Which of your lines makes another number?",
+    ),
+    "columns_left_out": Cause(
+        "BLOCK is smaller than a row",
+        "The program has no loop over the columns. Which of them does a tile of BLOCK columns reach?",
+    ),
+    "lanes_idle": Cause(
+        "BLOCK is larger than it has to be",
+        "Which is the smallest power of two that holds the row? What do the lanes past it do?",
+    ),
+    "too_few_programs": Cause(
+        "some multiprocessors have nothing to do",
+        "M / ROWS programs, and 132 multiprocessors: what may ROWS be for so few rows?",
+    ),
+    "tile_spills": Cause(
+        "the tile does not fit into the registers",
+        "How many numbers does a thread get, and how many registers does it have? Fewer rows, or more warps?",
+    ),
+    "too_little_under_way": Cause(
+        "too little is under way",
+        "How many programs does a multiprocessor hold, what stops it from holding more, and how many bytes of x has each of them asked for?",
+    ),
+    "launch_unfit": Cause(
+        "several launches do not fit, for different reasons", "Take the smallest case first. The others may follow."
+    ),
+    "below_the_floor": Cause(
+        "on this GPU it reaches less than nine tenths of the floor's bandwidth",
+        "What is known without a clock rules out what cannot be fast, and no more. What would put more bytes under way, or let fewer threads wait in each sum?",
+    ),
     # an account of bytes
     "w_counted_once": Cause(
         "w is counted once for all programs",

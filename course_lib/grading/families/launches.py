@@ -1,0 +1,127 @@
+"""Launches of the course's resident LayerNorm kernel, by a function that gets the shape and the bytes of a number.
+
+Many launches are right, so no number is expected of ROWS, BLOCK and num_warps. What is judged is worked out from them
+(``course_lib/tuning/launch.py``): 0 where nothing speaks against the launch, else the number of the first fault.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from course_lib.grading.cases.buffers import Tensor
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
+from course_lib.tuning.clock import Shape, Timed, time_launch
+from course_lib.tuning.launch import ITEMSIZE, Fault, Launch, find_illegal, find_misfit, predict, suggest
+
+CHOSEN = ("ROWS", "BLOCK", "num_warps")
+_FAULT = "fault"
+# in the order in which they are looked for
+CAUSES = (
+    "launch_not_legal",
+    "columns_left_out",
+    "lanes_idle",
+    "too_few_programs",
+    "tile_spills",
+    "too_little_under_way",
+)
+_THREE_QUARTERS = 3072  # columns; above it this kernel comes near the floor for powers of two alone
+_LONGEST = 16384
+
+
+@dataclass(frozen=True)
+class LaunchCase(Case):
+    """M rows of N columns to be launched; ``timed``: on a machine with a GPU, beside the floor."""
+
+    timed: bool = False
+
+    def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
+        if _FAULT not in outputs:  # nothing came back
+            return ""
+        fault = find_fault(self, outputs)
+        return (
+            ""
+            if fault is None
+            else f"`{entry_point}({self.M}, {self.N}, {ITEMSIZE[self.dtype]})` returned {_write(outputs)}: {fault.words}"
+        )
+
+    def describe_success(self, outputs: Outputs) -> str:
+        launch = _read(outputs)
+        return f"{launch}: {predict(self.N, self.dtype, launch)}"
+
+
+_BATTERY = (
+    LaunchCase("256 columns", 131072, 256, 0, "short rows: one is far too little for a program", dtype="fp16", timed=True),
+    LaunchCase("1024 columns", 32768, 1024, 0, "2 KB a row", dtype="fp16", timed=True),
+    LaunchCase("4096 columns", 8192, 4096, 0, "8 KB a row", dtype="fp16", timed=True),
+    LaunchCase("8192 columns", 4096, 8192, 0, "16 KB a row: as much as Little's law asks for", dtype="fp16", timed=True),
+    LaunchCase("16384 columns", 2048, 16384, 0, "the longest rows", dtype="fp16"),
+    LaunchCase("128 columns", 262144, 128, 0, "the shortest rows", dtype="fp16"),
+    LaunchCase("768 columns", 43690, 768, 0, "three quarters of a block", dtype="fp16"),
+    LaunchCase("3072 columns", 10922, 3072, 0, "three quarters of a long block", dtype="fp16"),
+    LaunchCase("fp32", 16384, 2048, 0, "numbers of 4 bytes", timed=True),
+    LaunchCase("short rows in fp32", 174762, 192, 0, "numbers of 4 bytes, three quarters of a short block"),
+    LaunchCase("few rows", 300, 1024, 0, "about two rows for each multiprocessor", dtype="fp16"),
+    LaunchCase("fewer rows than multiprocessors", 40, 512, 0, "not even one row for each", dtype="fp16"),
+)  # fmt: skip
+
+
+def _write(outputs: Outputs) -> str:
+    return ", ".join(f"{name} = {float(outputs[name]):g}" for name in CHOSEN)
+
+
+def _read(outputs: Outputs) -> Launch:
+    return Launch(*(int(outputs[name]) for name in CHOSEN))
+
+
+def find_fault(case: Case, outputs: Outputs) -> Fault | None:
+    """What speaks against the launch that was returned for a case, as far as it can be known without a clock.
+
+    Raises: EnvironmentFault if this machine has no compiler to ask.
+    """
+    illegal = find_illegal(case.N, tuple(float(outputs[name]) for name in CHOSEN))
+    return illegal or find_misfit(case.M, case.N, case.dtype, _read(outputs))
+
+
+def _fit(N: int) -> int:
+    """The row length nearest to N that the exercise speaks of: a power of two, or three quarters of a short one."""
+    powers = [1 << n for n in range(7, _LONGEST.bit_length())]
+    return min(
+        [*powers, *(3 * p // 4 for p in powers if 192 <= 3 * p // 4 <= _THREE_QUARTERS)],
+        key=lambda length: abs(length - N),
+    )
+
+
+def _plan(case: LaunchCase, entry_point: str, rng: np.random.Generator) -> Plan[LaunchCase]:
+    case = replace(case, N=_fit(case.N))
+    tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True) for name in CHOSEN)
+    free = {
+        name: Expected(np.array(float(value)), np.array(np.nan))
+        for name, value in zip(CHOSEN, suggest(case.M, case.N), strict=True)
+    }
+    expected = free | {_FAULT: Expected(np.array(0.0), np.array(0.25))}
+
+    def derive(outputs: Outputs) -> Outputs:
+        fault = find_fault(case, outputs)
+        return {_FAULT: np.array(0.0 if fault is None else 1.0 + CAUSES.index(fault.cause))}
+
+    arguments = tuple(("int", value) for value in (case.M, case.N, ITEMSIZE[case.dtype]))
+    return Plan(case, entry_point, (), tensors, arguments, {}, expected, derive=derive)
+
+
+def _time(plan: Plan[LaunchCase], outputs: Outputs) -> Timed | None:
+    case = plan.case
+    return time_launch(Shape(case.M, case.N, case.dtype), _read(outputs)) if case.timed else None
+
+
+def _shows(number: int) -> Symptom[LaunchCase]:
+    return lambda plan, outputs: float(outputs.get(_FAULT, 0)) == number
+
+
+_RARE: tuple[tuple[str, Symptom[LaunchCase]], ...] = (
+    *((cause, _shows(number)) for number, cause in enumerate(CAUSES, start=1)),
+    ("launch_unfit", lambda plan, outputs: _FAULT in outputs),
+)
+PARTS = {"choose_launch": Part(_BATTERY, _plan, rare=_RARE, time=_time)}
