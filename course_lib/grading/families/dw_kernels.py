@@ -16,11 +16,13 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families import by_hand
 from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, list_dx_dtype_models
 from course_lib.grading.families.making import (
     FEW,
     add_up_lanes,
-    draw_matrix,
+    draw_clean_matrix,
+    draw_gradient,
     draw_weight,
     list_dtype_models,
     list_misread_models,
@@ -251,7 +253,9 @@ def _plan_sum(
 ) -> Plan[SharedCase]:
     tensors, expected, inputs = [], {}, {}
     for name in names:
-        values = rng.normal(0.5, 4.0, size=(case.partials, case.N)).astype(np.float32)
+        shape = (case.partials, case.N)
+        drawn = by_hand.choose_sums(*shape, len(tensors)) if case.by_hand else rng.normal(0.5, 4.0, size=shape)
+        values = drawn.astype(np.float32)
         values[written:] = np.nan
         whole = values[:written].astype(np.float64)
         inputs[name] = values.astype(np.float64)
@@ -284,14 +288,11 @@ def _extend_plan(
 
 
 def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x")) if case.has_bad_row else draw_matrix(case, rng)
-    dy = rng.normal(0.5, size=(case.M, case.N))
-    if case.has_bad_row:
-        dy[1, case.N // 3] = np.nan
+    """dy, x and w."""
+    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.layout == "expanded":
         dy[...] = 1.25
-    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 
 def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
