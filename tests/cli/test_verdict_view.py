@@ -343,7 +343,8 @@ def test_the_command_shows_line_and_carets_in_a_pipe(course, tmp_path, columns):
     assert max(map(cell_len, done.stdout.splitlines())) <= int(columns)
     for line in (
         "b is not applied.",
-        "  expected y[0, 0] -0.807351",
+        "  x                 [[1, 7]]",
+        "  expected y[0, 0] -1",
         f"exercises/{file.name}:{number}",
         "   |     ^^^^^^",
         "Where does the bias enter y?",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import diagnosis
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.judge import Deviation, Judged
@@ -125,12 +127,39 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
 
 def choose_shown(failed: list[Judged], cause: str) -> Judged:
     """The failing case that is shown: the smallest of those that are wrong in the way the cause is about."""
+    return min(list_alike(failed, cause), key=_measure_size)
+
+
+def list_alike(failed: list[Judged], cause: str) -> list[Judged]:
+    """The failing cases of one entry point that are wrong in the way the cause is about."""
     applies = _APPLIES.get(cause)
     pool = [j for j in failed if applies(j)] if applies else []
     pool = pool or failed
     first = pool[0]
-    alike = [j for j in pool if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
-    return min(alike, key=_measure_size)
+    return [j for j in pool if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
+
+
+def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> tuple[tuple[str, str], ...]:
+    """What the entry point gets, by name, as a person writes it. ``parameters`` are its own names for it, in order. Without values:
+    sizes and strides alone.
+
+    Sizes that stand in the case's words are left out, and what a kernel is told of rows that follow each other.
+    """
+    given = {value for kind, value in plan.arguments if kind == "tensor"} | {"dy"}  # autograd hands dy over itself
+    found = [
+        (tensor.name, _write_numbers(tensor.values.astype(np.float64).tolist()))
+        for tensor in plan.tensors
+        if with_values and tensor.name in given and tensor.values is not None and not tensor.scratch
+    ]
+    told = ("M", "N", "n") if not plan.grid or plan.case.layout != "packed" else parameters
+    for name, (kind, value) in zip(parameters, plan.arguments, strict=False):
+        found += [(name, str(value))] if kind == "int" and name not in told else []
+    found += [("eps", f"{value:g}") for kind, value in plan.arguments if kind == "float" and with_values]
+    return tuple(found)
+
+
+def _write_numbers(values: Any) -> str:
+    return f"[{', '.join(map(_write_numbers, values))}]" if isinstance(values, list) else format_number(values)
 
 
 def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:

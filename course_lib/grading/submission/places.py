@@ -47,6 +47,12 @@ def make_place(file: str, text: str, span: Span, label: str = "") -> Place | Non
     return Place(file, span.line, source, start, max(end, start + 1), label)
 
 
+def list_parameters(text: str, function: str) -> tuple[str, ...]:
+    """What a function of ``text`` calls its arguments."""
+    found = next(node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == function)
+    return tuple(argument.arg for argument in (*found.args.posonlyargs, *found.args.args))
+
+
 def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int) -> Span | None:
     """The ``tl.store`` through the pointer that ``entry_point`` takes as its argument of that number.
 
