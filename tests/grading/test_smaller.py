@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from course_lib import catalog
 from course_lib.authoring import mutants
 from course_lib.base import paths
-from course_lib.catalog import Exercise
-from course_lib.grading import smaller
+from course_lib.catalog import Exercise, texts
+from course_lib.grading import grade, smaller
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.cases.small import list_small_cases
@@ -242,6 +242,29 @@ def test_a_machine_that_runs_no_second_process_changes_nothing(tmp_path, monkeyp
     monkeypatch.setattr(runner, "run", run)
     verdict, judged = hand_in(tmp_path, "")
     assert len(runs) == 2 and verdict.status == "fail" and len(judged) == len(verdict.cases)
+
+
+# ---- on a GPU, whose process is stood in for by the interpreter's
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_on_a_gpu_a_small_case_is_shown_if_the_interpreter_fails_it_too(tmp_path, monkeypatch, both):
+    exercise = catalog.get("05a")
+    entry = next(entry for entry in mutants.read_mutants(exercise) if entry["id"] == "unbiased")
+    wrong = mutants.make_text(exercise, entry)
+    file = tmp_path / f"{exercise.file}.py"
+    file.write_text(wrong if both else texts.read_solution(exercise))
+    broken, stock, modes = extract(exercise, wrong, file.name), runner.run, []
+
+    def run(kernels, plans, mode, *arguments, **named):
+        modes.append(mode)
+        return stock(broken if mode == "gpu" else kernels, plans, "cpu", *arguments, **named)
+
+    monkeypatch.setattr(runner, "run", run)
+    verdict, judged = grade.grade(exercise, file, "gpu", 0, None, None)
+    assert (verdict.status, verdict.cause, modes[-1]) == ("fail", "unbiased_variance", "cpu")
+    assert verdict.first is not None and bool(verdict.first.inputs) == both
+    assert len(judged) == len(verdict.cases) + both
 
 
 # ---- who is not told

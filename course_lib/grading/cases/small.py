@@ -48,16 +48,19 @@ def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
     bases = [(plain, "", _list_rows(battery))]
     if len({c.eps for c in battery}) > 1:
         bases.append((replace(plain, eps=LARGE_EPS), f"eps = {LARGE_EPS:g}", _list_rows(battery)[:1]))
-    own = replace(case, fill="normal" if case.fill == "worked" else case.fill, by_hand=True)
+    fill, eps = "normal" if case.fill == "worked" else case.fill, SMALL_EPS if case.eps == Case.eps else case.eps
+    own = replace(case, fill=fill, eps=eps, by_hand=True)
     if own.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(own, plain):
         alone = case.vector and case.M == 1
         rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else _list_rows(battery)
         bases.append((own, f'of the kind "{case.name}"', rows))
+    has_statistics = any(c.M > 1 for c in battery)  # else each number is for itself
     found: dict[Case, None] = {}
     for base, words, rows in bases:
         some = [_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows)]
         fitting = [c for c in some if c.M * c.N <= case.M * case.N and (c.M > 1 or not c.has_bad_row)]
-        found |= {_word(c, case, words): None for c in sorted(fitting, key=_measure_effort)[:_MOST]}
+        fitting.sort(key=lambda c: (c.M * _EFFORT.get(c.N, c.N) if has_statistics else c.N, c.M, c.block, c.rows))
+        found |= {_word(c, case, words): None for c in fitting[:_MOST]}
     return list(found)
 
 
@@ -137,10 +140,6 @@ def _reshape(base: Case, column: tuple[int, int], r: _Rows) -> Case:
     N, block = column
     eps = _EPS_OF_ONE if N == 1 and base.eps == SMALL_EPS else base.eps
     return replace(base, M=r.M, N=N, block=block, rows=r.rows, leading=r.leading, eps=eps, **shared)
-
-
-def _measure_effort(case: Case) -> tuple[float, int, int, int]:
-    return case.M * _EFFORT.get(case.N, case.N), case.M, case.block, case.rows
 
 
 def _word(made: Case, case: Case, words: str) -> Case:

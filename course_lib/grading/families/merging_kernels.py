@@ -90,7 +90,7 @@ def _draw_statistics(case: MergeCase, rng: np.random.Generator) -> tuple[np.ndar
         means, M2s = np.full(shape, case.mean), np.zeros(shape)
     elif case.by_hand:
         means = by_hand.choose_rows(*shape)
-        M2s = np.where((counts > 1) & (case.fill != "flat"), 2.0 * counts, 0.0) + np.zeros(shape)
+        M2s = np.where((counts > 1) & (case.fill != "flat"), 4.0 * counts, 0.0) + np.zeros(shape)
     else:
         level = 5 * rng.normal(size=shape) if case.fill == "steps" else 0.0
         means = case.mean + level + case.std * rng.normal(size=shape) / np.sqrt(counts)
