@@ -211,8 +211,9 @@ def _name_element(output: str, index: tuple[int, ...]) -> str:
 def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
     """The line of the learner's ``text`` that the evidence of a failed case points to; None if it points to none.
 
-    A fault in memory has its line. A wrong output has the line that writes it, if there is only one: where the mistake was
-    made is another question, so the line is labelled with what happens there.
+    A fault in memory has its line. A wrong number has the line that makes it, if that is one assignment; any other wrong output, and
+    a number made on the way, the line that writes it, if there is only one. Where the mistake was made is another question, so
+    the line is labelled with what happens there.
     """
     tree = ast.parse(text)
     if judged.fault:
@@ -222,11 +223,21 @@ def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ..
     if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return None
     entry_point, arguments = judged.plan.entry_point, judged.plan.arguments
+    is_number = bool(judged.deviations) and judged.deviations[0].kind != "unwritten" and not judged.changed
     if judged.plan.grid:
-        span = places.find_store(tree, entry_points, entry_point, arguments.index(("tensor", subject)))
-        return span and places.make_place(file, text, span, f"{subject} is stored here")
-    span = places.find_return(tree, entry_point)
-    return span and places.make_place(file, text, span, f"{subject} is returned here")
+        of_store = tree, entry_points, entry_point, arguments.index(("tensor", subject))
+        making = places.find_making_of_stored(*of_store) if is_number else None
+        span, does = (making, "made") if making else (places.find_store(*of_store), "stored")
+    else:
+        outputs = [tensor.name for tensor in judged.plan.tensors if tensor.is_output]
+        names = _GRADIENTS if entry_point == "backward" else outputs  # autograd asks for some of them, and gets all
+        number = names.index(subject) if subject in names else 0
+        making = places.find_making_of_returned(tree, entry_point, number, len(names)) if is_number else None
+        span, does = (making, "made") if making else (places.find_return(tree, entry_point), "returned")
+    return span and places.make_place(file, text, span, f"{subject} is {does} here")
+
+
+_GRADIENTS = ["dx", "dw", "db"]
 
 
 def find_return(function: str, file: str, text: str) -> Place | None:
