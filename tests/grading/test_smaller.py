@@ -23,7 +23,7 @@ from course_lib.grading.check import check, check_with_cases
 from course_lib.grading.execution import runner
 from course_lib.grading.families import by_hand, find_parts
 from course_lib.grading.judging.judge import judge_case
-from course_lib.grading.smaller import SmallCases, make_small_plans
+from course_lib.grading.smaller import SmallCases, has_whole_inputs, make_small_plans
 from course_lib.grading.submission.attempt import extract
 from course_lib.grading.verdict import Verdict, from_dict
 
@@ -92,6 +92,13 @@ def test_for_what_is_right_none_is_looked_for(file, monkeypatch):
 
 
 # ---- the cases
+
+
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
+def test_small_cases_hold_whole_numbers(exercise):
+    """Where this fails, the family draws its numbers without a look at ``Case.by_hand``: families/making.py and by_hand.py have some."""
+    plans = list_plans(exercise)
+    assert [plan.case.describe() for plan in plans if not has_whole_inputs(plan)] == []
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
@@ -200,6 +207,12 @@ def test_of_any_wrong_solution_the_shown_case_is_wrong_and_the_verdict_is_what_i
         (d.output, d.kind, d.where) for d in shown.deviations
     ]
     assert bool(verdict.first.inputs) >= bool(verdict.first.element)
+
+
+def test_a_family_that_knows_no_whole_numbers_shows_its_own_cases(tmp_path, monkeypatch):
+    monkeypatch.setattr(by_hand, "choose_rows", lambda M, N: np.full((M, N), 0.3) + np.arange(N))
+    verdict, judged = check_mutant(catalog.get("05a"), "unmasked_variance", tmp_path)
+    assert verdict.first is not None and verdict.first.inputs == () and len(judged) == len(verdict.cases)
 
 
 # ---- code that does not bear small cases

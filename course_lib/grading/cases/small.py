@@ -16,7 +16,7 @@ from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
 # x has a variance of 9 (families/by_hand.py): so small an eps changes no digit that is shown, and with so large a one the root is 4.
 # One number has none: then so small an eps would make a huge rstd, and with 9 it is 1/3, or for RMSNorm 1/5.
 SMALL_EPS, LARGE_EPS, _EPS_OF_ONE = 1e-12, 7.0, 9.0
-_MOST = 20  # cases of a kind
+_MOST, _MOST_OF_EPS = 20, 3  # cases of a kind
 _FEW_KINDS = 6  # of relations between rows, tiles and parts
 # one column has a variance of 0, and dx is 0, so it says less than several do; of three numbers no standard deviation is whole
 _EFFORT = {1: 6.0, 3: 4.5}  # columns that so many count for
@@ -45,22 +45,22 @@ def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
     dtypes, the layout and the fill of ``case``.
     """
     plain = _forget_special(case, battery)
-    bases = [(plain, "", _list_rows(battery))]
+    bases = [(plain, "", _list_rows(battery), _MOST)]
     if len({c.eps for c in battery}) > 1:
-        bases.append((replace(plain, eps=LARGE_EPS), f"eps = {LARGE_EPS:g}", _list_rows(battery)[:1]))
+        bases.append((replace(plain, eps=LARGE_EPS), f"eps = {LARGE_EPS:g}", _list_rows(battery)[:1], _MOST_OF_EPS))
     fill, eps = "normal" if case.fill == "worked" else case.fill, SMALL_EPS if case.eps == Case.eps else case.eps
-    own = replace(case, fill=fill, eps=eps, by_hand=True)
+    own = replace(case, fill=fill, eps=eps, mean=float(round(case.mean)), by_hand=True)
     if own.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(own, plain):
         alone = case.vector and case.M == 1
         rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else _list_rows(battery)
-        bases.append((own, f'of the kind "{case.name}"', rows))
+        bases.append((own, f'of the kind "{case.name}"', rows, _MOST))
     has_statistics = any(c.M > 1 for c in battery)  # else each number is for itself
     found: dict[Case, None] = {}
-    for base, words, rows in bases:
+    for base, words, rows, most in bases:
         some = [_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows)]
         fitting = [c for c in some if c.M * c.N <= case.M * case.N and (c.M > 1 or not c.has_bad_row)]
         fitting.sort(key=lambda c: (c.M * _EFFORT.get(c.N, c.N) if has_statistics else c.N, c.M, c.block, c.rows))
-        found |= {_word(c, case, words): None for c in fitting[:_MOST]}
+        found |= {_word(c, case, words): None for c in fitting[:most]}
     return list(found)
 
 

@@ -292,7 +292,7 @@ def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray
     """dy, x and w."""
     x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.layout == "expanded":
-        dy[...] = 1.25
+        dy[...] = dy[0, 0] if case.by_hand else 1.25
     return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 

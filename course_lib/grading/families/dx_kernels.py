@@ -197,7 +197,7 @@ def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.n
     if case.fill == "zeros":
         dy[1::2] = 0
     if case.layout == "expanded":
-        dy[...] = 1.25
+        dy[...] = dy[0, 0] if case.by_hand else 1.25
     return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 
