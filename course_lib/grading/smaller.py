@@ -24,7 +24,8 @@ from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_case
 from course_lib.grading.submission.extract_kernels import Kernels
 
-_CASE_SECONDS, _TOTAL_SECONDS = 0.5, 1.5  # a candidate takes some milliseconds
+# a candidate takes some milliseconds: so much that on a busy machine the same one is found, and an endless one costs little
+_CASE_SECONDS, _TOTAL_SECONDS = 3.0, 8.0
 _TINY = 1e-6  # nobody works out a number below this that is not 0: it is what eps or a rounding leaves
 _SAVED = ("mean", "rstd")
 # of the faults in memory: those that a smaller launch shows as well

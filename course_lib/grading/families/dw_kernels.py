@@ -672,6 +672,8 @@ def _is_spoiled_by_spare_rows(p: Plan[SharedCase], outputs: Outputs) -> bool:
     """The partial sums of the program that has the short last tile are not finite, in whole rows, and all else is right: what spare
     rows loaded has come into the sums. Where they happen to load numbers, nothing shows."""
     case = p.case
+    if not outputs:  # it did not come to its end
+        return False
     spoiled = np.zeros((len(_PARTIAL_NAMES), case.partials), bool)
     for which, name in enumerate(_PARTIAL_NAMES):
         lost = ~np.isfinite(outputs[name]) & np.isfinite(p.expected[name].values)
