@@ -117,7 +117,7 @@ def grade(
         unchecked = _add_faults(judged, interpreted)
     _forget_unwritten(judged)
     # of hidden cases the learner is told nothing more: no small one, either, whose kind could be chosen by them
-    search = SmallCases(kernels, exercise, mode) if secret is None else None
+    search = SmallCases(kernels, exercise, mode, limits) if secret is None else None
     writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, secret is not None, search=search)
     verdict = writer.write()
     if verdict.passed and unchecked:

@@ -23,6 +23,7 @@ from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_case
 from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.sandbox.jobs import ResourceLimits
 
 # a candidate takes some milliseconds: so much that on a busy machine the same one is found, and an endless one costs little
 _CASE_SECONDS, _TOTAL_SECONDS = 3.0, 8.0
@@ -34,11 +35,12 @@ _IN_MEMORY = ("load", "store")
 
 @dataclass(frozen=True)
 class SmallCases:
-    """The search for one submission: its ``kernels``, of ``exercise``, checked in ``mode``."""
+    """The search for one submission: its ``kernels``, of ``exercise``, checked in ``mode`` within ``limits`` (None: those of the mode)."""
 
     kernels: Kernels
     exercise: Exercise
     mode: str
+    limits: ResourceLimits | None
 
     def find(self, judged: list[Judged], failed: list[Judged], cause: str) -> Judged | None:
         """The easiest case that fails as the one that would be shown does, and that ``cause`` explains; None if there is none.
@@ -65,8 +67,9 @@ class SmallCases:
     def _run(self, part: Part, shown: Plan) -> Iterator[Judged]:
         """The candidates, judged, the easiest first. One that raises, or does not come to its end, has not ``ran``."""
         plans = make_small_plans(part, shown.case, shown.entry_point)
-        mode = "cpu" if self.mode == "gpu" else self.mode
-        limits = replace(runner.ResourceLimits.for_mode(mode), case=_CASE_SECONDS, total=_TOTAL_SECONDS)
+        mode, limits = ("cpu", None) if self.mode == "gpu" else (self.mode, self.limits)
+        limits = limits or ResourceLimits.for_mode(mode)
+        limits = replace(limits, case=min(limits.case, _CASE_SECONDS), total=min(limits.total, _TOTAL_SECONDS))
         try:
             run = runner.run(self.kernels, plans, mode, limits) if plans else runner.Run("finished")
         except (EnvironmentFault, OSError, WorkerFailure):
