@@ -23,8 +23,9 @@ PAGE = paths.ROOT / "docs" / "verdicts.md"
 FILE = "mine.py"  # what the mutant's file is called in the messages
 _HEAD = """# What the grader says, cause by cause
 
-A failing verdict names a cause, shows the first case that fails and the line that the evidence points to, asks a question whose answer
-is the remedy, and says what else fails. This page has one real verdict for each cause: a wrong solution was handed in as `mine.py`, in CPU
+A failing verdict names a cause, shows the smallest case that fails and the line that the evidence points to, asks a question whose answer
+is the remedy, and says what else fails. Where the code is wrong in the same way on a case that a person can work out by hand, that one is
+shown, with its inputs; it is none of the check's own cases. This page has one real verdict for each cause: a wrong solution was handed in as `mine.py`, in CPU
 mode, and this came back. It is made by `python -m course_lib.authoring.verdicts`, and `make test` fails when the grader's words are no
 longer these.
 """

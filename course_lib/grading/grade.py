@@ -24,7 +24,8 @@ from course_lib.grading.families.plans import make_plans, make_second_plans
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import Compilation, CompilerFailure
-from course_lib.grading.judging.judge import MINOR, Judged, judge
+from course_lib.grading.judging.judge import MINOR, Judged, forget_minor_fault, judge, judge_case
+from course_lib.grading.smaller import SmallCases
 from course_lib.grading.submission import extract_kernels, places, reader
 from course_lib.grading.submission.extract_kernels import Kernels
 from course_lib.grading.submission.places import Span
@@ -56,8 +57,9 @@ def grade(
     limits: runner.ResourceLimits | None,
     tell_first_failure: Callable[[str], None] | None = None,
 ) -> tuple[Verdict, list[Judged]]:
-    """The verdict on the file at ``path``, and the judged cases; none where nothing was run. ``tell_first_failure`` is not called
-    with a secret, and nothing is timed: a grade is not to depend on the machine that gave it.
+    """The verdict on the file at ``path``, and the judged cases; none where nothing was run. The last one may be a smaller case that was
+    looked for, and is shown. ``tell_first_failure`` is not called with a secret, and nothing is timed: a grade is not to depend on the
+    machine that gave it.
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
@@ -118,7 +120,9 @@ def grade(
             judged[n] = judge(concrete[n], interpreted.data[n])
         unchecked = _add_faults(judged, interpreted)
     _forget_unwritten(judged)
-    writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, secret is not None)
+    # of hidden cases the learner is told nothing more: no small one, either, whose kind could be chosen by them
+    search = SmallCases(kernels, exercise, mode, limits) if secret is None else None
+    writer = _VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, secret is not None, search=search)
     verdict = writer.write()
     if verdict.passed and unchecked:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}")
@@ -135,7 +139,7 @@ def grade(
             verdict = verdict if refusal is None else writer.write_refusal(refusal)
     if verdict.passed:
         verdict = _time(exercise, verdict, writer)
-    return verdict, judged
+    return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
 
 
 def _time(exercise: Exercise, verdict: Verdict, writer: _VerdictWriter) -> Verdict:
@@ -324,32 +328,22 @@ def _add_faults(judged: list[Judged], interpreted: runner.Run) -> str:
     return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."
 
 
-def judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
-    """One case, from the bytes that it left and what it raised; either may be missing."""
-    if data is not None:
-        judged = judge(plan, data)
-        if error is not None:
-            judged.fault = error["fault"] | {"words": error["text"]}
-        return judged
-    if error is not None and error["fault"] is not None:
-        return Judged(plan, fault=error["fault"] | {"words": error["text"]})
-    return Judged(plan, ran=False, raised=error)
-
-
 class _VerdictWriter:
     """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds; ``first`` wrote the
     pass that this run is a second look at. ``parts`` are those of an exercise that has no family: then no wrong formula is looked for.
+    ``search`` looks for a smaller case to show; None: none is looked for. ``smaller`` is the one that it found.
 
     Of ``hidden`` cases one wrong element is told, the first; of the others only that they are wrong.
     """
 
     def __init__(
         self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool,
-        first: _VerdictWriter | None = None, parts: dict[str, Part] | None = None,
+        first: _VerdictWriter | None = None, parts: dict[str, Part] | None = None, search: SmallCases | None = None,
     ):  # fmt: skip
         self.hidden, self.parts = hidden, parts
         self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
         self.first = first
+        self.search, self.smaller = search, None
 
     def write(self) -> Verdict:
         run, judged = self.run, self.judged
@@ -368,8 +362,8 @@ class _VerdictWriter:
             return self._write_raised(raised, of_case)
         if run.case is not None or not all(j.right for j in judged if j.ran):
             for j in judged:  # how it came to its outputs matters only where these are right
-                keep = self.first is not None and j.fault is not None and j.fault["kind"] == "unwritten"
-                j.fault = None if j.has_minor_fault and not (keep or j.shows_what_was_held) else j.fault
+                if self.first is None or j.fault is None or j.fault["kind"] != "unwritten":
+                    forget_minor_fault(j)
         failed = [j for j in judged if j.ran and not j.passed]
         if run.case is not None and not failed:
             return self._write_stopped(judged[run.case].plan)
@@ -433,9 +427,15 @@ class _VerdictWriter:
         if self.exercise.kind == "tests":
             return self._write_wrong_tests(failed, seen)
         cause = self._find_cause(failed)
-        shown = wording.choose_shown(failed, cause)
+        if self.search is not None and self.run.case is None:
+            self.smaller = self.search.find(self.judged, failed, cause)
+        shown = self.smaller or wording.choose_shown(failed, cause)
         first = wording.describe_finding(shown)
-        smallest = f"{first.case}: {first.words}" if first.case else first.words
+        if self.smaller is not None:
+            names = places.list_parameters(texts.make_unsolved_text(self.exercise), shown.plan.entry_point)
+            first = replace(first, inputs=wording.list_inputs(shown.plan, names, bool(first.element)))
+        given = "".join(f"{name} = {value}, " for name, value in first.inputs)
+        smallest = f"{first.case}: {given}{first.words}" if first.case else first.words
         evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {smallest.rstrip('.')}."
         return self._fail(
             cause, first,

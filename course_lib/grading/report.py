@@ -46,8 +46,8 @@ class Report:
     """What is shown of a verdict, from the top; each piece is empty where there is nothing to say.
 
     ``headline`` names exercise, status and cases. ``cause`` says what is wrong, or all there is to say where nothing is.
-    ``case`` is the first failing case, ``words`` what happened in it, ``numbers`` the wrong element as rows of a name and a
-    value. ``file`` and ``place`` are the line. ``question`` leads to the remedy, ``common`` is what fails and what it
+    ``case`` is the first failing case, ``words`` what happened in it, ``numbers`` its inputs, where they are few, and the wrong
+    element, as rows of a name and a value. ``file`` and ``place`` are the line. ``question`` leads to the remedy, ``common`` is what fails and what it
     shares, ``printed`` the end of what the code printed, ``footer`` how it was run; ``debrief`` and ``further`` follow a pass.
     """
 
@@ -134,9 +134,10 @@ def _describe_words(first: Finding) -> str:
 
 
 def _list_numbers(first: Finding) -> tuple[tuple[str, str], ...]:
+    given = tuple((name, f" {value}") for name, value in first.inputs)
     if not first.element:
-        return ()
-    rows = ((f"expected {first.element}", _align(first.want)), ("got", _align(first.got)))
+        return given
+    rows = (*given, (f"expected {first.element}", _align(first.want)), ("got", _align(first.got)))
     if first.ratio is None or first.got is None or first.want is None:
         return rows
     return (*rows, ("difference", f"{first.got - first.want: .6g}, {format_multiple(first.ratio)} the allowed error"))

@@ -53,7 +53,8 @@ class Finding(_Shown):
     ``case`` is its shape and what is special about it, empty where the finding belongs to no case; ``words`` say all of what
     happened. Where numbers are wrong, ``element`` names the first ("y[0, 0]"), ``got`` and ``want`` are the two values, and
     ``ratio`` is their difference over the allowed error; ``wrong`` of the output's ``size`` elements are wrong, at most
-    ``worst`` times the allowed error. ``ratio`` and ``worst`` are None for NaN and Inf.
+    ``worst`` times the allowed error. ``ratio`` and ``worst`` are None for NaN and Inf. ``inputs`` are what the code was given, as
+    names and texts, where the case was made to be worked out by hand.
     """
 
     case: str
@@ -65,6 +66,7 @@ class Finding(_Shown):
     wrong: int = 0
     size: int = 0
     worst: float | None = None
+    inputs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ class Verdict(_Shown):
         """The form that ``--json`` prints and that the progress file keeps."""
         first = self.first and asdict(self.first) | {
             "got": _encode_number(self.first.got), "want": _encode_number(self.first.want),
-            "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst),
+            "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst), "inputs": dict(self.first.inputs),
         }  # fmt: skip
         return {
             "exercise": self.exercise,
@@ -172,16 +174,15 @@ class Verdict(_Shown):
 
 
 def from_dict(data: dict) -> Verdict:
-    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden`` or the message in pieces.
+    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden``, the message in pieces or a finding's inputs.
 
     Raises: KeyError, TypeError or ValueError if ``data`` is something else.
     """
     cases = tuple(CaseResult(c["name"], c["status"], c["error"], c["detail"]) for c in data["cases"])
     first, place = data.get("first"), data.get("place")
     if first is not None:
-        first = Finding(
-            **first | {name: None if first[name] is None else float(first[name]) for name in ("got", "want")}
-        )
+        numbers = {name: None if first[name] is None else float(first[name]) for name in ("got", "want")}
+        first = Finding(**first | numbers | {"inputs": tuple(first.get("inputs", {}).items())})
     return Verdict(
         data["exercise"],
         data["status"],

@@ -338,12 +338,15 @@ def test_the_command_shows_line_and_carets_in_a_pipe(course, tmp_path, columns):
     file = tmp_path / "exercises" / f"{exercise.file}.py"
     file.write_text(mutants.make_text(exercise, entry))
     done = course("check", "01a", COLUMNS=columns)
-    number = next(n for n, line in enumerate(file.read_text().splitlines(), start=1) if line.startswith("    return "))
+    number = next(
+        n for n, line in enumerate(file.read_text().splitlines(), start=1) if line.startswith("    y = deviation")
+    )
     assert done.returncode == 1 and done.stderr == "" and "\x1b" not in done.stdout
     assert max(map(cell_len, done.stdout.splitlines())) <= int(columns)
     for line in (
         "b is not applied.",
-        "  expected y[0, 0] -0.807351",
+        "  x                 [[1, 7]]",
+        "  expected y[0, 0] -1",
         f"exercises/{file.name}:{number}",
         "   |     ^^^^^^",
         "Where does the bias enter y?",

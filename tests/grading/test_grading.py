@@ -41,7 +41,8 @@ SHOWN = {(exercise.id, entry["id"]): cause for cause, (exercise, entry) in verdi
 def test_the_solution_passes(exercise):
     verdict = check(exercise, paths.SOLUTIONS / f"{exercise.file}.py")
     assert verdict.status == "pass", verdict.message + verdict.printed
-    assert {case.status for case in verdict.cases} == {"pass"} and max(case.error for case in verdict.cases) <= 1
+    assert {case.status for case in verdict.cases} == {"pass"}
+    assert max(case.error or 0 for case in verdict.cases) <= 1  # what was timed has no error
 
 
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)

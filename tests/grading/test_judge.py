@@ -15,6 +15,7 @@ from course_lib.grading.cases.buffers import DTYPES, Tensor, round_to, size_guar
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families.plans import make_plans
+from course_lib.grading.judging import evidence
 from course_lib.grading.judging.judge import Judged, judge
 
 layouts = st.tuples(
@@ -160,3 +161,35 @@ def test_a_case_is_described_by_shape_dtype_and_reason():
     case = Case("c", 5, 17, 8, "7 padded lanes", dtype="fp16", rows=2)
     assert case.describe() == "M = 5, N = 17, BLOCK = 8, ROWS = 2, fp16: 7 padded lanes"
     assert dataclasses.replace(case, vector=True, M=1, rows=1).describe() == "n = 17, BLOCK = 8, fp16: 7 padded lanes"
+
+
+# ---- a multiple of the right result
+
+
+def judge_multiples(factor) -> list[Judged]:
+    """Row sums, each times what ``factor`` says of its case; those that are wrong."""
+    plans = [p for p in make_plans(catalog.get("06a")) if not (p.case.is_far or p.case.has_bad_row or p.sample)]
+    judged = [answered(plan, y=plan.expected["y"].values * factor(plan.case)) for plan in plans]
+    return [j for j in judged if not j.passed]
+
+
+@pytest.mark.parametrize("factor", [2.0, -1.0, 0.5, 1.01])
+def test_a_fixed_factor_is_evidence(factor):
+    assert evidence.is_of_factor(judge_multiples(lambda case: factor))
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [
+        lambda case: 0.0,
+        lambda case: 1 / case.N,
+        lambda case: case.M,
+        lambda case: np.where(np.arange(case.M), 1.0, 2.0),
+    ],
+)
+def test_another_factor_in_each_case_or_row_is_none_and_nor_is_zero(factor):
+    assert not evidence.is_of_factor(judge_multiples(factor))
+
+
+def test_one_case_alone_has_a_factor_by_chance():
+    assert not evidence.is_of_factor(judge_multiples(lambda case: 2.0)[:1])

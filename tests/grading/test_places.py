@@ -60,6 +60,50 @@ def test_a_pointer_goes_by_its_position_and_other_entry_points_do_not_count():
     assert places.find_store(tree, names, "first", 7) is None
 
 
+MAKINGS = {
+    "one assignment": ("z = a + 1\n    tl.store(y_ptr, z)", "z = a + 1"),
+    "with a type": ("z: int = a + 1\n    tl.store(y_ptr, z)", "z: int = a + 1"),
+    "a method": ("z = a + 1\n    y_ptr.store(z, mask=m)", "z = a + 1"),
+    "by keywords": ("z = a + 1\n    tl.store(value=z, pointer=y_ptr)", "z = a + 1"),
+    "cast": ("z = a + 1\n    tl.store(y_ptr, z.to(tl.float32).to(tl.float16))", "z = a + 1"),
+    "handed on": ("z = a + 1\n    out = z.to(tl.float16)\n    y = out\n    tl.store(y_ptr, y)", "z = a + 1"),
+    "in the store": ("tl.store(y_ptr, a + 1)", None),
+    "in two steps": ("z = a\n    z += 1\n    tl.store(y_ptr, z)", None),
+    "in two branches": ("if a:\n        z = 1\n    else:\n        z = 2\n    tl.store(y_ptr, z)", None),
+    "two at a time": ("z, u = a\n    tl.store(y_ptr, z)", None),
+    "by a loop": ("for z in a:\n        tl.store(y_ptr, z)", None),
+    "an argument": ("tl.store(y_ptr, n)", None),
+    "an argument, assigned to": ("n = n + 1\n    tl.store(y_ptr, n)", None),
+    "of itself": ("z = z\n    tl.store(y_ptr, z)", "z = z"),
+    "stored twice": ("z = a + 1\n    tl.store(y_ptr, z)\n    tl.store(y_ptr + 8, z)", None),
+    "a constant": ("tl.store(y_ptr, 0)", None),
+    "nothing": ("tl.store(y_ptr)", None),
+}
+
+
+@pytest.mark.parametrize(("body", "found"), MAKINGS.values(), ids=MAKINGS)
+def test_the_assignment_that_makes_what_is_stored_is_shown_if_it_is_the_only_one(body, found):
+    text = f"@triton.jit\ndef kernel(x_ptr, y_ptr, n):\n    {body}\n"
+    assert marked(text, places.find_making_of_stored(ast.parse(text), ("kernel",), "kernel", 1)) == found
+
+
+MADE_AND_RETURNED = {
+    "the second of two": ("a = x\n    b = a + 1\n    return a * 2, b.to(x.dtype)", "b = a + 1"),
+    "three of them": ("b = x + 1\n    return x, b, b", None),
+    "no tuple": ("b = x, x\n    return b", None),
+    "in the return": ("return x, x + 1", None),
+    "two returns": ("b = x + 1\n    if x:\n        return x, b\n    return b, b", None),
+    "none": ("b = x + 1", None),
+    "nothing": ("return", None),
+}
+
+
+@pytest.mark.parametrize(("body", "found"), MADE_AND_RETURNED.values(), ids=MADE_AND_RETURNED)
+def test_the_assignment_that_makes_what_is_returned_is_shown_if_it_is_the_only_one(body, found):
+    text = f"def f(x):\n    {body}\n"
+    assert marked(text, places.find_making_of_returned(ast.parse(text), "f", 1, 2)) == found
+
+
 RETURNS = {
     "one": ("return x + 1", "return x + 1"),
     "none": ("x + 1", None),
@@ -128,6 +172,11 @@ KERNELS = {
     "a store in two lines": (
         edited(COPY, (STORE, "    tl.store(\n        y_ptr + offsets, x)\n")), "tl.store(", ""),
     "a wrong value": (edited(COPY, (STORE, STORE.replace(" x,", " x + 1,"))), "tl.store(y_ptr + offsets, x + 1, mask=mask)", "y is stored here"),
+    "a wrong value, made before": (edited(COPY, (STORE, "    z = x + 1\n" + STORE.replace(" x,", " z,"))), "z = x + 1", "y is made here"),
+    "made before, never written": (
+        edited(COPY, (STORE, "    z = x + 1\n    if n < 0:\n    " + STORE.replace(" x,", " z,"))), STORE.strip().replace(" x,", " z,"),
+        "y is stored here",
+    ),
     "never written": (edited(COPY, (STORE, "    if n < 0:\n    " + STORE)), STORE.strip(), "y is stored here"),
     "never stored": (edited(COPY, (STORE, "")), None, ""),
     "stored twice, wrong": (edited(COPY, (STORE, STORE + STORE.replace(" x,", " x + 1,"))), None, ""),
@@ -175,6 +224,7 @@ def test_an_error_of_a_kernel_shows_its_line_on_every_machine(tmp_path):
 SIGNATURE = next(line for line in texts.read_solution(NORM).splitlines() if line.startswith("def "))
 FUNCTIONS = {
     "a wrong value, one return": ("return x", "return x", "y is returned here"),
+    "a wrong value, made before": ("z = x + 1\n    return z.to(x.dtype)", "z = x + 1", "y is made here"),
     "a wrong value, two returns": ("if x.ndim > 5:\n        return x\n    return x", None, ""),
     "of another shape": ("return x.sum()", "return x.sum()", ""),
     "nothing returned": ("x + 1", SIGNATURE, ""),

@@ -15,7 +15,7 @@ def test_a_wrong_count_is_told_beside_the_right_one(tmp_path):
     file = tmp_path / exercise.file
     file.write_text(texts.read_solution(exercise).replace(right, f"{right} + 96 * M"), encoding="utf-8")
     verdict = check(exercise, file)
-    assert verdict.cause == "wrong_values" and "read is 636, it should be 60." in verdict.message
+    assert verdict.cause == "wrong_values" and "read is 136, it should be 40." in verdict.message
     shown = str(make_report(verdict, exercise))
     assert "allowed error" not in verdict.message + shown and verdict.first is not None and verdict.first.ratio is None
 

@@ -6,7 +6,7 @@ kernels through; every line of a battery is there because some wrong solution pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 PARTIALS = "{partials}"  # in the `why` of a SharedCase: their name and number
@@ -45,6 +45,9 @@ class Case:
     leading: tuple[int, ...] = ()  # the leading dimensions of x, M elements in all; empty: (M,)
     block_name: str = "BLOCK"  # what the kernel calls the columns a step, and the rows
     rows_name: str = "ROWS"
+    # x and all that goes with it are small whole numbers. No case of a battery has them, and none is to look changed by this field:
+    # what was measured on a battery is kept under its cases' repr
+    by_hand: bool = field(default=False, repr=False)
 
     @property
     def padded_lanes(self) -> int:

@@ -10,7 +10,13 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.making import draw_matrix, draw_weight, make_expected
+from course_lib.grading.families.making import (
+    draw_gradient,
+    draw_matrix,
+    draw_shift,
+    draw_weight,
+    make_expected,
+)
 from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}
@@ -163,10 +169,7 @@ class _Pass:
 def _draw_inputs(
     case: WiringCase, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray]:
-    x, w_dtype = draw_matrix(case, rng), case.w_dtype or case.dtype
-    w = draw_weight(case.N, w_dtype, rng)
-    b = round_to(rng.normal(1.0, size=case.N), w_dtype)
-    dy = rng.normal(0.5, size=(case.M, case.N))
+    x, w, b, dy = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng, 1.0), draw_gradient(case, rng)
     if case.layout == "dy expanded":
         dy[...] = dy[0, 0]
     return x, w if "w" in case.given else None, b if "b" in case.given else None, round_to(dy, case.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Part, Plan
+from course_lib.grading.families import by_hand
 from course_lib.grading.families.making import half_ulp, place_vector
 
 COPY = (
@@ -24,7 +25,7 @@ COPY = (
 
 
 def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    x = round_to(rng.normal(size=case.N), case.dtype)
+    x = round_to(by_hand.choose_rows(1, case.N)[0] if case.by_hand else rng.normal(size=case.N), case.dtype)
     if case.fill == "special":
         x[3::4] = np.resize(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0], x.dtype), x[3::4].shape)
     tensors = (place_vector("x", case, case.dtype, x), place_vector("y", case, case.dtype, None))

@@ -15,8 +15,9 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
     FIXED_EPS,
     WRONG_COLUMNS,
-    draw_gain,
-    draw_matrix,
+    draw_clean_matrix,
+    draw_gradient,
+    draw_weight,
     find_divisor,
     list_dtype_models,
     list_misread_models,
@@ -191,16 +192,13 @@ def _plan_rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan
 
 
 def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """dy, x and w. The NaN of a bad row stands in dy: a NaN in x is in the saved statistics already."""
-    x = round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x")) if case.has_bad_row else draw_matrix(case, rng)
-    dy = rng.normal(0.5, size=(case.M, case.N))
+    """dy, x and w."""
+    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.fill == "zeros":
         dy[1::2] = 0
-    if case.has_bad_row:
-        dy[1, case.N // 3] = np.nan
     if case.layout == "expanded":
-        dy[...] = 1.25
-    return round_to(dy, case.dtype_of("dy")), x, draw_gain(case, rng)
+        dy[...] = dy[0, 0] if case.by_hand else 1.25
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 
 def _make_plan(

@@ -18,9 +18,9 @@ from course_lib.grading.families.making import (
     WRONG_SCALES,
     WRONG_SHIFTS,
     apply_right,
-    draw_gain,
     draw_matrix,
     draw_shift,
+    draw_weight,
     find_divisor,
     inverse_root,
     list_dtype_models,
@@ -175,7 +175,7 @@ _SAVED = ("mean", "rstd")  # what the other two kernels write beside y
 
 def _make_plan(case: Case, kernel: str, rng: np.random.Generator, resident: bool) -> Plan:
     w_dtype = case.dtype_of("w")
-    x, w, b = draw_matrix(case, rng), draw_gain(case, rng), draw_shift(case, rng)
+    x, w, b = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
         place_vector("w", case, w_dtype, w), place_vector("b", case, case.dtype_of("b"), b),

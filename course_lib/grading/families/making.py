@@ -11,6 +11,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
+from course_lib.grading.families import by_hand
 from course_lib.grading.judging import tolerance
 
 WORKED_EXAMPLE = np.array(
@@ -29,7 +30,8 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
         return round_to(WORKED_EXAMPLE, dtype)
     if case.fill == "constant":
         return round_to(np.full((case.M, case.N), case.mean), dtype)
-    x = case.mean + case.std * rng.normal(size=(case.M, case.N))
+    shape = (case.M, case.N)
+    x = by_hand.choose_rows(*shape) if case.by_hand else case.mean + case.std * rng.normal(size=shape)
     if case.has_bad_row:
         x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
     if case.fill == "zeros":
@@ -55,20 +57,39 @@ def list_far_out(N: int, block: int) -> tuple[Case, ...]:
     )
 
 
-def draw_weight(N: int, dtype: str, rng: np.random.Generator) -> np.ndarray:
-    """Weights away from 0 and 1, so that one left out or applied twice shows everywhere."""
-    return round_to(rng.uniform(0.5, 2.0, size=N) * rng.choice([-1.0, 1.0], size=N), dtype)
+def draw_clean_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
+    """As :func:`draw_matrix`, without the NaN of a bad row: it stands in dy, because a NaN in x is in the saved statistics already."""
+    return draw_matrix(replace(case, fill="normal") if case.has_bad_row else case, rng)
 
 
-def draw_gain(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """w of the case, rounded to its dtype."""
-    dtype = case.dtype_of("w")
-    return round_to(np.ones(case.N), dtype) if case.plain else draw_weight(case.N, dtype, rng)
+def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
+    """w of the case, rounded to its dtype: away from 0 and 1, so that one left out or applied twice shows everywhere."""
+    N = case.N
+    if case.plain:
+        w = np.ones(N)
+    elif case.by_hand:
+        w = by_hand.choose_weights(N)
+    else:
+        w = rng.uniform(0.5, 2.0, size=N) * rng.choice([-1.0, 1.0], size=N)
+    return round_to(w, case.dtype_of("w"))
 
 
-def draw_shift(case: Case, rng: np.random.Generator) -> np.ndarray:
+def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.ndarray:
     """b of the case, rounded to its dtype."""
-    return round_to(np.zeros(case.N) if case.plain else rng.normal(size=case.N), case.dtype_of("b"))
+    if case.plain:
+        b = np.zeros(case.N)
+    else:
+        b = by_hand.choose_shifts(case.N) if case.by_hand else rng.normal(mean, size=case.N)
+    return round_to(b, case.dtype_of("b"))
+
+
+def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
+    """dy of the case, in float64: of mean 0.5, so that both of its projections count. A bad row has its NaN here."""
+    shape = (case.M, case.N)
+    dy = by_hand.choose_gradient(*shape) if case.by_hand else rng.normal(0.5, size=shape)
+    if case.has_bad_row:
+        dy[1, case.N // 3] = np.nan
+    return dy
 
 
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:

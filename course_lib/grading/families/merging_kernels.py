@@ -10,6 +10,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.families import by_hand
 from course_lib.grading.families.making import (
     FIXED_EPS,
     WORKED_EXAMPLE,
@@ -87,6 +88,9 @@ def _draw_statistics(case: MergeCase, rng: np.random.Generator) -> tuple[np.ndar
         M2s = ((parts - means[:, :, None]) ** 2).sum(axis=2)
     elif case.fill == "constant":
         means, M2s = np.full(shape, case.mean), np.zeros(shape)
+    elif case.by_hand:
+        means = by_hand.choose_rows(*shape)
+        M2s = np.where((counts > 1) & (case.fill != "flat"), 4.0 * counts, 0.0) + np.zeros(shape)
     else:
         level = 5 * rng.normal(size=shape) if case.fill == "steps" else 0.0
         means = case.mean + level + case.std * rng.normal(size=shape) / np.sqrt(counts)

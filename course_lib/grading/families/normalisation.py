@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
+from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
@@ -16,6 +16,7 @@ from course_lib.grading.families.making import (
     WRONG_SHIFTS,
     apply_right,
     draw_matrix,
+    draw_shift,
     draw_weight,
     inverse_root,
     list_dtype_models,
@@ -74,8 +75,8 @@ RMS_NORM = (
 
 
 def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w = draw_matrix(case, rng), draw_weight(case.N, case.dtype_of("w"), rng)
-    b = round_to(rng.normal(size=case.N), case.dtype_of("b"))
+    x, w = draw_matrix(case, rng), draw_weight(case, rng)
+    b = draw_shift(case, rng)
     with np.errstate(invalid="ignore"):
         want = reference.layer_norm(x, w, b, case.eps)
         scale = 1 + np.abs(want.mean) * want.rstd
@@ -84,7 +85,7 @@ def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> 
 
 
 def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    x, w = draw_matrix(case, rng), draw_weight(case.N, case.dtype_of("w"), rng)
+    x, w = draw_matrix(case, rng), draw_weight(case, rng)
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps).y
         terms = np.abs(w.astype(np.float64)) + np.abs(want)

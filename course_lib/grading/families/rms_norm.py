@@ -11,6 +11,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.families import by_hand
 from course_lib.grading.families.making import (
     FIXED_EPS,
     PADDING,
@@ -18,8 +19,8 @@ from course_lib.grading.families.making import (
     WRONG_ROOTS,
     WRONG_SCALES,
     apply_right,
-    draw_gain,
     draw_matrix,
+    draw_weight,
     find_divisor,
     half_ulp,
     inverse_root,
@@ -72,7 +73,7 @@ RMS_NORM = (
 
 def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.dtype_of("w")
-    x, w = draw_matrix(case, rng), draw_gain(case, rng)
+    x, w = draw_matrix(case, rng), draw_weight(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3), place_matrix("y", case, None, spare=9),
         place_vector("w", case, w_dtype, w), place_statistic("rstd", case),
@@ -88,11 +89,10 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     w_dtype = case.dtype_of("w")
-    x, w = draw_matrix(case, rng), draw_gain(case, rng)
-    residual = round_to(
-        np.zeros(x.shape) if case.fill in ("constant", "worked") else case.std * rng.normal(size=x.shape),
-        case.dtype_of("residual"),
-    )
+    x, w = draw_matrix(case, rng), draw_weight(case, rng)
+    residual = _draw_residual(case, rng)
+    if case.by_hand:  # the sum is what the norm sees
+        x = round_to(x - residual, case.dtype_of("x"))
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
     total_dtype = case.dtype_of("total")
@@ -114,6 +114,15 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
         case, kernel, (case.M,), tensors, tuple(arguments), {"BLOCK": case.block}, expected, inputs=inputs,
         reads={"x": 1, "residual": 1, "total": 0, "y": 0}, spread={"x": case.M, "y": case.M},
     )  # fmt: skip
+
+
+def _draw_residual(case: Case, rng: np.random.Generator) -> np.ndarray:
+    shape = (case.M, case.N)
+    if case.fill in ("constant", "worked"):
+        residual = np.zeros(shape)
+    else:
+        residual = by_hand.choose_residual(*shape) if case.by_hand else case.std * rng.normal(size=shape)
+    return round_to(residual, case.dtype_of("residual"))
 
 
 def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expected]:

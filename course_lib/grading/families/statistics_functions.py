@@ -304,17 +304,7 @@ UPDATE = _name_cases(
 
 
 def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(
-        np.float64
-    )
-    mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
-    M2 = round_to(
-        ((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32"
-    )
-    x = round_to(
-        np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M),
-        "fp32",
-    )
+    mean, M2, x = _choose_state(case) if case.by_hand else _draw_state(case, rng)
     inputs = {name: values.astype(np.float64) for name, values in (("mean", mean), ("M2", M2), ("x", x))}
     new_mean, new_M2 = _take_step(case.N, inputs["mean"], inputs["M2"], inputs["x"], "both")
     old = np.abs(inputs["x"] - inputs["mean"])
@@ -330,6 +320,29 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
     )
     arguments = (("int", case.N - 1), ("tensor", "mean"), ("tensor", "M2"), ("tensor", "x"))
     return Plan(case, entry_point, (), tensors, arguments, {}, expected, inputs=inputs)
+
+
+def _draw_state(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """mean and M2 of N - 1 numbers, and the next one, x."""
+    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(
+        np.float64
+    )
+    mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
+    M2 = round_to(
+        ((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32"
+    )
+    x = round_to(
+        np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M),
+        "fp32",
+    )
+    return mean, M2, x
+
+
+def _choose_state(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As :func:`_draw_state`, in whole numbers; with 2 or 4 numbers the new mean is whole, too."""
+    mean, M2 = np.resize([2, 5], case.M) * (case.N > 1), np.resize([6, 8], case.M) * (case.N > 2)
+    x = mean if case.fill == "constant" else np.resize([6, 1], case.M)
+    return round_to(mean, "fp32"), round_to(M2, "fp32"), round_to(x, "fp32")
 
 
 def _list_update_models() -> Iterator[tuple[str, Model]]:
@@ -420,19 +433,7 @@ _COUNTS = {
 
 def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     K = case.N
-    counts = (
-        rng.integers(1, 5000, size=(2, K))
-        if case.fill == "unequal"
-        else np.repeat(np.array(_COUNTS.get(case.fill, (1, 1)))[:, None], K, axis=1)
-    )
-    if case.fill in ("a first, some empty", "b first, some empty"):  # others have both sides, or neither
-        counts = np.stack([np.resize([5, 20, 0, 0, 7, 1], K), np.resize([0, 30, 9, 0, 7, 4], K)])
-        counts = counts[::-1] if case.fill.startswith("b") else counts
-    middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
-    means = np.where(counts > 0, middle + rng.normal(size=(2, K)), 0.0)
-    squares = np.where(counts > 1, case.std**2 * counts * rng.uniform(0.5, 2.0, size=(2, K)), 0.0)
-    if case.fill == "nan":
-        means[1, 1] = np.nan
+    counts, means, squares = _choose_partials(case) if case.by_hand else _draw_partials(case, rng)
     given = dict(zip(_SIX, (counts[0], means[0], squares[0], counts[1], means[1], squares[1]), strict=True))
     given = {name: round_to(values, "fp32") for name, values in given.items()}
     inputs = {name: values.astype(np.float64) for name, values in given.items()}
@@ -456,6 +457,37 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
         *(Tensor(o, "fp32", (K,), (1,)) for o in expected),
     )
     return Plan(case, entry_point, (), tensors, tuple(("tensor", name) for name in _SIX), {}, expected, inputs=inputs)
+
+
+def _draw_partials(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts, means and M2s, (2, N) each: of a and of b."""
+    K = case.N
+    counts = (
+        rng.integers(1, 5000, size=(2, K))
+        if case.fill == "unequal"
+        else np.repeat(np.array(_COUNTS.get(case.fill, (1, 1)))[:, None], K, axis=1)
+    )
+    if case.fill in ("a first, some empty", "b first, some empty"):  # others have both sides, or neither
+        counts = np.stack([np.resize([5, 20, 0, 0, 7, 1], K), np.resize([0, 30, 9, 0, 7, 4], K)])
+        counts = counts[::-1] if case.fill.startswith("b") else counts
+    middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
+    means = np.where(counts > 0, middle + rng.normal(size=(2, K)), 0.0)
+    squares = np.where(counts > 1, case.std**2 * counts * rng.uniform(0.5, 2.0, size=(2, K)), 0.0)
+    if case.fill == "nan":
+        means[1, 1] = np.nan
+    return counts, means, squares
+
+
+def _choose_partials(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As :func:`_draw_partials`, in whole numbers that merge to whole numbers."""
+    counts, means, squares = (
+        np.stack([np.resize(side, case.N) for side in sides])
+        for sides in (((2, 3), (6, 1)), ((6, 1), (2, 5)), ((8, 2), (10, 0)))
+    )
+    for side, name in enumerate("ab"):
+        if case.fill in (f"{name} empty", "both empty"):
+            counts[side] = means[side] = squares[side] = 0
+    return counts, means, squares
 
 
 def _list_merge_models() -> Iterator[tuple[str, Model]]:

@@ -23,7 +23,8 @@ from course_lib.grading.families.dx_kernels import (
 from course_lib.grading.families.making import (
     FEW,
     FIXED_EPS,
-    draw_matrix,
+    draw_clean_matrix,
+    draw_gradient,
     draw_weight,
     list_dtype_models,
     list_misread_models,
@@ -144,19 +145,12 @@ def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.n
 
 
 def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x = (
-        draw_matrix(case, rng)
-        if not case.has_bad_row
-        else round_to(rng.normal(size=(case.M, case.N)), case.dtype_of("x"))
-    )
-    dy = rng.normal(0.5, size=(case.M, case.N))
-    if case.has_bad_row:
-        dy[1, case.N // 3] = np.nan
+    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.layout == "expanded":
         dy[...] = dy[0, 0]
     if case.fill == "zeros":
         dy[1::2] = 0
-    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case.N, case.dtype_of("w"), rng)
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 
 def _expect_gradients(

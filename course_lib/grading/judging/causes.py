@@ -773,6 +773,10 @@ CAUSES: dict[str, Cause] = {
         "Which address does a lane use when it is past the end of the tensor?",
         ("the function ended its process", "Which of its lines reads or writes memory by address, or ends Python?"),
     ),
+    "constant_factor": Cause(
+        "the result is the right one times a fixed number",
+        "Divide what you got by what is expected: by which number, the same in all places, is your result multiplied, and in which line?",
+    ),
     "wrong_values": Cause(
         "wrong values",
         "Work the first wrong element out by hand, from the formula: which step of yours gives something else?",

@@ -216,7 +216,7 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[P
         shown = cause not in _OF_ELEMENTS or all(_OF_ELEMENTS[cause](j) for j in failed)
         if shown and evidence.is_exactly(trait, judged, failed) and not evidence.has_rival(trait, judged, failed):
             return cause
-    return None
+    return "constant_factor" if evidence.is_of_factor(failed) else None
 
 
 def _has_short_tile(case: Case) -> bool:

@@ -115,6 +115,31 @@ def find_wrong_elements(actual: np.ndarray, expected: Expected) -> np.ndarray:
     )
 
 
+def is_of_factor(failed: list[Judged]) -> bool:
+    """Every wrong output is the right one times a number, the same in all of its elements and in all failed cases: not 1, nor 0."""
+    if any(j.fault or j.changed or j.outside or any(d.kind != "value" for d in j.deviations) for j in failed):
+        return False
+    for name in {d.output for j in failed for d in j.deviations}:
+        wrong = [(j.outputs[name], j.plan.expected[name]) for j in failed if name in {d.output for d in j.deviations}]
+        got, want, allowed = (
+            np.concatenate(parts)
+            for parts in zip(*((a.ravel(), e.values.ravel(), e.allowed.ravel()) for a, e in wrong), strict=True)
+        )
+        usable = np.isfinite(got) & np.isfinite(want) & np.isfinite(allowed)
+        got, want, allowed = got[usable], want[usable], allowed[usable]
+        told = np.abs(want) > _FAR_FROM_ERROR * allowed
+        if len(wrong) < 2 or len(np.unique(want[told])) < _TELLING:
+            return False
+        factor = float(np.median(got[told] / want[told]))
+        if not factor or (np.abs(got - factor * want) > (1 + abs(factor)) * allowed).any():
+            return False
+    return True
+
+
+_FAR_FROM_ERROR = 100.0  # allowed errors: what a factor can be read from
+_TELLING = 8  # elements
+
+
 # ---- how large the error is
 
 

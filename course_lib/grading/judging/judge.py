@@ -119,6 +119,24 @@ def judge(plan: Plan, data: bytes) -> Judged:
     return result
 
 
+def judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
+    """One case, from the bytes that it left and what it raised; either may be missing."""
+    if data is not None:
+        judged = judge(plan, data)
+        if error is not None:
+            judged.fault = error["fault"] | {"words": error["text"]}
+        return judged
+    if error is not None and error["fault"] is not None:
+        return Judged(plan, fault=error["fault"] | {"words": error["text"]})
+    return Judged(plan, ran=False, raised=error)
+
+
+def forget_minor_fault(judged: Judged) -> None:
+    """Take away a fault that counts only where nothing else is wrong; not what came out of an output that was read too early."""
+    if judged.has_minor_fault and not judged.shows_what_was_held:
+        judged.fault = None
+
+
 def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray, size: int) -> None:
     """``size``: how many elements of the output are judged."""
     expected = result.plan.expected[name]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import diagnosis
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.judge import Deviation, Judged
@@ -125,12 +127,39 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
 
 def choose_shown(failed: list[Judged], cause: str) -> Judged:
     """The failing case that is shown: the smallest of those that are wrong in the way the cause is about."""
+    return min(list_alike(failed, cause), key=_measure_size)
+
+
+def list_alike(failed: list[Judged], cause: str) -> list[Judged]:
+    """The failing cases of one entry point that are wrong in the way the cause is about."""
     applies = _APPLIES.get(cause)
     pool = [j for j in failed if applies(j)] if applies else []
     pool = pool or failed
     first = pool[0]
-    alike = [j for j in pool if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
-    return min(alike, key=_measure_size)
+    return [j for j in pool if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)]
+
+
+def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> tuple[tuple[str, str], ...]:
+    """What the entry point gets, by name, as a person writes it. ``parameters`` are its own names for it, in order. Without values:
+    sizes and strides alone.
+
+    Sizes that stand in the case's words are left out, and what a kernel is told of rows that follow each other.
+    """
+    given = {value for kind, value in plan.arguments if kind == "tensor"} | {"dy"}  # autograd hands dy over itself
+    found = [
+        (tensor.name, _write_numbers(tensor.values.astype(np.float64).tolist()))
+        for tensor in plan.tensors
+        if with_values and tensor.name in given and tensor.values is not None and not tensor.scratch
+    ]
+    told = ("M", "N", "n") if not plan.grid or plan.case.layout != "packed" else parameters
+    for name, (kind, value) in zip(parameters, plan.arguments, strict=False):
+        found += [(name, str(value))] if kind == "int" and name not in told else []
+    found += [("eps", f"{value:g}") for kind, value in plan.arguments if kind == "float" and with_values]
+    return tuple(found)
+
+
+def _write_numbers(values: Any) -> str:
+    return f"[{', '.join(map(_write_numbers, values))}]" if isinstance(values, list) else format_number(values)
 
 
 def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:
@@ -182,8 +211,9 @@ def _name_element(output: str, index: tuple[int, ...]) -> str:
 def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
     """The line of the learner's ``text`` that the evidence of a failed case points to; None if it points to none.
 
-    A fault in memory has its line. A wrong output has the line that writes it, if there is only one: where the mistake was
-    made is another question, so the line is labelled with what happens there.
+    A fault in memory has its line. A wrong number has the line that makes it, if that is one assignment; any other wrong output, and
+    a number made on the way, the line that writes it, if there is only one. Where the mistake was made is another question, so
+    the line is labelled with what happens there.
     """
     tree = ast.parse(text)
     if judged.fault:
@@ -193,11 +223,21 @@ def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ..
     if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return None
     entry_point, arguments = judged.plan.entry_point, judged.plan.arguments
+    is_number = bool(judged.deviations) and judged.deviations[0].kind != "unwritten" and not judged.changed
     if judged.plan.grid:
-        span = places.find_store(tree, entry_points, entry_point, arguments.index(("tensor", subject)))
-        return span and places.make_place(file, text, span, f"{subject} is stored here")
-    span = places.find_return(tree, entry_point)
-    return span and places.make_place(file, text, span, f"{subject} is returned here")
+        of_store = tree, entry_points, entry_point, arguments.index(("tensor", subject))
+        making = places.find_making_of_stored(*of_store) if is_number else None
+        span, does = (making, "made") if making else (places.find_store(*of_store), "stored")
+    else:
+        outputs = [tensor.name for tensor in judged.plan.tensors if tensor.is_output]
+        names = _GRADIENTS if entry_point == "backward" else outputs  # autograd asks for some of them, and gets all
+        number = names.index(subject) if subject in names else 0
+        making = places.find_making_of_returned(tree, entry_point, number, len(names)) if is_number else None
+        span, does = (making, "made") if making else (places.find_return(tree, entry_point), "returned")
+    return span and places.make_place(file, text, span, f"{subject} is {does} here")
+
+
+_GRADIENTS = ["dx", "dw", "db"]
 
 
 def find_return(function: str, file: str, text: str) -> Place | None:

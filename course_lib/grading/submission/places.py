@@ -47,12 +47,83 @@ def make_place(file: str, text: str, span: Span, label: str = "") -> Place | Non
     return Place(file, span.line, source, start, max(end, start + 1), label)
 
 
+def list_parameters(text: str, function: str) -> tuple[str, ...]:
+    """What a function of ``text`` calls its arguments."""
+    found = next(node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == function)
+    return tuple(argument.arg for argument in (*found.args.posonlyargs, *found.args.args))
+
+
 def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int) -> Span | None:
     """The ``tl.store`` through the pointer that ``entry_point`` takes as its argument of that number.
 
     None unless it is the only access that writes through a pointer of this name, in the entry point and in the helpers that
     it may call: with two of them, nothing says which is meant.
     """
+    found = _find_only_store(tree, entry_points, entry_point, argument)
+    return found and find_span(found[1])
+
+
+def find_making_of_stored(
+    tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int
+) -> Span | None:
+    """The assignment that makes what the only such store stores. None where it is made in the store itself, or in several steps."""
+    found = _find_only_store(tree, entry_points, entry_point, argument)
+    if found is None:
+        return None
+    function, call = found
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "value"]
+    values += [argument for argument in call.args if argument is not _find_address(call)][:1]
+    return _find_making(function, values[0]) if values else None
+
+
+def find_making_of_returned(tree: ast.Module, function: str, number: int, count: int) -> Span | None:
+    """The assignment that makes what ``function`` returns as value ``number`` of ``count``. None where it is made in the ``return``, or in
+    several steps, or where there are several returns."""
+    found = _list_returns(tree, function)
+    if len(found) != 1 or (value := found[0].value) is None:
+        return None
+    if count > 1:
+        if not isinstance(value, ast.Tuple) or len(value.elts) != count:
+            return None
+        value = value.elts[number]
+    [home] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    return _find_making(home, value)
+
+
+def _find_making(function: ast.FunctionDef, value: ast.expr) -> Span | None:
+    """The only assignment to the name that ``value`` is, casts apart, and through names that only hand it on."""
+    made: ast.Assign | ast.AnnAssign | None = None
+    parameters = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+    for _ in range(_MOST_NAMES):
+        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CASTS:
+            value = value.func.value
+        if not isinstance(value, ast.Name) or value.id in parameters:
+            break
+        name = value.id
+        bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not _is_read(n)]
+        simple = [
+            n
+            for n in ast.walk(function)
+            if (isinstance(n, ast.Assign) and n.targets == bound)
+            or (isinstance(n, ast.AnnAssign) and [n.target] == bound)
+        ]
+        if len(simple) != 1 or simple[0].value is None:
+            break
+        made, value = simple[0], simple[0].value
+    return made and find_span(made)
+
+
+_CASTS = ("to", "astype", "type", "contiguous")
+_MOST_NAMES = 5
+
+
+def _is_read(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+def _find_only_store(
+    tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int
+) -> tuple[ast.FunctionDef, ast.Call] | None:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     kernel = next(function for function in functions if function.name == entry_point)
     parameters = [*kernel.args.posonlyargs, *kernel.args.args]
@@ -60,26 +131,31 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
         return None
     pointer = parameters[argument].arg
     writes = [
-        (call, what)
+        (function, call, what)
         for function in functions
         if function is kernel or function.name not in entry_points
         for call, what in _list_accesses(function)
         if what != "load"
         and any(isinstance(part, ast.Name) and part.id == pointer for part in ast.walk(_find_address(call)))
     ]
-    return find_span(writes[0][0]) if len(writes) == 1 and writes[0][1] == "store" else None
+    return writes[0][:2] if len(writes) == 1 and writes[0][2] == "store" else None
 
 
 def find_return(tree: ast.Module, function: str) -> Span | None:
     """The ``return`` of a function; None if it has more than one, or none."""
+    found = _list_returns(tree, function)
+    return find_span(found[0]) if len(found) == 1 else None
+
+
+def _list_returns(tree: ast.Module, function: str) -> list[ast.Return]:
     waiting: list[ast.AST] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-    found = []
+    found: list[ast.Return] = []
     for node in waiting:
         found += [node] if isinstance(node, ast.Return) else []
         waiting += [
             child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.FunctionDef, ast.Lambda))
         ]
-    return find_span(found[0]) if len(found) == 1 else None
+    return found
 
 
 def find_function(tree: ast.Module, function: str) -> Span | None:

@@ -1,0 +1,153 @@
+"""Cases that a person can work out by hand, of the kind of a case that fails: few rows and columns, small blocks, whole numbers.
+
+They are no part of a battery and decide nothing. A verdict that is known shows one of them in the place of a larger case, if the code
+is wrong on it in the same way. The right solution passes on all of them: a test runs it on every one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from math import prod
+
+from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
+
+# x has a variance of 9 (families/by_hand.py): so small an eps changes no digit that is shown, and with so large a one the root is 4.
+# One number has none: then so small an eps would make a huge rstd, and with 9 it is 1/3, or for RMSNorm 1/5.
+SMALL_EPS, LARGE_EPS, _EPS_OF_ONE = 1e-12, 7.0, 9.0
+_MOST, _MOST_OF_EPS = 20, 3  # cases of a kind
+_FEW_KINDS = 6  # of relations between rows, tiles and parts
+# one column has a variance of 0, and dx is 0, so it says less than several do; of three numbers no standard deviation is whole
+_EFFORT = {1: 6.0, 3: 4.5}  # columns that so many count for
+_BY_HAND = "made to be worked out by hand"
+# what stays of a case when all that is special about it goes
+_SHAPE = ("rows", "block_name", "rows_name", "partials", "partials_name", "chunk", "orders")
+# what is in a case's values beside numbers, and can be in a small one's
+_KEPT_FILLS = {"normal", "nan row", "inf row", "zeros", "constant", "flat", "special", "a empty", "b empty", "both empty"}  # fmt: skip
+_FEW_COLUMNS = ((2, 2), (2, 4), (3, 4), (4, 4), (5, 8), (1, 2))  # N and BLOCK, where a block holds a row
+_SEVERAL_BLOCKS = (*_FEW_COLUMNS, (3, 2), (4, 2), (5, 4), (5, 2), (6, 2))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    M: int
+    rows: int = 1
+    chunk: int = 0
+    partials: int = 1
+    leading: tuple[int, ...] = ()
+
+
+def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
+    """Cases that can stand for ``case`` of ``battery``, the easiest first. None has more elements than it has.
+
+    First those with nothing special but their shape, then those with a large eps where the battery varies eps, then those with the
+    dtypes, the layout and the fill of ``case``.
+    """
+    plain = _forget_special(case, battery)
+    bases = [(plain, "", _list_rows(battery), _MOST)]
+    if len({c.eps for c in battery}) > 1:
+        bases.append((replace(plain, eps=LARGE_EPS), f"eps = {LARGE_EPS:g}", _list_rows(battery)[:1], _MOST_OF_EPS))
+    fill, eps = "normal" if case.fill == "worked" else case.fill, SMALL_EPS if case.eps == Case.eps else case.eps
+    own = replace(case, fill=fill, eps=eps, mean=float(round(case.mean)), by_hand=True)
+    if own.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(own, plain):
+        alone = case.vector and case.M == 1
+        rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else _list_rows(battery)
+        bases.append((own, f'of the kind "{case.name}"', rows, _MOST))
+    has_statistics = any(c.M > 1 for c in battery)  # else each number is for itself
+    found: dict[Case, None] = {}
+    for base, words, rows, most in bases:
+        some = [_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows)]
+        fitting = [c for c in some if c.M * c.N <= case.M * case.N and (c.M > 1 or not c.has_bad_row)]
+        fitting.sort(key=lambda c: (c.M * _EFFORT.get(c.N, c.N) if has_statistics else c.N, c.M, c.block, c.rows))
+        found |= {_word(c, case, words): None for c in fitting[:most]}
+    return list(found)
+
+
+def _forget_special(case: Case, battery: Sequence[Case]) -> Case:
+    """The case with the defaults of its kind for all but its shape."""
+    kept = {f.name: getattr(case, f.name) for f in fields(case) if f.name in _SHAPE}
+    vector = all(c.vector for c in battery)
+    return type(case)(
+        case.name, case.M, case.N, case.block, case.why, eps=SMALL_EPS, vector=vector, by_hand=True, **kept
+    )
+
+
+def _is_same_kind(own: Case, plain: Case) -> bool:
+    alike = {name: getattr(own, name) for name in ("mean", "std", "eps")}
+    return own == replace(plain, **alike)
+
+
+# ---- shapes
+
+
+def _list_columns(battery: Sequence[Case]) -> list[tuple[int, int]]:
+    """N and BLOCK."""
+    if not any(c.block for c in battery):
+        return [(N, 0) for N in (2, 3, 4, 5, 1)]
+    return list(_FEW_COLUMNS if all(c.one_block for c in battery) else _SEVERAL_BLOCKS)
+
+
+def _list_rows(battery: Sequence[Case]) -> list[_Rows]:
+    """Numbers of rows that relate to the rows of a program, chunks and partial sums in all ways that the battery has; the fewest first."""
+    heights = sorted({min(c.rows, 2) for c in battery})
+    shared = [c for c in battery if isinstance(c, SharedCase)]
+    found = []
+    if any(c.chunk for c in shared):
+        for M, rows, chunk in product((1, 2, 3, 4), heights, (1, 2, 3, 4)):
+            found.append(_Rows(M, rows, chunk, -(-M // chunk)))
+    elif shared and all(c.partials == c.M for c in shared):
+        found = [_Rows(M, rows, 0, M) for M, rows in product((1, 2, 3), heights)]
+    elif shared:
+        found = [_Rows(M, rows, 0, P) for M, rows, P in product((1, 2, 3, 4), heights, (1, 2, 3))]
+    elif len(heights) > 1 or heights[0] > 1:
+        found = [_Rows(M, rows) for M, rows in product((1, 2, 3, 4), heights)]
+    else:
+        found = [_Rows(M) for M in range(1, 1 + min(3, max(c.M for c in battery)))]
+    kinds: dict[tuple, _Rows] = {}
+    for r in found:
+        kinds.setdefault(_find_kind(r), r)
+    return list(kinds.values())
+
+
+def _find_kind(r: _Rows) -> tuple:
+    """What about the rows can matter to a kernel; of those that are alike one is enough."""
+    tiles = -(-r.M // r.rows)
+    of_parts = (r.partials == 1, (r.partials < r.M) - (r.partials > r.M), tiles > r.partials, tiles % r.partials == 0)
+    of_chunks = (r.chunk > r.rows, r.chunk % r.rows == 0, r.M % r.chunk == 0) if r.chunk else ()
+    return min(r.M, 2), r.rows, r.M % r.rows == 0, tiles > 1, of_parts, of_chunks
+
+
+def _list_leading(case: Case) -> list[_Rows]:
+    """Leading dimensions, as many as the case has."""
+    sizes = product(*((1, 2) if size > 1 else (1,) for size in case.leading))
+    return [_Rows(prod(leading), leading=leading) for leading in sizes]
+
+
+def _pair(columns: list[tuple[int, int]], rows: list[_Rows]) -> Iterator[tuple[tuple[int, int], _Rows]]:
+    """All columns with the fewest rows, and all rows with few columns: with padded lanes, and without if there are not too many."""
+    yield from ((column, rows[0]) for column in columns)
+    few = (columns[2],) if len(rows) > _FEW_KINDS else (columns[0], columns[2])
+    yield from product((*few, next(column for column in columns if column[0] == 1)), rows[1:])
+
+
+def _reshape(base: Case, column: tuple[int, int], r: _Rows) -> Case:
+    shared = (
+        {"partials": r.partials, "chunk": r.chunk, "orders": min(base.orders, 1)}
+        if isinstance(base, SharedCase)
+        else {}
+    )
+    N, block = column
+    eps = _EPS_OF_ONE if N == 1 and base.eps == SMALL_EPS else base.eps
+    return replace(base, M=r.M, N=N, block=block, rows=r.rows, leading=r.leading, eps=eps, **shared)
+
+
+def _word(made: Case, case: Case, words: str) -> Case:
+    """``made`` with what a person is told of it: that it is none of the check's own, and what is special about it."""
+    function = case.why.partition(",")[0]
+    said = [function] if function.startswith("`") else []  # which of several functions
+    said.append(_BY_HAND)
+    said += [PARTIALS] * (PARTIALS in case.why)
+    said += [f"{made.padded_lanes} padded lane{'s' * (made.padded_lanes > 1)}"] * bool(made.padded_lanes)
+    said += [words] * bool(words)
+    return replace(made, name=f"{case.name}, by hand", why=", ".join(said))

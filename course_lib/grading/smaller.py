@@ -1,0 +1,129 @@
+"""Looks for a case that a person can work out by hand and that fails as a case of the check did, after the verdict is known.
+
+All candidates run in one more process, as confined as the check's own and in CPU mode, and are judged by the same judge. What they
+show changes no verdict: they replace the case that is shown, and only where they speak of the same.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from course_lib.base.errors import EnvironmentFault
+from course_lib.base.worker import WorkerFailure
+from course_lib.catalog import Exercise
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Part, Plan
+from course_lib.grading.cases.small import list_small_cases
+from course_lib.grading.execution import runner
+from course_lib.grading.families import find_parts
+from course_lib.grading.judging import diagnosis, wording
+from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_case
+from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.sandbox.jobs import ResourceLimits
+
+# a candidate takes some milliseconds: so much that on a busy machine the same one is found, and an endless one costs little
+_CASE_SECONDS, _TOTAL_SECONDS = 3.0, 8.0
+_TINY = 1e-6  # nobody works out a number below this that is not 0: it is what eps or a rounding leaves
+_SAVED = ("mean", "rstd")
+# of the faults in memory: those that a smaller launch shows as well
+_IN_MEMORY = ("load", "store")
+
+
+@dataclass(frozen=True)
+class SmallCases:
+    """The search for one submission: its ``kernels``, of ``exercise``, checked in ``mode`` within ``limits`` (None: those of the mode)."""
+
+    kernels: Kernels
+    exercise: Exercise
+    mode: str
+    limits: ResourceLimits | None
+
+    def find(self, judged: list[Judged], failed: list[Judged], cause: str) -> Judged | None:
+        """The easiest case that fails as the one that would be shown does, and that ``cause`` explains; None if there is none.
+
+        ``judged`` are the cases of the check, ``failed`` those of them that are wrong.
+        """
+        shown = wording.choose_shown(failed, cause)
+        if not _can_be_smaller(shown):
+            return None
+        parts = find_parts(self.exercise)
+        if parts[shown.plan.entry_point].time is not None:  # its sizes are the question, and a smaller one has another answer
+            return None
+        ways = {_name_way(j) for j in wording.list_alike(failed, cause)}
+        for candidate in self._run(parts[shown.plan.entry_point], shown.plan):
+            if (
+                candidate.passed
+                or not candidate.ran
+                or not _is_for_a_person(candidate)
+                or _name_way(candidate) not in ways
+            ):
+                continue
+            if _tells_the_same(candidate, judged, failed, cause, parts):
+                return candidate
+        return None
+
+    def _run(self, part: Part, shown: Plan) -> Iterator[Judged]:
+        """The candidates, judged, the easiest first. One that raises, or does not come to its end, has not ``ran``."""
+        plans = make_small_plans(part, shown.case, shown.entry_point)
+        mode, limits = ("cpu", None) if self.mode == "gpu" else (self.mode, self.limits)
+        limits = limits or ResourceLimits.for_mode(mode)
+        limits = replace(limits, case=min(limits.case, _CASE_SECONDS), total=min(limits.total, _TOTAL_SECONDS))
+        try:
+            run = runner.run(self.kernels, plans, mode, limits) if plans else runner.Run("finished")
+        except (EnvironmentFault, OSError, WorkerFailure):
+            return  # the verdict is known: what this machine cannot do any more, the next check says
+        for number, plan in enumerate(plans):
+            judged = judge_case(plan, run.data.get(number), run.errors.get(number))
+            forget_minor_fault(judged)
+            yield judged
+
+
+def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
+    """The candidates for ``case``, concrete. How a kernel comes to its outputs is not looked at."""
+    plans = []
+    for small in list_small_cases(case, part.battery):
+        rng = np.random.Generator(np.random.PCG64([0, zlib.crc32(small.name.encode())]))
+        plan = part.planner(small, entry_point, rng)
+        plan = replace(plan, interleavings=min(plan.interleavings, 1), reads={}, spread={}, calls={}, empty_loads=None)
+        plans.append(plan)
+    return plans
+
+
+def _tells_the_same(
+    candidate: Judged, judged: list[Judged], failed: list[Judged], cause: str, parts: dict[str, Part]
+) -> bool:
+    """With the candidate among the cases the verdict would say the same: the cause, or if it names none, what the wrong cases share."""
+    with_it = [*judged, candidate]
+    if cause != "wrong_values":
+        return diagnosis.find_cause(with_it, parts) == cause
+    shared = diagnosis.describe_shared_trait(judged, failed) if len(failed) > 1 else ""
+    return not shared or diagnosis.describe_shared_trait(with_it, [*failed, candidate]) == shared
+
+
+def _can_be_smaller(shown: Judged) -> bool:
+    """Its numbers are wrong, or it reaches outside a tensor."""
+    fault = shown.fault["kind"] if shown.fault else _IN_MEMORY[0]
+    of_numbers = bool(shown.deviations or shown.outside or shown.fault) and not shown.plan.constexprs.get("change")
+    return of_numbers and fault in _IN_MEMORY and not shown.changes_input
+
+
+def _name_way(judged: Judged) -> tuple:
+    """In which way a case fails: what it did to memory, and which outputs are wrong in which way."""
+    fault = (judged.fault["kind"], judged.fault["tensor"], judged.fault["line"]) if judged.fault else ()
+    return fault, judged.changes_input, frozenset(judged.outside), tuple((d.output, d.kind) for d in judged.deviations)
+
+
+def _is_for_a_person(judged: Judged) -> bool:
+    return has_whole_inputs(judged.plan) and all(d.want == 0 or not abs(d.want) < _TINY for d in judged.deviations[:1])
+
+
+def has_whole_inputs(plan: Plan) -> bool:
+    """All that the code is given are whole numbers, NaN or Inf, but for the statistics that a forward pass saved: the family knows
+    ``Case.by_hand``."""
+    given = [t.values for t in plan.tensors if t.values is not None and t.name not in _SAVED]
+    finite = [values.astype(np.float64)[np.isfinite(values.astype(np.float64))] for values in given]
+    return all((values == np.round(values)).all() for values in finite)
