@@ -51,9 +51,8 @@ class SmallCases:
         if not _can_be_smaller(shown):
             return None
         parts = find_parts(self.exercise)
-        if (
-            parts[shown.plan.entry_point].time is not None
-        ):  # its sizes are the question, and a smaller one has another answer
+        # what is timed: its sizes are the question, and a smaller one has another answer
+        if parts[shown.plan.entry_point].time is not None:
             return None
         ways = {_name_way(j) for j in wording.list_alike(failed, cause)}
         for candidate in self._run(parts[shown.plan.entry_point], shown.plan):
