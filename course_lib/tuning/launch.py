@@ -41,12 +41,12 @@ class Launch(NamedTuple):
 
 
 def suggest(M: int, N: int) -> Launch:
-    """One launch of many that fit: about 8 KB of fp16 a program, 16 numbers a thread, and a program for each multiprocessor where M allows."""
+    """One launch of many that fit: about 8 KB of fp16 a program, 32 numbers a thread, and a program for each multiprocessor where M allows."""
     block = 1 << (N - 1).bit_length()
     rows = max(1, 4096 // block)
     while rows > 1 and rows * MULTIPROCESSORS > M:
         rows //= 2
-    return Launch(rows, block, max(1, rows * block // 512))
+    return Launch(rows, block, max(1, rows * block // 1024))
 
 
 @dataclass(frozen=True)
