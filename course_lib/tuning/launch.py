@@ -120,8 +120,8 @@ def find_misfit(M: int, N: int, dtype: str, launch: Launch) -> Fault | None:
     if programs < wanted:
         return Fault(
             "too_few_programs",
-            f"{rows} rows a program make {programs} program{'s' * (programs != 1)} of {M} rows: {wanted - programs} of the {MULTIPROCESSORS} "
-            f"multiprocessors of an {DEVICE} that could work have nothing to do",
+            f"with {rows} rows a program, {M} rows make {programs} program{'s' * (programs != 1)}; an {DEVICE} has {MULTIPROCESSORS} multiprocessors, "
+            f"and fewer rows a program would give {wanted} of them work",
         )
     a_thread = rows * block / (32 * num_warps)
     if a_thread > _MOST_A_THREAD:

@@ -249,3 +249,11 @@ def test_a_race_shows_a_line_of_the_race(tmp_path):
     verdict = check(lock, file)
     assert verdict.cause == "race" and f"line {verdict.place.line}" in verdict.first.words
     assert any(word in verdict.place.source for word in ("tl.load", "tl.store", "tl.atomic_"))
+
+
+def test_a_saved_statistic_of_another_name_is_shown_where_it_is_stored():
+    """``var`` in the place of rstd: that line of ``var`` is right, and does not make rstd."""
+    tree = ast.parse("def k(x_ptr, rstd_ptr):\n    var = x_ptr + 1\n    tl.store(rstd_ptr, var)\n")
+    of_store = tree, ("k",), "k", 1
+    assert places.find_making_of_stored(*of_store).line == 2
+    assert places.find_making_of_stored(*of_store, frozenset({"mean", "var"})) is None

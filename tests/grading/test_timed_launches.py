@@ -133,9 +133,18 @@ def test_a_machine_that_cannot_compile_gives_no_verdict(tmp_path, monkeypatch):
 
 
 def test_what_is_told_of_a_wrong_launch_names_the_call(tmp_path):
-    verdict = check(EXERCISE, solution(tmp_path, ("return ROWS, BLOCK, num_warps", "return 2.5, BLOCK, num_warps")))
+    verdict = check(EXERCISE, solution(tmp_path, ("return ROWS, BLOCK, num_warps", "return 3, BLOCK, num_warps")))
     assert verdict.cause == "launch_not_legal"
-    assert "`choose_launch(40, 512, 2)` returned ROWS = 2.5, BLOCK = 512, num_warps = " in verdict.message
+    assert "`choose_launch(40, 512, 2)` returned ROWS = 3, BLOCK = 512, num_warps = " in verdict.message
+
+
+@pytest.mark.parametrize("rows", ["4.0", "2.5", "M / M"])
+def test_a_launch_of_numbers_that_are_no_integers_is_refused_as_triton_refuses_it(tmp_path, rows):
+    changed = ("return ROWS, BLOCK, num_warps", f"return {rows}, BLOCK, num_warps")
+    verdict = check(EXERCISE, solution(tmp_path, changed))
+    assert verdict.cause == "wrong_return" and "asked for: a whole number, an `int`" in verdict.message
+    whole = ("return ROWS, BLOCK, num_warps", "import numpy as np\n    return np.int64(ROWS), BLOCK, num_warps")
+    assert check(EXERCISE, solution(tmp_path, whole)).passed
 
 
 @pytest.mark.skipif(course_lib.MODE != "gpu", reason="needs a GPU")

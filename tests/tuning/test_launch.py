@@ -89,9 +89,16 @@ def test_what_no_kernel_takes_is_told(values, cause, says):
             "fp16",
             Launch(4, 1024, 4),
             "too_few_programs",
-            "75 programs of 300 rows: 57 of the 132 multiprocessors",
+            "300 rows make 75 programs; an H100 has 132 multiprocessors",
         ),
-        (40, 1024, "fp16", Launch(64, 1024, 16), "too_few_programs", "1 program of 40 rows: 39 of the 132"),
+        (
+            40,
+            1024,
+            "fp16",
+            Launch(64, 1024, 16),
+            "too_few_programs",
+            "40 rows make 1 program; an H100 has 132 multiprocessors, and fewer rows a program would give 40 of them work",
+        ),
         (
             8192,
             1024,

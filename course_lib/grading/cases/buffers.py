@@ -40,6 +40,7 @@ class Tensor:
 
     ``scratch`` is neither: locks and partial sums that the kernel works in, with ``values`` or poisoned, and not judged.
     ``poison`` are other bits for an output than the usual ones. ``any_dtype``: a function may return it in another dtype, too.
+    ``whole``: it has to be a Python or NumPy integer, and 4.0 is none.
     ``strides`` are in elements. A ``far`` tensor lies in address space of which only its rows are ever touched: its
     rows travel packed, and the child lays them ``strides[0]`` apart; or its columns, if they lie farther apart than its rows.
     """
@@ -54,6 +55,7 @@ class Tensor:
     scratch: bool = False
     poison: int | None = None
     any_dtype: bool = False
+    whole: bool = False
 
     @property
     def is_output(self) -> bool:

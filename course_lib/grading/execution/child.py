@@ -15,6 +15,7 @@ import importlib
 import importlib.util
 import json
 import math
+import numbers
 import sys
 import traceback
 import warnings
@@ -586,6 +587,10 @@ class _Functions(_Machine, abc.ABC):
 
     def widen(self, value: Any, t: dict) -> Any:
         """Where any dtype will do, a list of numbers is an array, and True and a fraction are numbers."""
+        if t["whole"] and not issubclass(type(value), numbers.Integral):
+            raise WrongReturn(
+                f"{t['name']} came back as {value if type(value) is float else type(value).__name__}; asked for: a whole number, an `int`"
+            )
         if not t["any_dtype"]:
             return value
         if t["shape"] and type(value) is list:

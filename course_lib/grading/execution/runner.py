@@ -203,6 +203,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
         "name": tensor.name, "dtype": tensor.dtype, "itemsize": itemsize, "shape": tensor.shape, "strides": tensor.strides,
         "offset": offset, "nbytes": tensor.nbytes, "start": offset + tensor.guard * itemsize, "far": tensor.far, "output": tensor.is_output, "scratch": tensor.scratch,
         "any_dtype": tensor.any_dtype,
+        "whole": tensor.whole,
     }  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def _fit(N: int) -> int:
 
 def _plan(case: LaunchCase, entry_point: str, rng: np.random.Generator) -> Plan[LaunchCase]:
     case = replace(case, N=_fit(case.N))
-    tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True) for name in CHOSEN)
+    tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True, whole=True) for name in CHOSEN)
     free = {
         name: Expected(np.array(float(value)), np.array(np.nan))
         for name, value in zip(CHOSEN, suggest(case.M, case.N), strict=True)

@@ -224,20 +224,22 @@ def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ..
         return None
     entry_point, arguments = judged.plan.entry_point, judged.plan.arguments
     is_number = bool(judged.deviations) and judged.deviations[0].kind != "unwritten" and not judged.changed
+    others = (_STATISTICS | {tensor.name for tensor in judged.plan.tensors}) - {subject}
     if judged.plan.grid:
         of_store = tree, entry_points, entry_point, arguments.index(("tensor", subject))
-        making = places.find_making_of_stored(*of_store) if is_number else None
+        making = places.find_making_of_stored(*of_store, others) if is_number else None
         span, does = (making, "made") if making else (places.find_store(*of_store), "stored")
     else:
         outputs = [tensor.name for tensor in judged.plan.tensors if tensor.is_output]
         names = _GRADIENTS if entry_point == "backward" else outputs  # autograd asks for some of them, and gets all
         number = names.index(subject) if subject in names else 0
-        making = places.find_making_of_returned(tree, entry_point, number, len(names)) if is_number else None
+        making = places.find_making_of_returned(tree, entry_point, number, len(names), others) if is_number else None
         span, does = (making, "made") if making else (places.find_return(tree, entry_point), "returned")
     return span and places.make_place(file, text, span, f"{subject} is {does} here")
 
 
 _GRADIENTS = ["dx", "dw", "db"]
+_STATISTICS = frozenset({"mean", "var", "rstd"})
 
 
 def find_return(function: str, file: str, text: str) -> Place | None:

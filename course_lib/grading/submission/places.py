@@ -64,21 +64,28 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
 
 
 def find_making_of_stored(
-    tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int
+    tree: ast.Module,
+    entry_points: tuple[str, ...],
+    entry_point: str,
+    argument: int,
+    others: frozenset[str] = frozenset(),
 ) -> Span | None:
-    """The assignment that makes what the only such store stores. None where it is made in the store itself, or in several steps."""
+    """The assignment that makes what the only such store stores. None where it is made in the store itself, or in several steps, and
+    where what is stored is called as one of the ``others``: then the store is what is wrong."""
     found = _find_only_store(tree, entry_points, entry_point, argument)
     if found is None:
         return None
     function, call = found
     values = [keyword.value for keyword in call.keywords if keyword.arg == "value"]
     values += [argument for argument in call.args if argument is not _find_address(call)][:1]
-    return _find_making(function, values[0]) if values else None
+    return _find_making(function, values[0], others) if values else None
 
 
-def find_making_of_returned(tree: ast.Module, function: str, number: int, count: int) -> Span | None:
+def find_making_of_returned(
+    tree: ast.Module, function: str, number: int, count: int, others: frozenset[str] = frozenset()
+) -> Span | None:
     """The assignment that makes what ``function`` returns as value ``number`` of ``count``. None where it is made in the ``return``, or in
-    several steps, or where there are several returns."""
+    several steps, or where there are several returns; ``others`` as above."""
     found = _list_returns(tree, function)
     if len(found) != 1 or (value := found[0].value) is None:
         return None
@@ -87,10 +94,10 @@ def find_making_of_returned(tree: ast.Module, function: str, number: int, count:
             return None
         value = value.elts[number]
     [home] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-    return _find_making(home, value)
+    return _find_making(home, value, others)
 
 
-def _find_making(function: ast.FunctionDef, value: ast.expr) -> Span | None:
+def _find_making(function: ast.FunctionDef, value: ast.expr, others: frozenset[str]) -> Span | None:
     """The only assignment to the name that ``value`` is, casts apart, and through names that only hand it on."""
     made: ast.Assign | ast.AnnAssign | None = None
     parameters = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
@@ -100,6 +107,8 @@ def _find_making(function: ast.FunctionDef, value: ast.expr) -> Span | None:
         if not isinstance(value, ast.Name) or value.id in parameters:
             break
         name = value.id
+        if name in others:
+            return None
         bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not _is_read(n)]
         simple = [
             n
