@@ -125,6 +125,11 @@ def of_dtype(kind: str, dtype: str) -> str:
     return kind if dtype == "fp16" else f"{kind}_{dtype}"
 
 
+def count_inputs(M: int, N: int, itemsize: int) -> int:
+    """How many inputs of M x N elements, each of ``itemsize`` bytes, outgrow the L2 cache together with their outputs."""
+    return min(MOST_INPUTS, max(2, TOUCHED // (2 * M * N * itemsize)))
+
+
 def measure_shape(
     result: Measurement, ops: Sequence[NormOperation], shape: Shape, dtype: str, providers: Sequence[Provider]
 ) -> None:
@@ -136,7 +141,7 @@ def measure_shape(
     """
     _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
     itemsize, elements = DTYPES[dtype].itemsize, shape.M * shape.N
-    count = min(MOST_INPUTS, max(2, TOUCHED // (2 * elements * itemsize)))
+    count = count_inputs(shape.M, shape.N, itemsize)
     inputs = operations.make(shape.M, shape.N, DTYPES[dtype], course_lib.DEVICE, count, ops)
     before = {op.name: operations.floor_us(op, inputs) for op in ops}
     times: dict[tuple[str, str], float] = {}

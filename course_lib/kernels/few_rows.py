@@ -94,8 +94,9 @@ def few_rows_output_kernel(
     cols = part * PART + tl.arange(0, PART)
     mask = cols < N
     wide = cols.to(tl.int64)
+    source = x_ptr + first * stride_x_row + wide * stride_x_col
     if EARLY:
-        x = tl.load(x_ptr + first * stride_x_row + wide * stride_x_col, mask=mask, other=0.0)
+        x = tl.load(source, mask=mask, other=0.0)
     if HAS_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     if HAS_B:
@@ -103,7 +104,7 @@ def few_rows_output_kernel(
     if DEPENDENT:
         gdc_wait()
     if not EARLY:
-        x = tl.load(x_ptr + first * stride_x_row + wide * stride_x_col, mask=mask, other=0.0)
+        x = tl.load(source, mask=mask, other=0.0)
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
     for number in range(ROWS):
         row = first + number
@@ -116,9 +117,9 @@ def few_rows_output_kernel(
         rstd = tl.max(rstds, axis=0)  # all copies are equal
         y = x.to(tl.float32)
         if ROWS > 1:  # asked for before this row is written
-            following = present & (row + 1 < M) & (number + 1 < ROWS)
-            source = x_ptr + (row + 1) * stride_x_row + wide * stride_x_col
-            x = tl.load(source, mask=mask & following, other=0.0)
+            following = (row + 1 < M) & (number + 1 < ROWS)
+            next_source = x_ptr + (row + 1) * stride_x_row + wide * stride_x_col
+            x = tl.load(next_source, mask=mask & following, other=0.0)
         if CENTRED:
             mean = tl.max(means, axis=0)
             y -= mean

@@ -129,7 +129,7 @@ def _time_over_floor(N: int, rows: int, num_warps: int, num_stages: int, program
     if not programs:
         return None
     op, M = OPERATIONS["layer_norm_backward"], max(1, forward.ELEMENTS // N)
-    count = max(2, grid.TOUCHED // (2 * M * N * _ITEMSIZE))
+    count = grid.count_inputs(M, N, _ITEMSIZE)
     inputs = operations.make(M, N, torch.float16, course_lib.DEVICE, count, (op,))
     P = min(-(-M // rows), programs * device.count_multiprocessors(torch.device(course_lib.DEVICE)))
 

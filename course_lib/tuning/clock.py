@@ -127,7 +127,7 @@ def prepare_gpu(shape: Shape, launch: Launch) -> Clocks:
     from course_lib.kernels.launch import choice, tables
 
     op, dtype = operations.OPERATIONS["layer_norm"], operations.DTYPES[shape.dtype]
-    count = min(grid.MOST_INPUTS, max(2, grid.TOUCHED // (2 * shape.M * shape.N * dtype.itemsize)))
+    count = grid.count_inputs(shape.M, shape.N, dtype.itemsize)
     inputs = operations.make(shape.M, shape.N, dtype, course_lib.DEVICE, count, (op,))
     own = Launch(*tables.resident(shape.N, fast=choice.is_fast(inputs[0].x), centred=True))
     clocks = []

@@ -26,7 +26,7 @@ _MOST_WARPS = 32
 _MOST_NUMBERS = 1 << 20  # of a tile: Triton's own limit
 _MOST_A_THREAD = 255  # registers, of which each number of a row takes one
 _LIMIT = 30.0  # seconds of the compiler; a sound launch takes 0.3
-_NAMES = ("ROWS", "BLOCK", "num_warps")
+NAMES = ("ROWS", "BLOCK", "num_warps")
 
 
 class Launch(NamedTuple):
@@ -37,7 +37,7 @@ class Launch(NamedTuple):
     num_warps: int
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {value}" for name, value in zip(_NAMES, self, strict=True))
+        return ", ".join(f"{name} = {value}" for name, value in zip(NAMES, self, strict=True))
 
 
 def suggest(M: int, N: int) -> Launch:
@@ -86,7 +86,7 @@ def find_illegal(N: int, values: tuple[float, ...]) -> Fault | None:
 
     Args: N columns, at least 1; what was returned for ROWS, BLOCK and num_warps, any numbers.
     """
-    for name, value in zip(_NAMES, values, strict=True):
+    for name, value in zip(NAMES, values, strict=True):
         if not math.isfinite(value) or value != int(value):
             return Fault("launch_not_legal", f"{name} is {value:g}, and has to be a whole number")
         if value < 1 or int(value) & (int(value) - 1):

@@ -21,9 +21,7 @@ from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_
 from course_lib.grading.families.making import (
     FEW,
     add_up_lanes,
-    draw_clean_matrix,
-    draw_gradient,
-    draw_weight,
+    draw_backward_inputs,
     list_dtype_models,
     list_misread_models,
     make_expected,
@@ -169,7 +167,7 @@ PERSISTENT = (
 
 
 def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, _ = _draw_inputs(case, rng)
+    dy, x, _ = draw_backward_inputs(case, rng)
     inputs, saved = _save_statistics(case, dy, x)
     group = case.partials
     mine = [np.arange(g, case.M, group) for g in range(min(group, case.M))]  # no more buffers than are written to
@@ -194,7 +192,7 @@ def _plan_locked(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
 
 
 def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, _ = _draw_inputs(case, rng)
+    dy, x, _ = draw_backward_inputs(case, rng)
     inputs, saved = _save_statistics(case, dy, x)
     of_dy, of_x, _ = _choose_strides(case)
     sums = _expect_sums(case, inputs, _list_chunks(case))
@@ -214,7 +212,7 @@ def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pla
 
 
 def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    dy, x, w = _draw_inputs(case, rng)
+    dy, x, w = draw_backward_inputs(case, rng)
     inputs, saved = _save_statistics(case, dy, x)
     inputs["w"] = w.astype(np.float64)
     of_dy, of_x, of_dx = _choose_strides(case)
@@ -286,14 +284,6 @@ def _extend_plan(
     plan: Plan[SharedCase], arguments: list[tuple[str, object]], constexprs: dict[str, int]
 ) -> Plan[SharedCase]:
     return replace(plan, arguments=(*plan.arguments, *arguments), constexprs=constexprs)
-
-
-def _draw_inputs(case: SharedCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """dy, x and w."""
-    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
-    if case.layout == "expanded":
-        dy[...] = dy[0, 0] if case.by_hand else 1.25
-    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 
 def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:

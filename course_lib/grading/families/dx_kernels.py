@@ -15,9 +15,7 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
     FIXED_EPS,
     WRONG_COLUMNS,
-    draw_clean_matrix,
-    draw_gradient,
-    draw_weight,
+    draw_backward_inputs,
     find_divisor,
     list_dtype_models,
     list_misread_models,
@@ -179,26 +177,16 @@ RMS_NORM_DX = (
 
 
 def _plan_layer_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _draw_inputs(case, rng)
+    dy, x, w = draw_backward_inputs(case, rng)
     forward = reference.layer_norm(x, w, eps=case.eps)
     saved = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
     return _make_plan(case, kernel, dy, x, w, saved, reference.layer_norm_vjp(dy, x, w, case.eps).dx, tiled=True)
 
 
 def _plan_rms_norm_dx(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _draw_inputs(case, rng)
+    dy, x, w = draw_backward_inputs(case, rng)
     saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
     return _make_plan(case, kernel, dy, x, w, saved, reference.rms_norm_vjp(dy, x, w, case.eps).dx, tiled=False)
-
-
-def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """dy, x and w."""
-    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
-    if case.fill == "zeros":
-        dy[1::2] = 0
-    if case.layout == "expanded":
-        dy[...] = dy[0, 0] if case.by_hand else 1.25
-    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 
 def _make_plan(

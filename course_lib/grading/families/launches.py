@@ -14,9 +14,8 @@ from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
 from course_lib.tuning.clock import Shape, Timed, time_launch
-from course_lib.tuning.launch import ITEMSIZE, Fault, Launch, find_illegal, find_misfit, predict, suggest
+from course_lib.tuning.launch import ITEMSIZE, NAMES, Fault, Launch, find_illegal, find_misfit, predict, suggest
 
-CHOSEN = ("ROWS", "BLOCK", "num_warps")
 _FAULT = "fault"
 # in the order in which they are looked for
 CAUSES = (
@@ -69,11 +68,11 @@ _BATTERY = (
 
 
 def _write(outputs: Outputs) -> str:
-    return ", ".join(f"{name} = {float(outputs[name]):g}" for name in CHOSEN)
+    return ", ".join(f"{name} = {float(outputs[name]):g}" for name in NAMES)
 
 
 def _read(outputs: Outputs) -> Launch:
-    return Launch(*(int(outputs[name]) for name in CHOSEN))
+    return Launch(*(int(outputs[name]) for name in NAMES))
 
 
 def find_fault(case: Case, outputs: Outputs) -> Fault | None:
@@ -81,7 +80,7 @@ def find_fault(case: Case, outputs: Outputs) -> Fault | None:
 
     Raises: EnvironmentFault if this machine has no compiler to ask.
     """
-    illegal = find_illegal(case.N, tuple(float(outputs[name]) for name in CHOSEN))
+    illegal = find_illegal(case.N, tuple(float(outputs[name]) for name in NAMES))
     return illegal or find_misfit(case.M, case.N, case.dtype, _read(outputs))
 
 
@@ -96,10 +95,10 @@ def _fit(N: int) -> int:
 
 def _plan(case: LaunchCase, entry_point: str, rng: np.random.Generator) -> Plan[LaunchCase]:
     case = replace(case, N=_fit(case.N))
-    tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True, whole=True) for name in CHOSEN)
+    tensors = tuple(Tensor(name, "fp32", (), (), any_dtype=True, whole=True) for name in NAMES)
     free = {
         name: Expected(np.array(float(value)), np.array(np.nan))
-        for name, value in zip(CHOSEN, suggest(case.M, case.N), strict=True)
+        for name, value in zip(NAMES, suggest(case.M, case.N), strict=True)
     }
     expected = free | {_FAULT: Expected(np.array(0.0), np.array(0.25))}
 

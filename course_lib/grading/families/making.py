@@ -92,6 +92,18 @@ def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
     return dy
 
 
+def draw_backward_inputs(
+    case: Case, rng: np.random.Generator, expanded: float | None = 1.25
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """dy, x and w of a backward pass. ``expanded``: the one number of an expanded dy; None: the first that was drawn."""
+    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
+    if case.fill == "zeros":
+        dy[1::2] = 0
+    if case.layout == "expanded":
+        dy[...] = dy[0, 0] if expanded is None or case.by_hand else expanded
+    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
+
+
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
     """An (M, N) tensor in the case's layout; ``spare`` columns of gap tell the strides of two tensors apart."""
     row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]

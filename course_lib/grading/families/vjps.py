@@ -23,9 +23,7 @@ from course_lib.grading.families.dx_kernels import (
 from course_lib.grading.families.making import (
     FEW,
     FIXED_EPS,
-    draw_clean_matrix,
-    draw_gradient,
-    draw_weight,
+    draw_backward_inputs,
     list_dtype_models,
     list_misread_models,
     make_expected,
@@ -90,7 +88,7 @@ RMS_NORM = (*_COMMON, Case("zero row", 2, 20, 0, "every element of x is 0", fill
 
 
 def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _draw_inputs(case, rng)
+    dy, x, w = draw_backward_inputs(case, rng, expanded=None)
     want, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     return _make_plan(
         case,
@@ -105,7 +103,7 @@ def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> 
 
 
 def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    dy, x, w = _draw_inputs(case, rng)
+    dy, x, w = draw_backward_inputs(case, rng, expanded=None)
     want = reference.rms_norm_vjp(dy, x, w, case.eps)
     saved = {"rstd": round_to(reference.rms_norm(x, w, case.eps).rstd, "fp32")}
     return _make_plan(
@@ -122,7 +120,7 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
 
 def _plan_dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     """dw and db alone, in fp32."""
-    dy, x, w = _draw_inputs(case, rng)
+    dy, x, w = draw_backward_inputs(case, rng, expanded=None)
     vjp, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     want = {"dw": vjp.dw, "db": vjp.db}
     return _make_plan(
@@ -142,15 +140,6 @@ def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.n
     """What LayerNorm's forward pass saves, in fp32."""
     forward = reference.layer_norm(x, w, eps=case.eps)
     return {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
-
-
-def _draw_inputs(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
-    if case.layout == "expanded":
-        dy[...] = dy[0, 0]
-    if case.fill == "zeros":
-        dy[1::2] = 0
-    return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
 
 
 def _expect_gradients(
