@@ -26,7 +26,7 @@ from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.submission.attempt import extract
-from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.grading.submission.source import Unreadable
 
 _WORKERS = 2
 

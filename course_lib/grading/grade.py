@@ -26,9 +26,9 @@ from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import Compilation, CompilerFailure
 from course_lib.grading.judging.judge import MINOR, Judged, forget_minor_fault, judge, judge_case
 from course_lib.grading.smaller import SmallCases
-from course_lib.grading.submission import extract_kernels, places, reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission import places, reader, source
 from course_lib.grading.submission.places import Span
+from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import (
     ERROR,
     FAIL,
@@ -37,6 +37,7 @@ from course_lib.grading.verdict import (
     PASS,
     CaseResult,
     Finding,
+    Mark,
     Place,
     Verdict,
 )
@@ -67,13 +68,13 @@ def grade(
     name = make_visible_line(path.name)
     text = ""
     try:
-        text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
+        text = source.read_text(path, f"`course reset {exercise.id}` writes it anew." if own else "")
         kernels = reader.read(exercise, text, name)
         if kernels is None:
             mark = "YOUR CODE" if "YOUR CODE" in texts.make_unsolved_text(exercise) else "REPAIR"
             message = f"{paths.shown(path)} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
             return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode), []
-    except extract_kernels.Unreadable as unreadable:
+    except source.Unreadable as unreadable:
         where = unreadable.span and places.make_place(paths.shown(path), text, unreadable.span)
         headline = make_sentence(unreadable.what)
         return Verdict(
@@ -85,7 +86,7 @@ def grade(
     compilation = Compilation(kernels, concrete, name) if mode == "cpu" else None  # a GPU has just compiled it
     # beside the GPU, because a right kernel needs both and a wrong one seldom waits for it
     interpreting = _Interpreting(kernels, concrete) if mode == "gpu" else None
-    order = _shuffle(len(concrete), kernels) if exercise.kind == "tests" else list(range(len(concrete)))
+    order = _shuffle(len(concrete)) if exercise.kind == "tests" else list(range(len(concrete)))
     ordered = [concrete[number] for number in order]
     take = None if tell_first_failure is None or secret else _FirstFailure(ordered, tell_first_failure).take
     run = runner.run(kernels, ordered, mode, limits, take, interpreting and interpreting.found_a_deadlock)
@@ -139,7 +140,22 @@ def grade(
             verdict = verdict if refusal is None else writer.write_refusal(refusal)
     if verdict.passed:
         verdict = _time(exercise, verdict, writer)
+    verdict = _mark(verdict, kernels, exercise)
     return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
+
+
+def _mark(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Verdict:
+    """The verdict with what is odd in the file; of a pass also what the code beside the entry points does, which no case runs."""
+    marks = kernels.marks
+    found = None
+    if verdict.passed and kernels.rest:
+        found = runner.run_rest(kernels, "cpu" if exercise.kind == "kernel" else exercise.kind)
+    if found is not None:
+        line, words = found
+        marks += (Mark(line, f"code outside of what is checked {words}"),)
+        message = f"{verdict.message} Beside this, the code at line {line}, outside of what is checked, {words}."
+        verdict = replace(verdict, message=message)
+    return replace(verdict, marks=marks)
 
 
 def _time(exercise: Exercise, verdict: Verdict, writer: _VerdictWriter) -> Verdict:
@@ -177,10 +193,10 @@ class _Interpreting:
         return any(fault is not None and fault["kind"] in ("deadlock", "livelock") for fault in faults)
 
 
-def _shuffle(count: int, kernels: Kernels) -> list[int]:
-    """Another order of the cases for each file, and the same for the same file: no test is to know which kernel it gets."""
+def _shuffle(count: int) -> list[int]:
+    """Another order of the cases at each check: no test is to know which kernel it gets, not even from its own text."""
     numbers = list(range(count))
-    random.Random(kernels.source).shuffle(numbers)
+    random.SystemRandom().shuffle(numbers)
     return numbers
 
 

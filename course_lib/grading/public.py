@@ -14,8 +14,8 @@ from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, quote_line
 from course_lib.grading.steps import Task, TryBuilder, check_step
 from course_lib.grading.steps import warm as warm_steps
-from course_lib.grading.submission.extract_kernels import Kernels, Unreadable, read_text
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
+from course_lib.grading.submission.source import Kernels, Unreadable, read_text
 from course_lib.grading.trials import run_cases
 from course_lib.grading.verdict import ERROR, EXIT_CODES, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 from course_lib.sandbox.jobs import ResourceLimits

@@ -22,7 +22,7 @@ from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_case
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox.jobs import ResourceLimits
 
 # a candidate takes some milliseconds: so much that on a busy machine the same one is found, and an endless one costs little

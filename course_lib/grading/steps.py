@@ -19,7 +19,7 @@ from course_lib.grading.execution import runner
 from course_lib.grading.grade import grade_tries
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.submission import places, reader
-from course_lib.grading.submission.extract_kernels import Unreadable
+from course_lib.grading.submission.source import Unreadable
 from course_lib.grading.verdict import ERROR, NOT_ATTEMPTED, Verdict
 
 CELL = "this cell"

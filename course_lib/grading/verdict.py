@@ -98,6 +98,14 @@ class Place(_Shown):
 
 
 @dataclass(frozen=True)
+class Mark(_Shown):
+    """Something odd in a line of a submission: no fault, and an instructor may want to look at it. ``line`` is 0 for the whole file."""
+
+    line: int
+    words: str
+
+
+@dataclass(frozen=True)
 class Verdict(_Shown):
     """The outcome of a check.
 
@@ -106,7 +114,7 @@ class Verdict(_Shown):
     first failing case, ``place`` the line that the evidence points to, ``question`` what leads to the remedy, ``common``
     how many cases fail and what they share. ``tier`` is the isolation the kernel ran under, ``printed`` the end of what
     the kernel printed, ``hidden`` the fingerprint of the secret that its cases were drawn from; empty for the cases that
-    every learner has.
+    every learner has. ``marks`` are what an instructor may want to look at.
     """
 
     exercise: str
@@ -124,6 +132,7 @@ class Verdict(_Shown):
     place: Place | None = None
     question: str = ""
     common: str = ""
+    marks: tuple[Mark, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -167,6 +176,7 @@ class Verdict(_Shown):
             "seconds": self.seconds,
             "printed": self.printed,
             "hidden": self.hidden,
+            "marks": [asdict(mark) for mark in self.marks],
         }
 
     def as_json(self) -> str:
@@ -174,7 +184,7 @@ class Verdict(_Shown):
 
 
 def from_dict(data: dict) -> Verdict:
-    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden``, the message in pieces or a finding's inputs.
+    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden``, the message in pieces, a finding's inputs or marks.
 
     Raises: KeyError, TypeError or ValueError if ``data`` is something else.
     """
@@ -199,6 +209,7 @@ def from_dict(data: dict) -> Verdict:
         None if place is None else Place(**place),
         data.get("question", ""),
         data.get("common", ""),
+        tuple(Mark(**mark) for mark in data.get("marks", ())),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ _ANSWER = "answer.json"
 
 class Machine(abc.ABC):
     """Made once in a server, from the course's code alone; every job uses it in a fork of its own, confined."""
+
+    def attend(self, confine: Callable[[], None]) -> None:  # noqa: B027 - most machines have nothing to do here
+        """Start what runs beside the job, in a process of its own. This process is not confined yet: ``confine`` confines its caller."""
 
     def start(self) -> None:  # noqa: B027 - most machines have nothing to do here
         """What must wait until the process is confined, such as opening a GPU. The job has not been looked at yet."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import gc
 import importlib
 import json
@@ -273,7 +274,12 @@ class JobServer:
                 tempfile.tempdir = str(folder)  # what the server's imports have made it is out of reach from here on
             try:
                 reserved = sum(job.get("reserve", {}).values())
-                isolation.enter(tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs)
+                confine = functools.partial(
+                    isolation.enter, tier, folder, job["limits"] | {"reserved_bytes": reserved}, self.needs
+                )
+                if self.machine is not None:
+                    self.machine.attend(confine)
+                confine()
                 os.write(status, _CONFINED)
                 if self.machine is not None:
                     # before the machine starts: a GPU's driver has files of its own open from then on

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import collections
 import functools
+import importlib
 import sys
 import types
-from collections.abc import Callable
 
 import torch
+
+from course_lib.grading.execution.functions import TorchFunctions, WrongReturn
+from course_lib.grading.execution.misuse import Misuse, require_mode
 
 BITS = {"x": 1, "w": 2, "b": 4}
 _OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # where ctx's own methods keep tensors
@@ -57,24 +60,15 @@ def _is_filled(cell: types.CellType) -> bool:
         return False
 
 
-class Autograd:
-    """Cases of the kind "autograd": on the CPU, the kernels in the interpreter.
+class Autograd(TorchFunctions):
+    """Cases of the kind "autograd": on the CPU, the kernels in the interpreter."""
 
-    Args:
-        functions: the child's machine for functions in PyTorch, which makes tensors of bytes and takes tensors back.
-        wrong_return: what is raised, with the reason in words, where ``forward`` returns no tensor.
-        misuse: the exception for what the outputs need not show.
-    """
-
-    def __init__(self, functions, wrong_return: type[Exception], misuse: Callable[..., Exception]):
-        self.view, self.take, self.lost, self.watching = (
-            functions.view,
-            functions.take,
-            functions.lost,
-            functions.watching,
-        )
-        self.wrong_return, self.make_misuse = wrong_return, misuse
-        self.misuse: Exception | None = None
+    def __init__(self):
+        require_mode("cpu")
+        super().__init__()
+        importlib.import_module(
+            "course_lib.norms.launchers"
+        )  # the learner's file imports it, when the course cannot be read
 
     def run(self, function, case: dict, data: bytes) -> bytes:
         memory, kept = bytearray(data), []
@@ -82,7 +76,7 @@ class Autograd:
         with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
             self.call(self.make_function(sys.modules[function.__module__], kept), case, views)
         words = "{} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed"
-        self.misuse = next(iter([*changes, *(self.make_misuse("ctx", words.format(name)) for name in kept)]), None)
+        self.misuse = next(iter([*changes, *(Misuse("ctx", words.format(name)) for name in kept)]), None)
         return bytes(memory)
 
     @staticmethod
@@ -122,7 +116,7 @@ class Autograd:
         wanted = {t["name"]: t for t in case["tensors"] if t["output"]}
         if not isinstance(y, torch.Tensor):
             got = f"a tuple of {len(y)}" if isinstance(y, tuple) else f"`{type(y).__name__}`"
-            raise self.wrong_return(f"`forward` returned {got}; asked for: y")
+            raise WrongReturn(f"`forward` returned {got}; asked for: y")
         if "y" in wanted:
             self.take(views["y"], y.detach(), wanted["y"])
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import TemporaryFolder
 from course_lib.grading.cases.buffers import DTYPES, Tensor
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.execution import child
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.execution.far import far_bytes
+from course_lib.grading.execution.misuse import KERNEL_NAMES
+from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import PRINTED_CHARACTERS
 from course_lib.sandbox import jobs, servers
 from course_lib.sandbox.isolation import Needs
@@ -99,9 +100,7 @@ def _run_once(
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
         # memory for rows far apart is the GPU's to give, and it says so itself
-        reserve = (
-            {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := child.far_bytes(case))}
-        )
+        reserve = {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := far_bytes(case))}
         look = None if take is None else _Arrivals(folder, plans, take).look
         answer = jobs.run(
             KINDS[mode], job, folder, limits, count=len(plans), reserve=reserve, look=look, is_over=is_over
@@ -109,6 +108,34 @@ def _run_once(
         result = _collect(folder, plans, answer)
         _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
         return result
+
+
+def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
+    """Import the whole file, in a process that runs no case, and see whether its own code keeps within limits.
+
+    Returns: the line and, in words, what it did; None if it did nothing that an instructor or its author should know.
+    """
+    limits = replace(ResourceLimits.for_mode(mode), case=_REST_SECONDS, total=_REST_SECONDS)
+    with TemporaryFolder("course-rest-") as folder:
+        (folder / "kernels.py").write_text(kernels.rest, encoding="utf-8")
+        answer = jobs.run(KINDS[mode], {"cases": [], "rules": None}, folder, limits, count=0)
+        raised = _raised(folder / "import.error")
+    if answer.stage is Stage.STARTING or (raised is None and answer.exit_code == 0):
+        return None
+    if raised is not None:
+        refused = raised["type"] == "PermissionError"
+        return (raised["line"] or kernels.rest_line, "asked for what the sandbox refuses") if refused else None
+    return kernels.rest_line, _ENDS.get(answer.cause_of_end, "ended its own process")
+
+
+_REST_SECONDS = 3.0
+_ENDS = {
+    "timed out": f"did not end within {_REST_SECONDS:g} s",
+    "too many processes": "started more processes than a check allows",
+    "too much memory": "took more memory than a check allows",
+    "too many files": "wrote more files than a check allows",
+    "flooded": "printed more than a check allows",
+}
 
 
 class _Arrivals:
@@ -181,7 +208,7 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
             {
                 "entry_point": plan.entry_point,
                 "grid": plan.grid,
-                "arguments": plan.arguments,
+                "arguments": [argument for argument in plan.arguments if argument[0] != "kernel"],
                 "constexprs": plan.constexprs,
                 "num_warps": plan.num_warps,
                 "interleavings": plan.interleavings,
@@ -194,6 +221,8 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
                 "tensors": tensors,
             }
         )
+    if names := [value for plan in plans for kind, value in plan.arguments if kind == "kernel"]:
+        (folder / KERNEL_NAMES).write_text(json.dumps(names))
     return {"cases": described, "rules": kernels.rules}
 
 

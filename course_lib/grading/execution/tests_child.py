@@ -1,48 +1,99 @@
-"""Runs a learner's tests on kernels, in the child process. Like the rest of it, decides nothing.
+"""Runs a learner's tests on kernels. The kernels run in a companion, a process of the course's own.
 
-A case has one kernel. The test is called with it as often as the case has seeds, each time from a fresh run of the file, so that
-nothing it kept is left, and with PyTorch's random numbers begun at that seed. The output "raised" is 1 for each call that raised
-AssertionError, "called" 1 for each that called the kernel, "dtypes" 1 for each that raised and had compared tensors of two dtypes.
+The companion knows which kernel a case has, and this process never does: it sends the arguments of a call and gets tensors back. A case is
+a test with one kernel. The test is called with it once per seed of the case, each time from a fresh run of the file, so that nothing it kept
+is left, and with PyTorch's random numbers begun at that seed. The output "raised" is 1 for each call that raised AssertionError, "called" 1
+for each that called the kernel, "dtypes" 1 for each that raised and had compared tensors of two dtypes.
 """
 
 from __future__ import annotations
 
+import importlib
+import json
+import os
+import random
+import socket
+import struct
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from course_lib.grading.execution.guard import Guard
-from course_lib.norms import specimens
+from course_lib.base.files import read_plain_file
+from course_lib.grading.execution.functions import TorchFunctions
+from course_lib.grading.execution.misuse import KERNEL_NAMES
+from course_lib.norms.specimen_call import make_checked
+from course_lib.sandbox import isolation
+
+_CHANNEL = 0  # the descriptor that leads to the companion: nothing else of the course's stays open
+_MOST_BYTES = 1 << 30  # of one message
+_MOST_NAMES = 1 << 20
+_ERRORS: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, IndexError, ZeroDivisionError)
+}
 
 
-class Tests:
-    """Cases of the kind "tests".
+class Tests(TorchFunctions):
+    """Cases of the kind "tests"."""
 
-    Args:
-        functions: the child's machine for functions in PyTorch, which makes tensors of bytes.
-        find_guard: the guard of the file that runs.
-    """
+    def attend(self, confine: Callable[[], None]) -> None:
+        """Start the companion. It confines itself, as this process will, and answers until this process ends."""
+        here, there = socket.socketpair()
+        if os.fork() == 0:
+            try:
+                isolation.die_with_parent()
+                here.close()
+                os.dup2(there.detach(), _CHANNEL)
+                os.closerange(3, 1 << 20)
+                _Companion().serve(confine)
+            finally:
+                os._exit(0)
+        there.close()
+        os.dup2(here.detach(), _CHANNEL)
 
-    def __init__(self, functions: Any, find_guard: Callable[[], Guard | None]):
-        self.view, self.lost, self.find_guard = functions.view, functions.lost, find_guard
-        self.misuse: Exception | None = None
+    def open_device(self) -> None:
+        """Wait until the companion has the names of the kernels, and has removed the file with them."""
+        _send({"ready": True}, [])
+        if _receive() is None:
+            raise RuntimeError("the process that runs the kernels under test did not start")
+
+    def begin(self, module: types.ModuleType, code: types.CodeType, job: dict[str, Any]) -> None:
+        super().begin(module, code, job)
+        self.code, self.number = code, {id(case): number for number, case in enumerate(job["cases"])}
 
     def run(self, function: Any, case: dict, data: bytes) -> bytes:
         memory = bytearray(data)
         views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
-        (_, name), *seeds = case["arguments"]
-        for number, (_, seed) in enumerate(seeds):
+        for call, (_, seed) in enumerate(case["arguments"]):
             calls: list[None] = []
-            kernel = _count(specimens.make_plain(name, backward=bool(case["constexprs"]["backward"])), calls)
+            kernel = self.make_kernel(self.number[id(case)], bool(case["constexprs"]["backward"]), calls)
             test = getattr(self.renew(sys.modules[function.__module__]), case["entry_point"])
             raised, of_two_dtypes = self.call(test, kernel, seed)
-            views["raised"][number], views["called"][number] = float(raised), float(bool(calls))
-            views["dtypes"][number] = float(of_two_dtypes)
+            views["raised"][call], views["called"][call] = float(raised), float(bool(calls))
+            views["dtypes"][call] = float(of_two_dtypes)
         return bytes(memory)
+
+    @staticmethod
+    def make_kernel(number: int, backward: bool, calls: list[None]) -> Callable[..., Any]:
+        """The kernel of case ``number``, which leaves an entry in ``calls`` each time. All kernels look alike from outside."""
+
+        def ask(*arguments: Tensor | float) -> Any:
+            tensors = [value for value in arguments if isinstance(value, Tensor)]
+            eps = next(float(value) for value in arguments if not isinstance(value, Tensor))
+            return _ask({"case": number, "backward": backward, "eps": eps}, tensors)
+
+        checked = make_checked(ask, backward=backward)
+
+        def kernel_under_test(*arguments: Any, **named: Any) -> Any:
+            calls.append(None)
+            return checked(*arguments, **named)
+
+        return kernel_under_test
 
     @staticmethod
     def call(test: Any, kernel: Callable[..., Any], seed: int) -> tuple[bool, bool]:
@@ -51,6 +102,7 @@ class Tests:
         Whatever else it raises goes on.
         """
         torch.manual_seed(seed)
+        random.seed(seed)
         torch.set_default_dtype(torch.float32)
         comparisons = _Comparisons()
         try:
@@ -61,13 +113,11 @@ class Tests:
         return False, False
 
     def renew(self, module: types.ModuleType) -> types.ModuleType:
-        guard = self.find_guard()
-        if guard is None:
-            return module
+        """The file, run anew: nothing is left of what it kept."""
         fresh = types.ModuleType(module.__name__)
         fresh.__dict__.update({name: vars(module)[name] for name in ("__file__", "__spec__") if name in vars(module)})
         sys.modules[module.__name__] = fresh
-        guard.renew(fresh)
+        exec(self.code, vars(fresh))
         return fresh
 
 
@@ -85,11 +135,111 @@ class _Comparisons(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _count(kernel: Callable[..., Any], calls: list[None]) -> Callable[..., Any]:
-    """``kernel``, which leaves an entry in ``calls`` each time. All kernels look alike from outside."""
+class _Companion:
+    """Runs the kernels under test. What it is sent may be forged: it parses plain data and bytes, and believes nothing."""
 
-    def kernel_under_test(*arguments: Any, **named: Any) -> Any:
-        calls.append(None)
-        return kernel(*arguments, **named)
+    def serve(self, confine: Callable[[], None]) -> None:
+        specimens = importlib.import_module("course_lib.norms.specimens")  # while the course can be read
+        if _receive() is None:  # this tier was refused: another process begins anew
+            return
+        confine()
+        file = Path(KERNEL_NAMES)
+        names = json.loads(read_plain_file(file, _MOST_NAMES)) if file.exists() else []
+        file.unlink(missing_ok=True)
+        _send({"ready": True}, [])
+        while (asked := _receive()) is not None:
+            question, storages = asked
+            kernels = specimens.BACKWARD if question["backward"] else specimens.FORWARD
+            tensors = _unpack(question["tensors"], storages)
+            try:
+                with torch.no_grad():
+                    returned = kernels[names[question["case"]]](*tensors, question["eps"])
+            except Exception as error:
+                _send({"error": type(error).__name__, "text": str(error)}, [])
+                continue
+            outputs = returned if isinstance(returned, tuple) else (returned,)
+            described, all_storages = _pack([*tensors, *outputs])
+            _send({"tensors": described[len(tensors) :], "several": isinstance(returned, tuple)}, all_storages)
 
-    return kernel_under_test
+
+def _ask(question: dict[str, Any], tensors: list[Tensor]) -> Any:
+    """What the kernel returns for ``tensors``. What it wrote into them, or beside them in the same memory, is written here, too.
+
+    Raises: the exception that it raised, or RuntimeError.
+    """
+    described, storages = _pack(tensors)
+    _send(question | {"tensors": described}, storages)
+    answer = _receive()
+    if answer is None:
+        raise RuntimeError("the kernel under test was ended: its call took too much time or memory")
+    said, returned = answer
+    if "error" in said:
+        raise _ERRORS.get(said["error"], RuntimeError)(said["text"])
+    for tensor in tensors:
+        own = _view_storage(tensor)
+        for before, after in zip(storages, returned, strict=False):
+            if before.data_ptr() == own.data_ptr() and not torch.equal(before, after):
+                own.copy_(after)
+                torch.autograd.graph.increment_version(tensor)
+    outputs = _unpack(said["tensors"], [*storages, *returned[len(storages) :]])
+    return tuple(outputs) if said["several"] else outputs[0]
+
+
+def _view_storage(tensor: Tensor) -> Tensor:
+    """All bytes of the memory that ``tensor`` lies in."""
+    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+
+
+def _pack(tensors: list[Tensor]) -> tuple[list[dict[str, Any]], list[Tensor]]:
+    """The tensors as plain data, and the memory that they lie in, each once."""
+    storages: dict[int, Tensor] = {}
+    described = []
+    for tensor in tensors:
+        memory = _view_storage(tensor)
+        storages.setdefault(memory.data_ptr(), memory)
+        described.append({
+            "storage": list(storages).index(memory.data_ptr()), "dtype": str(tensor.dtype).removeprefix("torch."),
+            "shape": list(tensor.shape), "strides": list(tensor.stride()), "offset": tensor.storage_offset(),
+        })  # fmt: skip
+    return described, list(storages.values())
+
+
+def _unpack(described: list[dict[str, Any]], storages: list[Tensor]) -> list[Tensor]:
+    found = []
+    for d in described:
+        dtype = getattr(torch, d["dtype"])
+        flat = torch.empty(0, dtype=dtype).set_(storages[d["storage"]].untyped_storage())
+        found.append(flat.as_strided(d["shape"], d["strides"], d["offset"]))
+    return found
+
+
+def _send(said: dict[str, Any], storages: list[Tensor]) -> None:
+    payload = [memory.numpy().tobytes() for memory in storages]
+    head = json.dumps(said | {"sizes": [len(part) for part in payload]}).encode()
+    data = memoryview(b"".join((struct.pack("<q", len(head)), head, *payload)))
+    while data:
+        data = data[os.write(_CHANNEL, data) :]
+
+
+def _receive() -> tuple[dict[str, Any], list[Tensor]] | None:
+    """One message; None if the other side has ended."""
+    if (head := _read(8)) is None or (plain := _read(struct.unpack("<q", head)[0])) is None:
+        return None
+    said, storages = json.loads(plain), []
+    for size in said["sizes"]:
+        if (data := _read(size)) is None:
+            return None
+        storages.append(torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8))
+    return said, storages
+
+
+def _read(size: int) -> bytearray | None:
+    if not 0 <= size <= _MOST_BYTES:
+        return None
+    data = bytearray()
+    while len(data) < size:
+        piece = os.read(_CHANNEL, min(size - len(data), 1 << 20))
+        if not piece:
+            return None
+        data += piece
+    return data

@@ -14,7 +14,7 @@ from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
 from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 
 ARCH = "sm_90"
 _LIMIT = 20.0  # seconds; a kernel of an exercise takes 0.2

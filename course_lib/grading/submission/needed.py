@@ -2,7 +2,7 @@
 
 What an entry point names, and what that names in turn, goes on to the child: imports, functions, classes, constants, every
 line at the number it has. What else runs as the file is imported stays behind: prints, asserts, launches, tests, an old
-attempt. ``names.py`` says, where the libraries are installed, what of them the rest may use.
+attempt.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import dis
 from collections.abc import Iterator
 from types import CodeType
 
-from course_lib.grading.submission.extract_kernels import Unreadable, make_refusal
 from course_lib.grading.submission.places import split_lines
+from course_lib.grading.submission.source import Unreadable, make_refusal
 
 _JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 Function = ast.FunctionDef | ast.AsyncFunctionDef

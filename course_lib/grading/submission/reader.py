@@ -11,9 +11,10 @@ from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
 from course_lib.catalog.texts import find_file, make_unsolved_text
-from course_lib.grading.submission import attempt, extract_kernels
-from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
+from course_lib.grading.submission import attempt, source
 from course_lib.grading.submission.places import Span
+from course_lib.grading.submission.source import Kernels, Unreadable
+from course_lib.grading.verdict import Mark
 from course_lib.sandbox import jobs, servers
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
 from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
@@ -69,7 +70,10 @@ def read(
     if "fault" in answer:
         raise EnvironmentFault(answer["fault"])
     found = answer["kernels"]
-    return None if found is None else Kernels(found["source"], tuple(found["names"]), found["rules"])
+    if found is None:
+        return None
+    marks = tuple(Mark(**mark) for mark in found["marks"])
+    return Kernels(found["source"], tuple(found["names"]), found["rules"], marks, found["rest"], found["rest_line"])
 
 
 def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
@@ -85,7 +89,7 @@ def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:
     Raises: NotAttempted while it is as the course wrote it; Unreadable and EnvironmentFault as :func:`read`.
     """
     path = find_file(exercise)
-    text = extract_kernels.read_text(path, f"`course reset {exercise.id}` writes it anew.")
+    text = source.read_text(path, f"`course reset {exercise.id}` writes it anew.")
     kernels = read(exercise, text, path.name)
     if kernels is None:
         raise NotAttempted(f"{paths.shown(path)} is still as the course wrote it.")
@@ -114,10 +118,7 @@ class _Reader(Machine):
         }
         try:
             exercise, unsolved, text, name = Exercise(**listed), job["unsolved"], job["text"], job["name"]
-            if job["given"] is None:
-                found = attempt.read_attempt(exercise, unsolved, text, name)
-            else:
-                found = attempt.read_step(exercise, unsolved, text, name, job["given"])
+            found = attempt.read_attempt(exercise, unsolved, text, name, job["given"])
         except Unreadable as unreadable:
             write_answer(folder, {"unreadable": attempt.describe_refusal(unreadable)})
         except EnvironmentFault as fault:

@@ -1,0 +1,359 @@
+"""Runs functions in NumPy or PyTorch: tensors in, one tensor or a tuple of them out."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import fractions
+import numbers
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from course_lib.grading.execution.misuse import CaseRunner, Misuse, describe_line, find_worst
+from course_lib.grading.submission.places import Span
+from course_lib.grading.submission.shortcuts import Shortcuts
+from course_lib.grading.submission.source import Unreadable
+
+
+class Refused(BaseException):
+    """A forbidden operation ran. ``except Exception`` in the submission does not catch it."""
+
+
+class WrongReturn(Exception):
+    """A function returned something else than it was asked for: ``str()`` says what, in words."""
+
+
+class Functions(CaseRunner, abc.ABC):
+    """Cases that call a plain function: tensors in, one tensor or a tuple of them out."""
+
+    noun: str  # what the function returns
+
+    def run(self, function, case: dict, data: bytes) -> bytes:
+        memory = bytearray(data)
+        views = {t["name"]: self.view(memory, t) for t in case["tensors"]}
+        make = {"tensor": views.__getitem__, "int": int, "float": float}
+        inputs = {t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}
+        with self.watching(inputs) as changes, _listening(function, case["calls"]) as calls:
+            returned = function(*[make[kind](value) for kind, value in case["arguments"]])
+        self.misuse = find_worst(*changes, *calls)
+        wanted = [t for t in case["tensors"] if t["output"]]
+        for t, value in zip(wanted, self.split(returned, wanted, case["entry_point"]), strict=True):
+            self.take(views[t["name"]], value, t)
+        return bytes(memory)
+
+    def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:
+        """What was returned, one value an output. Several come as a tuple, a named one or any other kind, or as a list: all hold
+        them in their order.
+
+        Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
+        """
+        kind = type(returned)  # not isinstance, which asks the object itself
+        if kind is not tuple and issubclass(kind, tuple):
+            returned = tuple(tuple.__iter__(returned))  # what it holds, whatever its class makes of that
+        if kind is list and len(wanted) == 1 and wanted[0]["any_dtype"] and wanted[0]["shape"]:
+            return (returned,)  # the numbers of an array, one by one
+        if returned is None:
+            got = "None"
+        elif type(returned) not in (tuple, list):
+            if len(wanted) == 1:
+                return (returned,)
+            got = f"one {self.noun}" if issubclass(kind, self.types) else f"`{kind.__name__}`"
+        elif len(returned) == len(wanted) == 1:
+            raise WrongReturn(f"`{function}` returned a {kind.__name__} of one; asked for: the {self.noun} itself")
+        elif len(returned) == len(wanted):
+            return returned
+        else:
+            got = f"{len(returned)} value" + "s" * (len(returned) != 1)
+        raise WrongReturn(f"`{function}` returned {got}; asked for: {', '.join(t['name'] for t in wanted)}")
+
+    @property
+    @abc.abstractmethod
+    def types(self) -> tuple[type, ...]:
+        """What may be returned, subclasses left out."""
+
+    @abc.abstractmethod
+    def watching(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[list[Misuse]]:
+        """The list has, after the block, what the block changed of ``inputs``."""
+
+    @abc.abstractmethod
+    def view(self, memory: bytearray, t: dict) -> Any:
+        """The tensor or array that lies over ``memory`` where the description ``t`` says."""
+
+    @abc.abstractmethod
+    def take(self, view: Any, value: Any, t: dict) -> None:
+        """Copy a returned value into its view.
+
+        Raises: WrongReturn if it has another type, shape or dtype than asked for.
+        """
+
+    def widen(self, value: Any, t: dict) -> Any:
+        """Where any dtype will do, a list of numbers is an array, and True and a fraction are numbers."""
+        if t["whole"] and not issubclass(type(value), numbers.Integral):
+            raise WrongReturn(
+                f"{t['name']} came back as {value if type(value) is float else type(value).__name__}; asked for: a whole number, an `int`"
+            )
+        if not t["any_dtype"]:
+            return value
+        if t["shape"] and type(value) is list:
+            try:
+                return self.make_array(value)
+            except (TypeError, ValueError, RuntimeError):
+                self.refuse(t, "a list that is no array of numbers")
+        if type(value) is fractions.Fraction:
+            return float(value)
+        return int(value) if type(value) is bool else value
+
+    @abc.abstractmethod
+    def make_array(self, numbers: list) -> Any:
+        """The tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are none."""
+
+    @staticmethod
+    def refuse(t: dict, got: str) -> None:
+        shape = f"shape {_tuple(t['shape'])}" if t["shape"] else "one number"
+        raise WrongReturn(f"{t['name']} came back as {got}; asked for: {shape}, {t['dtype']}")
+
+
+def _tuple(shape) -> str:
+    return f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})"
+
+
+@contextlib.contextmanager
+def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
+    """The list has, after the block, how the block went against ``wanted``: the other entry points that ``function`` has to
+    call, how often at least, and with 0 those that it is not to call."""
+    module, found = vars(sys.modules[function.__module__]), []
+    lines: dict[str, list[int]] = {name: [] for name in wanted}
+
+    def listen(name: str, called):
+        def listener(*arguments, **named):
+            lines[name].append(sys._getframe(1).f_lineno)
+            return called(*arguments, **named)
+
+        return listener
+
+    called = {name: module[name] for name in wanted}
+    module.update({name: listen(name, other) for name, other in called.items()})
+    try:
+        yield found
+    finally:
+        module.update(called)
+    for name, least in wanted.items():
+        at, caller = lines[name], function.__name__
+        if at and not least:
+            words = (
+                f"`{caller}` calls `{name}`{describe_line(at[0])}; the exercise asks each for an algorithm of its own"
+            )
+            found.append(Misuse("calls", words, line=at[0]))
+        elif len(at) < least:
+            words = f"`{caller}` calls `{name}` {len(at)} times, where at least {least} are asked for"
+            found.append(Misuse("uncalled", words))
+
+
+def _find_learner() -> int | None:
+    """The line of the learner's file that does what PyTorch is at; None if somebody else does, as the interpreter of a launch."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith("course_lib.") and module.partition(".")[0] != "torch":
+            return frame.f_lineno if module == "kernels" else None
+        frame = frame.f_back
+    return None
+
+
+class NumPyFunctions(Functions):
+    noun = "array"
+
+    def __init__(self):
+        import ml_dtypes
+        import numpy as np
+
+        self.np = np
+        self.dtypes = {"fp32": np.dtype(np.float32), "fp16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+        self.names = {dtype: name for name, dtype in self.dtypes.items()}
+
+    @property
+    def types(self) -> tuple[type, ...]:
+        return (self.np.ndarray, self.np.generic)
+
+    def view(self, memory: bytearray, t: dict):
+        flat = self.np.frombuffer(
+            memory if t["output"] else bytes(memory),  # nobody makes an array over bytes writeable again
+            dtype=self.dtypes[t["dtype"]],
+            offset=t["start"],
+            count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
+        )
+        array = self.np.lib.stride_tricks.as_strided(
+            flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]]
+        )
+        return array if t["shape"] or t["output"] else array[()]  # a number, not an array of no dimensions
+
+    @contextlib.contextmanager
+    def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
+        arrays = {name: array for name, array in inputs.items() if isinstance(array, self.np.ndarray)}
+        before = {name: (array.shape, array.strides, array.dtype) for name, array in arrays.items()}
+        changes: list[Misuse] = []
+        try:
+            yield changes
+        except ValueError as refused:
+            if not any(word in str(refused) for word in ("read-only", "WRITEABLE")):
+                raise
+            line = next(
+                (t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None
+            )
+            raise Misuse(
+                "input", f"an input is written{describe_line(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
+                "", line,
+            ) from None  # fmt: skip
+        for name, array in arrays.items():
+            after = array.shape, array.strides, array.dtype
+            for what, was, now in zip(("shape", "strides", "dtype"), before[name], after, strict=True):
+                if was != now:
+                    changes.append(Misuse("input", f"{name} is an input; its {what} was {was} and is {now} now", name))
+
+    def make_array(self, numbers):
+        return self.np.array(numbers)
+
+    def take(self, view, value, t: dict) -> None:
+        value = self.widen(value, t)
+        if not t["shape"] and type(value) in (int, float):
+            value = self.dtypes[t["dtype"]].type(value)
+        kind = type(value)
+        if kind is not self.np.ndarray and (t["shape"] or not issubclass(kind, self.np.generic)):
+            kinds = {self.np.ndarray: "a subclass of np.ndarray, ", self.np.generic: "one number, "}
+            what = next((words for base, words in kinds.items() if issubclass(kind, base)), "")
+            self.refuse(t, f"{what}`{kind.__name__}`")
+        if list(value.shape) != t["shape"] or not (
+            value.dtype == view.dtype or (t["any_dtype"] and value.dtype.kind in "fiub")
+        ):
+            self.refuse(t, f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, value.dtype)}")
+        view[...] = value
+
+
+def _list_frames(error: BaseException) -> list:
+    """The traceback's entries, the innermost first."""
+    found, at = [], error.__traceback__
+    while at is not None:
+        found.append(at)
+        at = at.tb_next
+    return found[::-1]
+
+
+class TorchFunctions(Functions):
+    noun = "tensor"
+
+    def __init__(self):
+        import torch
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        self.torch = torch
+        torch.set_num_threads(1)
+        torch.ones(
+            4, dtype=torch.float16
+        ).float().mean()  # what PyTorch puts off until its first sum is done once, before the forks
+        self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+        self.names = {dtype: name for name, dtype in self.dtypes.items()}
+
+        runner = self
+
+        class InPlace(TorchDispatchMode):
+            """Sees each operation that changes a tensor in place, also through ``.data``, which no version counts."""
+
+            @classmethod
+            def _should_skip_dynamo(cls) -> bool:
+                return False  # a wrapper that keeps torch.compile out would import the compiler, which takes a second
+
+            def __init__(self, owners: dict[int, str], changes: list[Misuse]):
+                super().__init__()
+                self.owners, self.changes = owners, changes
+
+            def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+                kwargs = kwargs or {}
+                runner.check_operation(operation._schema.name)
+                schema = operation._schema
+                if schema.is_mutable and not self.changes:
+                    for position, parameter in enumerate(schema.arguments):
+                        value = args[position] if position < len(args) else kwargs.get(parameter.name)
+                        if parameter.is_write and isinstance(value, torch.Tensor):
+                            name, line = self.owners.get(value.untyped_storage().data_ptr()), _find_learner()
+                            if name is not None and line is not None:
+                                words = f"{name} is an input and is changed in place{describe_line(line)}"
+                                self.changes.append(Misuse("input", words, name, line))
+                return operation(*args, **kwargs)
+
+        self.in_place = InPlace
+        self.shortcuts = Shortcuts({})
+
+    def begin(self, module, code, job) -> None:
+        self.shortcuts = Shortcuts(job["rules"]["forbidden"] if job["rules"] else {})
+
+    def check_operation(self, name: str) -> None:
+        """Refuse an operation of PyTorch's that is a shortcut: a module of torch.nn has others inside.
+
+        Raises: Refused.
+        """
+        why = self.shortcuts.describe(name.rpartition("::")[2], name)
+        if why is None and self.torch._C._current_graph_task_id() != -1:
+            why = self.shortcuts.describe("backward", "backward")
+        if why is not None:
+            line = _find_learner()
+            self.refusal = self.refusal or Unreadable("not_allowed", why, why, None if line is None else Span(line))
+            raise Refused(why)
+
+    @property
+    def types(self) -> tuple[type, ...]:
+        return (self.torch.Tensor,)
+
+    def view(self, memory: bytearray, t: dict):
+        flat = self.torch.frombuffer(
+            memory,
+            dtype=self.dtypes[t["dtype"]],
+            offset=t["start"],
+            count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
+        )
+        return flat.as_strided(t["shape"], t["strides"])
+
+    @contextlib.contextmanager
+    def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
+        before = {name: self.describe(tensor) for name, tensor in inputs.items()}
+        changes: list[Misuse] = []
+        with self.in_place({tensor.untyped_storage().data_ptr(): name for name, tensor in inputs.items()}, changes):
+            yield changes
+        for name, tensor in inputs.items():
+            after = self.describe(tensor)
+            changed = next((what for what, was in before[name].items() if was != after[what]), None)
+            if changed in ("address", "version"):
+                changes.append(Misuse("input", f"{name} is an input and is changed in place", name))
+            elif changed is not None:
+                words = f"{name} is an input; its {changed} was {before[name][changed]} and is {after[changed]} now"
+                changes.append(Misuse("input", words, name))
+
+    @staticmethod
+    def describe(tensor) -> dict[str, Any]:
+        """All of a tensor that a function could change, but for its values. The version counts changes of those, also of views."""
+        return {
+            "shape": tuple(tensor.shape), "strides": tensor.stride(), "dtype": tensor.dtype, "address": tensor.data_ptr(),
+            "version": tensor._version,
+        }  # fmt: skip
+
+    def make_array(self, numbers):
+        if any(type(number) is self.torch.Tensor for number in numbers):
+            return self.torch.stack(tuple(numbers))
+        return self.torch.tensor(numbers)
+
+    def take(self, view, value, t: dict) -> None:
+        value = self.widen(value, t)
+        if not t["shape"] and type(value) in (int, float):
+            value = self.torch.tensor(value, dtype=view.dtype)
+        kind = type(value)
+        if kind is not self.torch.Tensor:
+            what = "a subclass of torch.Tensor, " if issubclass(kind, self.torch.Tensor) else ""
+            self.refuse(t, f"{what}`{kind.__name__}`")
+        if list(value.shape) != t["shape"] or not (
+            value.dtype == view.dtype or (t["any_dtype"] and not value.is_complex())
+        ):
+            self.refuse(
+                t,
+                f"shape {_tuple(value.shape)}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}",
+            )
+        view.copy_(value)

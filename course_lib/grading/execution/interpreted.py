@@ -1,0 +1,120 @@
+"""Runs kernels on Triton's interpreter and observes each launch."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+from course_lib.grading.execution.far import FarTensor
+from course_lib.grading.execution.misuse import CaseRunner, Misuse, find_worst, require_mode
+from course_lib.grading.execution.watch import Watch
+
+_MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
+_MAX_SPINS = (
+    5000  # steps that a spin loop may take before the last schedule of a case goes on without what it waits for
+)
+_MANY_ORDERS = 4  # schedules of a case from which on the last one has that limit
+
+
+class Interpreter(CaseRunner):
+    """Cases on Triton's interpreter, over NumPy memory; PyTorch is not imported."""
+
+    def __init__(self):
+        require_mode("cpu")
+        import triton.compiler.code_generator  # noqa: F401 - names are looked up in it: imported before the forks
+
+        from course_lib.interpreter import bounds, hooks, launch, schedule, spelling
+
+        # NumPy warns of a NaN or an overflow in lines of the interpreter. The values are judged; a learner has no use for the warning.
+        warnings.filterwarnings(
+            "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\."
+        )
+        self.launch, self.bounds, self.schedule, self.hooks, self.spelling = launch, bounds, schedule, hooks, spelling
+        try:
+            hooks.patch()
+            self.checked, self.observing = bounds.checked, hooks.observing
+        except AttributeError:
+            # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
+            self.checked = self.observing = contextlib.nullcontext
+
+    def begin(self, module, code, job) -> None:
+        self.spelling.make_interpretable(module)
+
+    def run(self, kernel, case: dict, data: bytes) -> bytes:
+        self.misuse = None
+        if not case["interleavings"]:
+            return self.once(kernel, case, data)
+        seeds = range(case["interleavings"])
+        runs = [self.once(kernel, case, data, seed) for seed in seeds]
+        for t in case["tensors"]:
+            here = slice(t["offset"], t["offset"] + t["nbytes"])
+            if t["output"] and not case["any_order"] and any(other[here] != runs[0][here] for other in runs):
+                raise Misuse(
+                    "order", f"{t['name']} has other bits when the programs run in another order", t["name"], None
+                )
+        return runs[0]
+
+    def once(self, kernel, case: dict, data: bytes, seed: int | None = None) -> bytes:
+        """One launch: the programs in order, or interleaved as ``seed`` draws it."""
+        import numpy as np
+
+        memory = np.frombuffer(bytearray(data), dtype=np.uint8)
+        addresses, regions, far = {}, [], []
+        for tensor in case["tensors"]:
+            start = memory.ctypes.data + tensor["start"]
+            if tensor["far"]:
+                apart = FarTensor(tensor, memory)
+                far.append(apart)
+                start = apart.address
+            addresses[tensor["name"]] = self.launch.pointer(start, tensor["dtype"])
+            regions.append(
+                self.bounds.Region(tensor["name"], start, tensor["itemsize"], tensor["shape"], tensor["strides"])
+            )
+        make = {"tensor": addresses.__getitem__, "int": self.launch.integer, "float": float}
+        arguments = [make[kind](value) for kind, value in case["arguments"]]
+        watch = Watch(case, regions, self.hooks.line_of_kernel)
+        try:
+            with self.checked(regions), self.observing(watch):
+                if seed is None:
+                    self.launch.launch(kernel, case["grid"], arguments, case["constexprs"], case["sample"])
+                else:
+                    self.interleaved(kernel, case, arguments, seed)
+        except Misuse:
+            if (
+                watch.written is not None
+            ):  # who writes to an input mostly races, too, and need not synchronise but stop writing
+                raise watch.written from None
+            raise
+        self.misuse = find_worst(self.misuse, watch.find_misuse())
+        for apart in far:
+            apart.collect(memory)
+        return memory.tobytes()
+
+    def interleaved(self, kernel, case: dict, arguments: list, seed: int) -> None:
+        patience = _MAX_SPINS if seed + 1 == case["interleavings"] >= _MANY_ORDERS else 0
+        outcome = self.schedule.run(
+            kernel,
+            tuple(case["grid"]),
+            *arguments,
+            seed=seed,
+            max_steps=_MAX_STEPS,
+            patience=patience,
+            **case["constexprs"],
+        )
+        if outcome.races:
+            race = outcome.races[0]
+            of_race = (race.first.program, race.second.program)
+            # one try is no wait
+            waits = [found for found in outcome.given_up if found.step.program in of_race and found.tries > 1]
+            if waits:
+                words = f"{race.message} Before that {waits[0].message}."
+                raise Misuse("gave up", words, race.where.split("[")[0], waits[0].step.line)
+            kind = "both store" if race.first.kind == race.second.kind == "store" else "race"
+            raise Misuse(kind, race.message, race.where.split("[")[0], race.second.line)
+        if outcome.deadlock:
+            raise Misuse("deadlock", outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line)
+        if outcome.limit:
+            raise Misuse("livelock", outcome.limit, "", None)
+        if outcome.no_barrier:
+            found = outcome.no_barrier[0]
+            raise Misuse("no barrier", found.message, found.where.split("[")[0], (found.release or found.first).line)

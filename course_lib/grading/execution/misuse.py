@@ -1,0 +1,71 @@
+"""The misuse that a case can show beside its outputs, and the base of what runs cases."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from course_lib.grading.submission.source import Unreadable
+
+KERNEL_NAMES = "kernels.json"  # in a job's folder: the kernel under test of each case, which the tests must not learn
+
+
+class Misuse(Exception):
+    """Something that a case did and that its outputs need not show.
+
+    One of :data:`KINDS` is seldom raised: the case goes on, and its values count, too. Of programs that share memory, only another order
+    shows the other kinds: "race", "both store" (a race in which neither program reads), "gave up", "deadlock", "livelock", "no barrier"
+    and "order". ``tensor`` is the name of the tensor, "" where there is none.
+    """
+
+    def __init__(self, kind: str, message: str, tensor: str = "", line: int | None = None):
+        super().__init__(message)
+        self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
+
+
+# The worst comes first: an input is written; a tensor is read too often; most loads have no lane; one program does all the work; another entry
+# point does the work; an entry point that should be called is not; autograd cannot see a tensor; an output is read before it is written.
+KINDS = ("input", "reads", "empty", "alone", "calls", "uncalled", "ctx", "unwritten")
+
+
+def find_worst(*found: Misuse | None) -> Misuse | None:
+    return min((misuse for misuse in found if misuse is not None), key=lambda m: KINDS.index(m.kind), default=None)
+
+
+def describe_line(line: int | None) -> str:
+    return "" if line is None else f" at line {line}"
+
+
+class CaseRunner:
+    """Runs the cases of one kind of exercise. ``misuse`` is that of the last case which came to its end; ``refusal`` is set once a case
+    did what the exercise refuses: no further case is run then."""
+
+    misuse: Misuse | None = None
+    refusal: Unreadable | None = None
+
+    def attend(self, confine: Callable[[], None]) -> None:
+        """Start what runs beside the submission, in a process of its own. Nothing is confined yet: ``confine`` does it."""
+
+    def open_device(self) -> None:
+        """Open what a submission may use, once the process is confined and before it looks at the job."""
+
+    def begin(self, module: types.ModuleType, code: types.CodeType, job: dict[str, Any]) -> None:
+        """Prepare the cases of a job. ``module`` is the file that was imported, ``code`` its code."""
+
+    def run(self, function: Any, case: dict[str, Any], data: bytes) -> bytes:
+        """Run one case on the bytes of its buffers. Returns the bytes of the same buffers afterwards."""
+        raise NotImplementedError
+
+    def lost(self, error: BaseException) -> bool:
+        """True if no further case can be run after ``error``."""
+        return not isinstance(error, Exception)
+
+
+def require_mode(mode: str) -> None:
+    """Raise RuntimeError unless this process is in ``mode``: "cpu", with the mended interpreter, or "gpu"."""
+    import course_lib
+
+    chosen = course_lib.MODE
+    if chosen != mode:
+        raise RuntimeError(f"this process is in {chosen} mode")

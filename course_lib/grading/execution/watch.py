@@ -1,0 +1,127 @@
+"""Follows a launch through memory, in the interpreter."""
+
+from __future__ import annotations
+
+import bisect
+import math
+
+from course_lib.grading.execution.misuse import Misuse, describe_line, find_worst
+
+_FEW_PROGRAMS = 3  # with fewer, one program may well have everything to do
+_SOME_PROGRAMS = 5  # with fewer, one that takes several parts may well have nearly everything to do
+_NEARLY_ALL = 0.9  # of the elements
+
+
+class Watch:
+    """Follows a launch through memory: writes to inputs, how often elements are read and by whom, reads of unwritten outputs.
+
+    It counts lanes; masked ones touch nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first
+    write to an input.
+    """
+
+    def __init__(self, case: dict, regions: list, line_of_kernel):
+        import numpy as np
+
+        self.allowed, self.spread, self.line_of_kernel = case["reads"], case["spread"], line_of_kernel
+        self.programs = math.prod(case["grid"])
+        self.empty_allowed: int | None = case["empty_loads"]
+        self.loads = {True: 0, False: 0}  # those that have a lane, and those that have none
+        self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
+        self.lows = [region.low for region in self.regions]
+        self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
+        near = {t["name"] for t in case["tensors"] if t["output"] and not t["far"]}
+        self.stored = {  # which elements of an output somebody has stored to
+            region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool)
+            for region in self.regions
+            if region.name in near
+        }
+        self.lanes: dict[str, dict[int | None, int]] = {
+            name: {} for name in self.allowed
+        }  # tensor -> line -> lanes read
+        self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}  # tensor -> program -> lanes
+        self.written: Misuse | None = None
+        self.unwritten: Misuse | None = None
+
+    def __call__(self, access) -> None:
+        live = access.live()
+        if access.kind == "load":
+            self.loads[bool(live.size)] += 1
+        if not live.size:
+            return
+        at = bisect.bisect_right(self.lows, int(live[0])) - 1
+        if at < 0 or int(live[0]) > self.regions[at].high:
+            return
+        region = self.regions[at]
+        name, reads, writes = region.name, access.kind != "store", access.kind != "load"
+        if writes and self.written is None and name in self.inputs:
+            line = self.find_line()
+            how = " by an atomic, which stores also where it adds 0" if reads else ""
+            self.written = Misuse("input", f"{name} is an input and is written{describe_line(line)}{how}", name, line)
+        if reads and name in self.lanes:
+            lines, line = self.lanes[name], self.find_line()
+            lines[line] = lines.get(line, 0) + live.size
+        if name in self.shares and (reads if name in self.inputs else writes):
+            shares = self.shares[name]
+            shares[access.program] = shares.get(access.program, 0) + live.size
+        if (stored := self.stored.get(name)) is not None:
+            elements = (live - region.low) // region.itemsize
+            if reads and self.unwritten is None and not stored[elements].all():
+                line = self.find_line()
+                self.unwritten = Misuse(
+                    "unwritten", f"{name} is read{describe_line(line)} before anything is stored there", name, line
+                )
+            if writes:
+                stored[elements] = True
+
+    def find_line(self) -> int | None:
+        _, line = self.line_of_kernel() or (None, None)
+        return line
+
+    def find_misuse(self) -> Misuse | None:
+        """The worst of what happened."""
+        return find_worst(
+            self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.unwritten
+        )
+
+    def find_empty_turns(self) -> Misuse | None:
+        """Turns of a loop in which every load is masked off in all its lanes: they cost time, and no result shows them."""
+        if self.empty_allowed is None or self.loads[False] <= self.loads[True] + self.empty_allowed:
+            return None
+        words = f"{self.loads[False]} of {sum(self.loads.values())} loads have no lane at all: the loop goes on where no tile is left"
+        return Misuse("empty", words)
+
+    def find_excess(self) -> Misuse | None:
+        """The first tensor that was read too often. One element a row is free: some algorithms look at a row's first."""
+        for region in self.regions:
+            if region.name not in self.allowed:
+                continue
+            lines, allowed = self.lanes[region.name], self.allowed[region.name]
+            total = sum(lines.values())
+            if total <= allowed * region.elements + region.shape[0]:
+                continue
+            at = sorted(line for line in lines if line is not None)
+            where = f", at line{'s' * (len(at) > 1)} {', '.join(map(str, at))}" if at else ""
+            asked = {0: "it need not be read at all", 1: "the exercise asks for once"}.get(
+                allowed, f"the exercise asks for {allowed} times"
+            )
+            often = f"{total / region.elements:.1f}"
+            words = f"{region.name} is read {'once' if often == '1.0' else f'{often} times'}{where}; {asked}"
+            return Misuse("reads", words, region.name, at[-1] if at else None)
+        return None
+
+    def find_lone_program(self) -> Misuse | None:
+        """The first tensor of which one program does all, or nearly all, that several are asked to do."""
+        for name, shares in self.shares.items():
+            total, program = sum(shares.values()), max(shares, key=shares.__getitem__, default=None)
+            limit = _NEARLY_ALL * total if self.spread[name] >= _SOME_PROGRAMS else total
+            if program is None or self.spread[name] < _FEW_PROGRAMS or shares[program] < limit:
+                continue
+            number = program if any(program[1:]) else program[0]
+            extent = "all" if shares[program] == total else "nearly all"
+            what = "loads" if name in self.inputs else "stores"
+            words = (
+                f"program {number} of {self.programs} does {extent} the {what} of {name}; "
+                "the exercise gives every program a part of its own"
+            )
+            return Misuse("alone", words, name)
+        return None

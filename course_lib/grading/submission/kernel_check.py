@@ -1,0 +1,435 @@
+"""Checks that a file of kernels holds nothing but kernels, before the process that observes launches runs it.
+
+In CPU mode Triton's interpreter runs a kernel as Python, in the process that counts reads, orders and races. So that process runs
+nothing of a file but this: jitted functions, whose statements and names Triton's compiler knows; functions that the compiler calls
+with constants (``@triton.constexpr_function``), which only calculate; and constants that are literals or arithmetic with them.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import math
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from course_lib.grading.submission import needed
+from course_lib.grading.submission.places import Located
+from course_lib.grading.submission.source import make_refusal
+
+_MODULES = frozenset(
+    """triton triton.language triton.language.core triton.language.extra triton.language.extra.cuda
+    triton.language.extra.cuda.libdevice triton.language.extra.libdevice triton.language.math triton.language.random
+    triton.language.standard""".split()
+)
+_OF_TRITON = frozenset("jit cdiv next_power_of_2 constexpr_function language".split())
+_PAST_TRITON = frozenset("inline_asm_elementwise extern_elementwise dispatch extern".split())
+_CALCULATING = frozenset({"math", "numpy"})  # modules whose numbers and functions a constant may use
+_BUILTINS_OF_KERNELS = frozenset("range min max abs float int bool len list tuple isinstance print".split())
+_BUILTINS_OF_CONSTANTS = frozenset(
+    "range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split()
+)
+_ATTRIBUTES_OF_INSTANCES = frozenset(  # the classes of Triton do not show them
+    """shape numel type dtype value values name element_ty scalar strides block_shape primitive_bitwidth int_bitwidth
+    int_signedness address_space const load store gather scatter""".split()
+)
+_ATTRIBUTES_OF_CONSTANTS = frozenset("value bit_length primitive_bitwidth".split())
+# The interpreter runs these statements. If the compiler refuses one, it says so in its own words.
+_ALSO_RUN = (
+    ast.Break, ast.Continue, ast.Starred, ast.FormattedValue, ast.Assert, ast.Slice, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+    ast.expr_context, ast.arguments, ast.arg, ast.keyword, ast.comprehension,
+)  # fmt: skip
+_OF_CONSTEXPR_FUNCTIONS = (
+    ast.FunctionDef, ast.arguments, ast.arg, ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Expr,
+    ast.Pass, ast.Break, ast.Continue, ast.Assert, ast.expr, ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+    ast.keyword, ast.comprehension, ast.Slice,
+)  # fmt: skip
+
+
+def check(tree: ast.Module, file: str) -> None:
+    """Check what was cut out of ``file``. Put single imports in place of ``from triton.language import *``.
+
+    Raises: Unreadable, with the line, at the first thing that is no kernel, no constant of one, or not defined.
+    """
+    _expand_stars(tree)
+    _FileCheck(tree, file).run()
+
+
+def _expand_stars(tree: ast.Module) -> None:
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - set(list_bound(tree))
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "triton.language" and node.names[0].name == "*":
+            import triton.language as tl
+
+            found = sorted(used.intersection(tl.__all__)) or ["float32"]  # an import of no name is no Python
+            node.names = [ast.copy_location(ast.alias(name), node.names[0]) for name in found]
+
+
+class _Closed(Exception):
+    """A name that a kernel cannot use. ``str()`` says why, as a sentence."""
+
+
+def find_member(module: ModuleType, name: str) -> Any:
+    """What ``name`` stands for in a module of Triton's, if a kernel may use it.
+
+    Raises: _Closed.
+    """
+    path = module.__name__
+    word = f"{'tl' if path == 'triton.language' else path}.{name}"
+    if name.startswith("_"):
+        raise _Closed(f"`{word}` is private to Triton.")
+    if name in _PAST_TRITON:
+        raise _Closed(f"`{word}` cannot be used in an exercise: it goes past Triton, where nothing can be checked.")
+    try:
+        value = getattr(module, name)
+    except AttributeError:
+        if f"{path}.{name}" in _MODULES:  # a module that is not imported yet
+            return importlib.import_module(f"{path}.{name}")
+        raise _Closed(f"there is no `{word}`. Is it mistyped?") from None
+    if isinstance(value, ModuleType):
+        if value.__name__ not in _MODULES:
+            raise _Closed(f"`{word}` is no part of Triton's language.")
+        return value
+    if not _is_of_language(path, name, value):
+        raise _Closed(f"`{word}` is no part of Triton's language.")
+    return value
+
+
+def _is_of_language(path: str, name: str, value: Any) -> bool:
+    if path == "triton":
+        return name in _OF_TRITON
+    import triton.language as tl
+
+    if isinstance(value, bool | int | float | str) or type(value).__module__.startswith("triton.language"):
+        return True
+    if name in tl.__all__ or hasattr(value, "fn"):
+        return True
+    if path.startswith("triton.language.extra") and callable(
+        value
+    ):  # the interpreter's replacements have another module
+        return True
+    return str(getattr(value, "__module__", "")).startswith("triton.language")
+
+
+class _FileCheck:
+    def __init__(self, tree: ast.Module, file: str):
+        self.tree, self.file = tree, file
+        self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        self.imports = dict(needed.list_imports(tree))
+        self.bound = set(list_bound(tree))
+        self.kernels = {node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)}
+        self.constexpr_functions = {
+            node for node in tree.body if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)
+        }
+        self.functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - {
+            getattr(node, "name", "") for node in self.kernels | self.constexpr_functions
+        }
+
+    def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
+        while not isinstance(node, Located):
+            node = self.parents[node]
+        raise make_refusal(cause, self.file, node, what)
+
+    def run(self) -> None:
+        for node in self.kernels:
+            _KernelCheck(self, node).run()
+        for node in self.tree.body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self._check_import(node)
+            elif node in self.constexpr_functions:
+                _ConstexprCheck(self, node).run()
+            elif node not in self.kernels:
+                self._check_constant(node)
+
+    def _check_import(self, node: ast.Import | ast.ImportFrom) -> None:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            return
+        for name, path in needed.list_imports(node):
+            if path.partition(".")[0] in _CALCULATING:
+                continue
+            if name == "*" or path.partition(".")[0] != "triton":
+                self.refuse(
+                    node, f"`{path}` is an import of Python's; inside a kernel there are `tl` and `triton` only."
+                )
+            self.find(node, path)
+
+    def find(self, node: ast.AST, path: str) -> Any:
+        """What the dotted ``path`` of an import stands for in Triton."""
+        if path in _MODULES:
+            return importlib.import_module(path)
+        module, _, name = path.rpartition(".")
+        try:
+            if module not in _MODULES:
+                raise _Closed(f"`{path}` is no part of Triton's language.")
+            return find_member(importlib.import_module(module), name)
+        except _Closed as closed:
+            return self.refuse(node, str(closed))
+
+    def resolve(self, node: ast.expr) -> Any:
+        """What a name with dots stands for, as far as it begins with an import of Triton; None for any other value."""
+        if isinstance(node, ast.Name):
+            path = self.imports.get(node.id, "")
+            return self.find(node, path) if path.partition(".")[0] == "triton" and node.id not in self.bound else None
+        if isinstance(node, ast.Attribute) and isinstance(owner := self.resolve(node.value), ModuleType):
+            try:
+                return find_member(owner, node.attr)
+            except _Closed as closed:
+                self.refuse(node, str(closed))
+        return None
+
+    def _check_constant(self, node: ast.stmt) -> None:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        if value is None or not all(isinstance(name, ast.Name) for name in names):
+            self.refuse(
+                node,
+                f"`{_quote_first_words(node)}` is run by Python as the file is imported, and a kernel needs what it makes. The check takes "
+                "kernels and constants out of a file and runs nothing else: write the value as `NAME = tl.constexpr(number)`.",
+            )
+        assert value is not None
+        for part in ast.walk(value):
+            self.check_part_of_constant(part, node)
+
+    def check_part_of_constant(self, part: ast.AST, node: ast.AST) -> None:
+        """Refuse what a constant cannot be made of: it is evaluated where launches are observed."""
+        words = (
+            "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or arithmetic with numbers."
+        )
+        allowed = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.BoolOp, ast.Tuple, ast.List, ast.Call, ast.Name,
+                   ast.Attribute, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context, ast.Subscript)  # fmt: skip
+        if not isinstance(part, allowed):
+            self.refuse(node, words)
+        if isinstance(part, ast.Name) and part.id not in self.imports and part.id not in self.bound - self.functions:
+            self.check_name_of_constant(part)
+        if isinstance(part, ast.Attribute):
+            self.check_attribute_of_constant(part)
+
+    def check_attribute_of_constant(self, node: ast.Attribute) -> None:
+        root = find_root(node)
+        path = self.imports.get(root or "", "")
+        if path.partition(".")[0] in _CALCULATING:
+            dotted = ast.unparse(node).replace(root or "", path, 1)
+            if not _calculates(dotted):
+                self.refuse(
+                    node, f"`{ast.unparse(node)}` is no number, and no function of numbers, of Python's `math`."
+                )
+        elif self.resolve(node) is None and node.attr not in _ATTRIBUTES_OF_CONSTANTS:
+            self.refuse(node, f"`.{node.attr}` is not something that a constant of a kernel has.")
+
+    def check_name_of_constant(self, node: ast.Name) -> None:
+        if node.id in self.functions:
+            self.refuse(
+                node,
+                f"`{node.id}` is a Python function of your file, and the check runs none to make a constant. Write the number itself.",
+            )
+        if node.id not in _BUILTINS_OF_CONSTANTS:
+            self.refuse_undefined(node)
+
+    def refuse_undefined(self, node: ast.Name) -> None:
+        if hasattr(builtins, node.id):
+            self.refuse(node, f"`{node.id}` is Python, not Triton; a kernel cannot use it.")
+        self.refuse(
+            node,
+            f"`{node.id}` is used, and nothing in the kernel defines it. Is a part still missing, or the name mistyped?",
+            "undefined_name",
+        )
+
+
+def _calculates(path: str) -> bool:
+    """True for a function of ``math``, and for a number of it or of NumPy's."""
+    module, _, name = path.rpartition(".")
+    if module == "math":
+        return hasattr(math, name) and not name.startswith("_")
+    if module == "numpy":
+        return isinstance(getattr(importlib.import_module("numpy"), name, None), float)
+    return False
+
+
+class _KernelCheck:
+    """A jitted function: it holds the names and statements that Triton's compiler knows."""
+
+    def __init__(self, file: _FileCheck, kernel: Any):
+        self.file, self.kernel, self.refuse = file, kernel, file.refuse
+        from triton.compiler.code_generator import CodeGenerator
+
+        self.generator = CodeGenerator
+        self.attributes = _list_attributes_of_kernels()
+        self.local = set(list_bound(kernel))
+        self.plain_values = {
+            target.id
+            for node in file.tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.UnaryOp | ast.BinOp)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def run(self) -> None:
+        kernel = self.kernel
+        if kernel not in self.file.tree.body:
+            self.refuse(
+                kernel, f"`{kernel.name}` stands inside something else. A kernel begins at the left margin of the file."
+            )
+        others = [d for d in kernel.decorator_list if not needed.is_jit(d, self.file.imports)]
+        if others or isinstance(kernel, ast.AsyncFunctionDef):
+            decorators = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
+            self.refuse(
+                kernel,
+                f"`{kernel.name}` is decorated with {decorators}. The course launches it with its own settings: keep `@triton.jit`, and remove the others.",
+            )
+        for value in (k.value for d in kernel.decorator_list if isinstance(d, ast.Call) for k in d.keywords):
+            if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
+                self.refuse(value, f"`{ast.unparse(value)}` is no plain setting of `@triton.jit`.")
+        for default in (d for d in (*kernel.args.defaults, *kernel.args.kw_defaults) if d is not None):
+            for part in ast.walk(default):
+                self.file.check_part_of_constant(part, default)
+        for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
+            self._check_node(node)
+
+    def _check_node(self, node: ast.AST) -> None:
+        if isinstance(node, ast.FunctionDef):
+            self.refuse(
+                node, f"`{node.name}` is defined inside a kernel. Move it out and decorate it with `@triton.jit`."
+            )
+        if not isinstance(node, _ALSO_RUN) and not hasattr(self.generator, f"visit_{type(node).__name__}"):
+            self.refuse(
+                node,
+                f"`{_quote_first_words(node)}` is not possible inside a kernel: Triton's compiler knows no such thing.",
+            )
+        if isinstance(node, ast.Assign) and len(node.targets) > 1:
+            self.refuse(
+                node, "this line assigns to several names at once; Triton's compiler takes one `=` per statement."
+            )
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store | ast.Del):
+            self.refuse(
+                node,
+                f"`{ast.unparse(node)}` is assigned to; a kernel can only assign to names. Store to memory with `tl.store`.",
+            )
+        if isinstance(node, ast.Name):
+            self._check_name(node)
+        elif isinstance(node, ast.Attribute):
+            self._check_attribute(node)
+
+    def _check_name(self, node: ast.Name) -> None:
+        name, imports = node.id, self.file.imports
+        if name.startswith("__"):
+            self.refuse(node, f"`{name}` is not possible inside a kernel.")
+        if not isinstance(node.ctx, ast.Load) or name in self.local:
+            if name in imports:
+                self.refuse(node, f"`{name}` is an import of the file; give your own value another name.")
+        elif name in imports:
+            self._check_imported(node)
+        elif name in self.plain_values and not self._is_default(node):
+            self.refuse(
+                node,
+                f"`{name}` is a plain Python global, which the compiler refuses. Write `{name} = tl.constexpr(...)` or pass it as an argument.",
+            )
+        elif name in self.file.functions:
+            self.refuse(
+                node, f"`{name}` is a Python function of your file, which a kernel cannot call. Put `@triton.jit` on the line above it.",
+                "undefined_name",
+            )  # fmt: skip
+        elif name not in self.file.bound and name not in _BUILTINS_OF_KERNELS:
+            self.file.refuse_undefined(node)
+
+    def _check_imported(self, node: ast.Name) -> None:
+        path = self.file.imports[node.id]
+        if path.partition(".")[0] != "triton":
+            self.refuse(
+                node, f"`{node.id}` is an import of Python's; inside a kernel there are `tl` and `triton` only."
+            )
+        if not isinstance(self.file.parents[node], ast.Attribute) and isinstance(
+            self.file.find(node, path), ModuleType
+        ):
+            self.refuse(node, f"`{node.id}` is a module; use what is in it.")
+
+    def _is_default(self, node: ast.AST) -> bool:
+        while node is not self.kernel:
+            if isinstance(node, ast.arguments):
+                return True
+            node = self.file.parents[node]
+        return False
+
+    def _check_attribute(self, node: ast.Attribute) -> None:
+        root = find_root(node)
+        if root is not None and root not in self.local:
+            if not self.file.imports.get(root, "triton").startswith("triton"):
+                return  # of `np.linalg`, what is wrong is `np`
+            if root not in self.file.imports and root not in self.file.bound:
+                return
+        if self.file.resolve(node) is None and node.attr not in self.attributes:
+            self.refuse(node, f"`.{node.attr}` is not something that a value in a kernel has. Is it mistyped?")
+
+
+class _ConstexprCheck:
+    """A function that Triton calls with constants while it compiles a kernel: it calculates with them and does nothing else."""
+
+    def __init__(self, file: _FileCheck, function: ast.FunctionDef):
+        self.file, self.function = file, function
+        self.known = set(list_bound(function)) | file.imports.keys() | (file.bound - file.functions)
+
+    def run(self) -> None:
+        if len(self.function.decorator_list) != 1:
+            self.file.refuse(
+                self.function,
+                f"`{self.function.name}` has decorators beside `@triton.constexpr_function`; remove them.",
+            )
+        for node in (part for field in (*self.function.body, self.function.args) for part in ast.walk(field)):
+            if not isinstance(node, _OF_CONSTEXPR_FUNCTIONS):
+                self.file.refuse(
+                    node,
+                    f"`{_quote_first_words(node)}` is not possible here: such a function calculates with constants.",
+                )
+            if isinstance(node, ast.Attribute):
+                if not isinstance(node.ctx, ast.Load):
+                    self.file.refuse(node, f"`{ast.unparse(node)}` is assigned to; assign to names only.")
+                self.file.check_attribute_of_constant(node)
+            elif isinstance(node, ast.Name) and node.id not in self.known:
+                self.file.check_name_of_constant(node)
+
+
+def _list_attributes_of_kernels() -> frozenset[str]:
+    """The attributes that Triton gives to the values in a kernel."""
+    import triton.language as tl
+
+    classes = [
+        kind for name in dir(tl.core) if isinstance(kind := getattr(tl.core, name), type)
+        and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
+    ]  # fmt: skip
+    public = {name for kind in classes for name in dir(kind) if not name.startswith("_")}
+    # the members of its enumerations: tl.PropagateNan.ALL
+    public |= {member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())}
+    return frozenset(public | _ATTRIBUTES_OF_INSTANCES) - {"handle", "handles", "with_traceback"}
+
+
+def _asks_for_constexpr(node: ast.FunctionDef) -> bool:
+    return any(ast.unparse(decorator).endswith("constexpr_function") for decorator in node.decorator_list)
+
+
+def find_root(node: ast.expr) -> str | None:
+    """``np`` of ``np.linalg.norm``; None if the dots begin with no name."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _quote_first_words(node: ast.AST) -> str:
+    words = ast.unparse(node).splitlines()[0] if isinstance(node, ast.stmt | ast.expr) else type(node).__name__
+    return words if len(words) < 60 else words[:57] + "..."
+
+
+def list_bound(tree: ast.AST) -> Iterator[str]:
+    """Every name that is bound anywhere in ``tree``, but by imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node is not tree:
+            yield node.name
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            yield node.name or "_"
+        elif isinstance(node, ast.MatchMapping):
+            yield node.rest or "_"

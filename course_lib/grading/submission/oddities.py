@@ -1,0 +1,75 @@
+"""Finds what a right solution seldom does: it is no fault, and an instructor may want to look at the line.
+
+The sandbox shuts a submission in and its bytes are judged, whatever it does. But a function could come to right bytes by a
+computation that the exercise forbids, in a way that neither its text nor PyTorch's dispatcher shows. Who does that needs one of these.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from course_lib.grading.submission import needed
+from course_lib.grading.verdict import Mark
+
+_REACHES_THE_PROCESS = frozenset(
+    """_ctypes _thread ast asyncio atexit builtins code codeop concurrent ctypes dis faulthandler gc importlib inspect io marshal mmap
+    multiprocessing os pickle platform posix pty resource runpy shutil signal site socket subprocess sys tempfile threading traceback
+    weakref""".split()
+)
+_FRAMES = frozenset(
+    """f_back f_builtins f_code f_globals f_locals gi_code gi_frame cr_frame ag_frame tb_frame tb_next __builtins__ __closure__ __code__
+    __globals__ __mro__ __subclasses__ _getframe""".split()
+)
+_DISPATCHER = frozenset(
+    """_C _dispatch _disable_current_modes _pop_mode_temporarily _python_dispatch DisableTorchFunction DisableTorchFunctionSubclass
+    TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy data_ptr untyped_storage as_ctypes ctypeslib""".split()
+)
+_RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
+
+
+def find_marks(cut: str) -> tuple[Mark, ...]:
+    """The odd lines of the functions that were cut out of a file, each once, in their order."""
+    marks: dict[int, Mark] = {}
+    for line, words in sorted(_list_odd(ast.parse(cut))):
+        marks.setdefault(line, Mark(line, words))
+    return tuple(marks.values())
+
+
+def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    bound = {path.partition(".")[0]: name for name, path in needed.list_imports(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for _, path in needed.list_imports(node):
+                root = path.partition(".")[0]
+                if root in _REACHES_THE_PROCESS:
+                    yield node.lineno, f"imports `{root}`, which computes nothing"
+                elif not _DISPATCHER.isdisjoint(path.split(".")):
+                    yield node.lineno, f"imports `{path}`, which goes past PyTorch's dispatcher"
+        elif isinstance(node, ast.Attribute) and node.attr in _FRAMES:
+            yield node.lineno, f"reads `.{node.attr}`, the insides of a running program"
+        elif isinstance(node, ast.Attribute) and node.attr in _DISPATCHER and "torch" in bound:
+            yield node.lineno, f"uses `.{node.attr}`, which goes past PyTorch's dispatcher"
+        elif isinstance(node, ast.Name) and node.id in _RUNS_TEXT and isinstance(node.ctx, ast.Load):
+            yield node.lineno, f"uses `{node.id}`, which runs or finds code that the text does not show"
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and _is_computed(node.args[1:2]):
+            yield node.lineno, "looks up a name that the text does not show, by `getattr`"
+
+
+def _is_computed(arguments: list[ast.expr]) -> bool:
+    return any(not isinstance(argument, ast.Constant) for argument in arguments)
+
+
+def find_code_of_its_own(tree: ast.Module, cut: str) -> int:
+    """The first line that importing the file runs, beside the definitions that were ``cut`` out of it: a call, a loop, an assertion.
+    0 if there is none."""
+    kept = {node.lineno for node in ast.parse(cut).body}
+    return next((node.lineno for node in tree.body if node.lineno not in kept and _does_something(node)), 0)
+
+
+def _does_something(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+        return False
+    if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+        return False  # it runs as a program, not as it is imported
+    return not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant)

@@ -1,0 +1,196 @@
+"""A submission as text: reads it from its file, parses it, and refuses what is no Python or imports what does not exist."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course_lib.base.errors import missing_package
+from course_lib.base.files import NoPlainFile, read_plain_file
+from course_lib.base.text import make_visible_line, shorten
+from course_lib.grading.submission.places import Located, Span, find_span, split_lines
+from course_lib.grading.verdict import Mark
+
+_MAX_BYTES = 1_000_000
+_LONGEST_QUOTE = 120  # characters; the line itself is shown apart, with its place
+_LONGEST = 1000  # characters of a sentence about a file
+_MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
+
+_UNFINISHED = re.compile(r"(?:[-+*/%@&|^<>=!:]=|[-+*/%@&|^<>=]|\b(?:and|or|not|in|is))$")
+_NOTEBOOK = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:cells|metadata|nbformat)"')
+_NEEDED = frozenset({"triton", "torch", "numpy"})  # by the course: where one is missing, the learner's import is right
+
+
+class Unreadable(Exception):
+    """The file cannot be graded. ``cause`` is a stable identifier, ``str()`` the sentences for its author.
+
+    ``what`` is the same without file and line, for where ``span`` is shown apart; None where no line is to blame.
+    """
+
+    def __init__(self, cause: str, message: str, what: str = "", span: Span | None = None):
+        super().__init__(shorten(message, _LONGEST))
+        self.cause, self.what, self.span = cause, shorten(what or message, _LONGEST), span
+
+
+def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
+    """What is wrong with one node of ``file``."""
+    return Unreadable(cause, f"{file}, line {node.lineno}: {what}", what, find_span(node))
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """``source`` has the kernels, or functions, and what they need, at the line numbers of the learner's file; ``names`` are theirs.
+
+    ``rules`` is plain data, for the child: "kind" and "forbidden" as of the exercise, "file" for messages, and "given", imports that no
+    line of the text has. Without rules, anything runs. ``marks`` are the odd lines of functions. ``rest`` is the whole file if it
+    runs code of its own as it is imported, from line ``rest_line`` on; else "".
+    """
+
+    source: str
+    names: tuple[str, ...]
+    rules: dict[str, Any] | None = None
+    marks: tuple[Mark, ...] = ()
+    rest: str = ""
+    rest_line: int = 0
+
+
+def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") -> str:
+    """The file's text; ``if_missing`` is what to do about a file that is not there.
+
+    A file that is itself a link is never read, neither the learner's own nor one named with ``--file``: nothing tells a person who
+    links their file from a submission that links to what its author may not read. A link among the folders above it is followed.
+
+    Raises: Unreadable if there is no such file, it is no plain file, too large, or not UTF-8 text.
+    """
+    name = make_visible_line(path.name)
+    try:
+        data = read_plain_file(path, _MAX_BYTES + 1)
+    except FileNotFoundError:
+        folder = make_visible_line(str(path.parent.resolve()))
+        raise Unreadable("no_file", f"there is no file {name} in {folder}. {if_missing}".rstrip()) from None
+    except NoPlainFile as other:
+        wanted = "a file of Python code belongs there."
+        if path.is_symlink():
+            wanted = f"it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}"
+        # in backquotes, so that no capital letter is given to the name at a sentence's beginning
+        raise Unreadable(
+            "no_file", f"{name} {other.strerror}; {wanted}".rstrip(), f"`{name}` {other.strerror}; {wanted}"
+        ) from None
+    except OSError as error:
+        raise Unreadable("no_file", f"{name} cannot be read: {error.strerror}. Look at its permissions.") from None
+    if len(data) > _MAX_BYTES:
+        raise Unreadable(
+            "too_large", f"{name} is larger than 1 MB. A kernel file holds a page of code; is this the right file?"
+        )
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise Unreadable(
+            "not_utf8", f"{name} is saved as UTF-16, and Python reads UTF-8. Save it with the encoding UTF-8."
+        )
+    if b"\0" in data:
+        raise Unreadable(
+            "not_text", f"{name} holds a NUL byte, so it is no text. Save it as UTF-8, or `course reset` it."
+        )
+    if _NOTEBOOK.match(data):
+        raise Unreadable(
+            "not_text",
+            f"{name} is a notebook, and no Python code. Your code belongs into the exercise's .py file in exercises/. {if_missing}".rstrip(),
+        )
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise Unreadable(
+            "not_utf8",
+            f"{name} is not UTF-8: byte {data[error.start]:#04x} in line {line}. Save it with the encoding UTF-8.",
+        ) from None
+
+
+def parse(text: str, name: str) -> ast.Module:
+    try:
+        tree = ast.parse(text, filename=name)
+        level: list[ast.AST] = [tree]
+        for _ in range(_MAX_DEPTH):
+            level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if level:
+            raise RecursionError
+        _check_numbers(tree, name)
+        return tree
+    except SyntaxError as error:
+        line = shorten((error.text or "").strip(), _LONGEST_QUOTE)
+        shown = f": `{line}`" if line else ""
+        message = f"{name}, line {error.lineno} is not valid Python ({error.msg}){shown}."
+        if open_end := _UNFINISHED.search((error.text or "").partition("#")[0].rstrip()):
+            what = f"this line is not finished: nothing stands after `{open_end[0]}`. Is a part still missing?"
+            raise Unreadable(
+                "syntax_error", f"{name}, line {error.lineno}: {what}", what, _find_span_of_error(error, text)
+            ) from None
+        raise Unreadable(
+            "syntax_error", message, f"this is not valid Python: {error.msg}", _find_span_of_error(error, text)
+        ) from None
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise Unreadable(
+            "syntax_error", f"{name} cannot be parsed ({type(error).__name__}): it is nested too deeply."
+        ) from None
+
+
+def _check_numbers(tree: ast.Module, name: str) -> None:
+    """Refuse a whole number that Python itself refuses to write out; in decimal digits it would be a syntax error."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            try:
+                repr(node.value)
+            except ValueError:
+                digits = f"more than {sys.get_int_max_str_digits()} digits"
+                raise make_refusal(
+                    "syntax_error", name, node, f"a number of {digits}, which Python does not write out."
+                ) from None
+
+
+def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
+    lines = split_lines(text)
+    if not error.lineno or error.lineno > len(lines):
+        return None
+    if not error.offset or error.offset < 1:
+        return Span(error.lineno)
+    source = lines[error.lineno - 1]
+    start, end = error.offset - 1, (error.end_offset or 0) - 1  # in characters
+    end = end if error.end_lineno == error.lineno and end > start else start + 1
+    return Span(error.lineno, len(source[:start].encode()), len(source[:end].encode()))
+
+
+def check_imports(tree: ast.Module, name: str, needed: str) -> None:
+    """Refuse an import of what does not exist; ``needed`` says what the exercise needs instead.
+
+    Raises: Unreadable; EnvironmentFault if it is a package that the course itself needs.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module or "."]
+        else:
+            continue
+        for module in modules:
+            top = module.split(".")[0]
+            if top in _NEEDED and not _exists(top):
+                raise missing_package(top)
+            if not top or not _exists(top):
+                raise make_refusal(
+                    "import_fails",
+                    name,
+                    node,
+                    f"the import of {module!r} fails, there is no such module here. {needed}",
+                )
+
+
+def _exists(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ValueError:  # loaded, but not from a file that could be found again: __main__
+        return True
