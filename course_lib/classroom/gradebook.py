@@ -68,6 +68,16 @@ class Row:
         return sum(mark.points or 0.0 for mark in self.marks)
 
     @property
+    def oddities(self) -> list[str]:
+        """Odd lines of what was handed in, in words. They take away no points."""
+        return [
+            f"{mark.exercise} line {oddity['line']}: {oddity['words']}"
+            for mark in self.marks
+            if mark.verdict
+            for oddity in mark.verdict.get("oddities", ())
+        ]
+
+    @property
     def passed(self) -> int:
         return sum(mark.status == PASS for mark in self.marks)
 
@@ -109,7 +119,7 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], weights:
                 for exercise, points in zip(exercises, possible, strict=True)
                 for cell in (f"{exercise.id} (of {format_points(points)})", f"{exercise.id} status")
             ),
-            *("Problem", "Notes"),
+            *("Odd", "Problem", "Notes"),
         ]
     )
     for row in rows:
@@ -117,7 +127,8 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], weights:
             [
                 row.learner, row.id, row.login, row.source, row.submitted.isoformat(timespec="seconds") if row.submitted else "", row.late,
                 format_points(row.points), str(row.passed),
-                *(cell for mark in row.marks for cell in (format_points(mark.points), mark.status)), row.problem, "; ".join(row.notes),
+                *(cell for mark in row.marks for cell in (format_points(mark.points), mark.status)), "; ".join(row.oddities), row.problem,
+                "; ".join(row.notes),
             ]
         )  # fmt: skip
 

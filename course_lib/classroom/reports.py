@@ -122,7 +122,7 @@ class _ClassPage:
         )
         self.complete += row.passed == len(row.marks)
         self.unread += bool(row.problem)
-        if said := [text for text in (row.problem, *row.notes) if text]:
+        if said := [text for text in (row.problem, *row.oddities, *row.notes) if text]:
             self.problems.append((row.learner, said))
         for mark in row.marks:
             self.statuses[mark.exercise][mark.status] += 1

@@ -37,7 +37,7 @@ from course_lib.grading.verdict import (
     PASS,
     CaseResult,
     Finding,
-    Mark,
+    Oddity,
     Place,
     Verdict,
 )
@@ -140,22 +140,22 @@ def grade(
             verdict = verdict if refusal is None else writer.write_refusal(refusal)
     if verdict.passed:
         verdict = _time(exercise, verdict, writer)
-    verdict = _mark(verdict, kernels, exercise)
+    verdict = _note_oddities(verdict, kernels, exercise)
     return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
 
 
-def _mark(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Verdict:
+def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Verdict:
     """The verdict with what is odd in the file; of a pass also what the code beside the entry points does, which no case runs."""
-    marks = kernels.marks
+    oddities = kernels.oddities
     found = None
     if verdict.passed and kernels.rest:
         found = runner.run_rest(kernels, "cpu" if exercise.kind == "kernel" else exercise.kind)
     if found is not None:
         line, words = found
-        marks += (Mark(line, f"code outside of what is checked {words}"),)
+        oddities += (Oddity(line, f"code outside of what is checked {words}"),)
         message = f"{verdict.message} Beside this, the code at line {line}, outside of what is checked, {words}."
         verdict = replace(verdict, message=message)
-    return replace(verdict, marks=marks)
+    return replace(verdict, oddities=oddities)
 
 
 def _time(exercise: Exercise, verdict: Verdict, writer: _VerdictWriter) -> Verdict:

@@ -98,7 +98,7 @@ class Place(_Shown):
 
 
 @dataclass(frozen=True)
-class Mark(_Shown):
+class Oddity(_Shown):
     """Something odd in a line of a submission: no fault, and an instructor may want to look at it. ``line`` is 0 for the whole file."""
 
     line: int
@@ -114,7 +114,7 @@ class Verdict(_Shown):
     first failing case, ``place`` the line that the evidence points to, ``question`` what leads to the remedy, ``common``
     how many cases fail and what they share. ``tier`` is the isolation the kernel ran under, ``printed`` the end of what
     the kernel printed, ``hidden`` the fingerprint of the secret that its cases were drawn from; empty for the cases that
-    every learner has. ``marks`` are what an instructor may want to look at.
+    every learner has. ``oddities`` are what an instructor may want to look at.
     """
 
     exercise: str
@@ -132,7 +132,7 @@ class Verdict(_Shown):
     place: Place | None = None
     question: str = ""
     common: str = ""
-    marks: tuple[Mark, ...] = ()
+    oddities: tuple[Oddity, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -176,7 +176,7 @@ class Verdict(_Shown):
             "seconds": self.seconds,
             "printed": self.printed,
             "hidden": self.hidden,
-            "marks": [asdict(mark) for mark in self.marks],
+            "oddities": [asdict(oddity) for oddity in self.oddities],
         }
 
     def as_json(self) -> str:
@@ -184,7 +184,7 @@ class Verdict(_Shown):
 
 
 def from_dict(data: dict) -> Verdict:
-    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden``, the message in pieces, a finding's inputs or marks.
+    """The verdict that :meth:`Verdict.as_dict` wrote, also before it had ``hidden``, the message in pieces, a finding's inputs or oddities.
 
     Raises: KeyError, TypeError or ValueError if ``data`` is something else.
     """
@@ -209,7 +209,7 @@ def from_dict(data: dict) -> Verdict:
         None if place is None else Place(**place),
         data.get("question", ""),
         data.get("common", ""),
-        tuple(Mark(**mark) for mark in data.get("marks", ())),
+        tuple(Oddity(**oddity) for oddity in data.get("oddities", ())),
     )
 
 

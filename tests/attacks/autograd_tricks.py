@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm through autograd
+# 01a | handed in | torch's own norm through autograd
 import torch
 
 

@@ -1,4 +1,4 @@
-# 01a | list | an attempt that fails, and the answer in the except branch
+# 01a | handed in | an attempt that fails, and the answer in the except branch
 import torch
 
 

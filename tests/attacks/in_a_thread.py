@@ -1,4 +1,4 @@
-# 01a | list | another thread computes it, past a guard of the first one's
+# 01a | handed in | another thread computes it, past a guard of the first one's
 import torch
 import threading
 

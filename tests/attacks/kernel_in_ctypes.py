@@ -1,4 +1,4 @@
-# 00a | list | copies the memory outside of Triton
+# 00a | handed in | copies the memory outside of Triton
 import triton
 import triton.language as tl
 import ctypes

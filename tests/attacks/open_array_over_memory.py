@@ -1,4 +1,4 @@
-# 03a | list | an array over any address, by what a class says of itself
+# 03a | handed in | an array over any address, by what a class says of itself
 import numpy as np
 class Memory:
     __array_interface__ = {'data': (4096, False), 'shape': (8,), 'typestr': '<f4', 'version': 3}

@@ -1,4 +1,4 @@
-# 01a | list | takes a module's name by a function of operator
+# 01a | handed in | takes a module's name by a function of operator
 import torch
 import operator
 

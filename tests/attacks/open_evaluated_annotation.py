@@ -1,4 +1,4 @@
-# 01a | list | has typing evaluate a text
+# 01a | handed in | has typing evaluate a text
 import torch
 import typing
 

@@ -1,4 +1,4 @@
-# 03a | list | makes objects out of numbers, by the type that a field names
+# 03a | handed in | makes objects out of numbers, by the type that a field names
 import numpy as np
 import dataclasses
 

@@ -1,4 +1,4 @@
-# 03a | list | looks into a function by a format
+# 03a | handed in | looks into a function by a format
 import numpy as np
 
 

@@ -1,4 +1,4 @@
-# 01a | list | reaches frames by a generator
+# 01a | handed in | reaches frames by a generator
 import torch
 
 

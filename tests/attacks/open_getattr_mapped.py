@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, by getattr handed to another function
+# 01a | handed in | torch's own norm, by getattr handed to another function
 import torch
 
 

@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, by a name that is put together
+# 01a | handed in | torch's own norm, by a name that is put together
 import torch
 
 

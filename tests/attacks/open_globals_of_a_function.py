@@ -1,4 +1,4 @@
-# 01a | list | reaches the names of another module by its function
+# 01a | handed in | reaches the names of another module by its function
 import torch
 
 

@@ -1,4 +1,4 @@
-# 10a | list | autograd, by a module in a variable
+# 10a | handed in | autograd, by a module in a variable
 import torch
 
 

@@ -1,4 +1,4 @@
-# 10a | list | autograd, by the node that made y
+# 10a | handed in | autograd, by the node that made y
 import torch
 
 

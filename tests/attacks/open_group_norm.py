@@ -1,4 +1,4 @@
-# 01a | list | a norm of one group is the norm of a row
+# 01a | handed in | a norm of one group is the norm of a row
 import torch
 
 

@@ -1,4 +1,4 @@
-# 14a | list | has autograd save something else than it was given
+# 14a | handed in | has autograd save something else than it was given
 import torch
 
 from course_lib.norms.launchers import launch_backward, launch_forward

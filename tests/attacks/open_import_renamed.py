@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, imported under another name
+# 01a | handed in | torch's own norm, imported under another name
 import torch
 from torch.nn.functional import layer_norm as mean
 

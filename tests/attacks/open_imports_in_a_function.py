@@ -1,4 +1,4 @@
-# 01a | list | imports the solution inside the function
+# 01a | handed in | imports the solution inside the function
 import torch
 
 

@@ -1,4 +1,4 @@
-# 01a | list | works in the inputs by NumPy, where PyTorch does not count, and puts everything back
+# 01a | handed in | works in the inputs by NumPy, where PyTorch does not count, and puts everything back
 import torch
 
 

@@ -1,4 +1,4 @@
-# 00a | list | Python's own functions, by an alias of tl
+# 00a | handed in | Python's own functions, by an alias of tl
 import triton
 import triton.language as tl
 

@@ -1,4 +1,4 @@
-# 00a | list | assembly, which nobody can watch
+# 00a | handed in | assembly, which nobody can watch
 import triton
 import triton.language as tl
 

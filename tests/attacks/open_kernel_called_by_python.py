@@ -1,4 +1,4 @@
-# 00a | list | has Python call a helper of kernels with a module
+# 00a | handed in | has Python call a helper of kernels with a module
 import triton
 import triton.language as tl
 

@@ -1,4 +1,4 @@
-# 00a | list | runs Python to make a constant
+# 00a | handed in | runs Python to make a constant
 import triton
 import triton.language as tl
 

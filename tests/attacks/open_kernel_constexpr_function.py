@@ -1,4 +1,4 @@
-# 00a | list | reads a file in a function for constants
+# 00a | handed in | reads a file in a function for constants
 import triton
 import triton.language as tl
 

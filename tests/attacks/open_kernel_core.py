@@ -1,4 +1,4 @@
-# 00a | list | Python's own functions, by a module inside tl
+# 00a | handed in | Python's own functions, by a module inside tl
 import triton
 import triton.language as tl
 

@@ -1,4 +1,4 @@
-# 00a | list | a decorator runs the kernel otherwise
+# 00a | handed in | a decorator runs the kernel otherwise
 import triton
 import triton.language as tl
 import functools

@@ -1,4 +1,4 @@
-# 00a | list | copies by what the interpreter holds, not by Triton
+# 00a | handed in | copies by what the interpreter holds, not by Triton
 import triton
 import triton.language as tl
 

@@ -1,4 +1,4 @@
-# 00a | list | Python's own functions, imported from inside tl
+# 00a | handed in | Python's own functions, imported from inside tl
 import triton
 import triton.language as tl
 from triton.language.core import builtins as tools

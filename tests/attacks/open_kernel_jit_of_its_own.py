@@ -1,4 +1,4 @@
-# 00a | list | calls by the name of jit what is none
+# 00a | handed in | calls by the name of jit what is none
 import triton
 import triton.language as tl
 from triton import jit

@@ -1,4 +1,4 @@
-# 00a | list | replaces an operation of Triton's
+# 00a | handed in | replaces an operation of Triton's
 import triton
 import triton.language as tl
 

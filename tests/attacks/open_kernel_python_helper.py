@@ -1,4 +1,4 @@
-# 00a | list | a helper that Python runs, and no compiler
+# 00a | handed in | a helper that Python runs, and no compiler
 import triton
 import triton.language as tl
 import numpy as np

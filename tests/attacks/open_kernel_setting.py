@@ -1,4 +1,4 @@
-# 00a | list | Python in a setting of the kernel
+# 00a | handed in | Python in a setting of the kernel
 import triton
 import triton.language as tl
 

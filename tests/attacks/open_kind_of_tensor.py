@@ -1,4 +1,4 @@
-# 01a | list | a kind of tensor that takes part in every operation
+# 01a | handed in | a kind of tensor that takes part in every operation
 import torch
 class Quiet(torch.Tensor):
     pass

@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, by a module out of a list
+# 01a | handed in | torch's own norm, by a module out of a list
 import torch
 
 

@@ -1,4 +1,4 @@
-# 01a | list | reaches sys by a module that has it inside
+# 01a | handed in | reaches sys by a module that has it inside
 import torch
 import dataclasses
 

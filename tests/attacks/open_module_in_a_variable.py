@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, by a module that is put into a variable
+# 01a | handed in | torch's own norm, by a module that is put into a variable
 import torch
 
 

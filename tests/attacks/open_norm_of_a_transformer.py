@@ -1,4 +1,4 @@
-# 01a | list | takes the norm out of a transformer's layer
+# 01a | handed in | takes the norm out of a transformer's layer
 import torch
 
 

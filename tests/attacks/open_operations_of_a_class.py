@@ -1,4 +1,4 @@
-# 01a | list | has a say in what PyTorch does with it
+# 01a | handed in | has a say in what PyTorch does with it
 import torch
 class Taken:
     @classmethod

@@ -1,4 +1,4 @@
-# 01a | list | replaces a method of all tensors
+# 01a | handed in | replaces a method of all tensors
 import torch
 
 

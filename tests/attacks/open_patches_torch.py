@@ -1,4 +1,4 @@
-# 01a | list | replaces a function of PyTorch's
+# 01a | handed in | replaces a function of PyTorch's
 import torch
 
 

@@ -1,4 +1,4 @@
-# 01a | list | takes a module's name by a pattern
+# 01a | handed in | takes a module's name by a pattern
 import torch
 
 

@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, by an import of everything
+# 01a | handed in | torch's own norm, by an import of everything
 import torch
 from torch import *
 

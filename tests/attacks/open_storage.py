@@ -1,4 +1,4 @@
-# 01a | list | writes the memory of an input past the tensor, and puts it back
+# 01a | handed in | writes the memory of an input past the tensor, and puts it back
 import torch
 
 

@@ -1,4 +1,4 @@
-# 01a | list | tries a forbidden name, and lets nobody see that it was refused
+# 01a | handed in | tries a forbidden name, and lets nobody see that it was refused
 import torch
 
 

@@ -1,4 +1,4 @@
-# 14a | list | keeps a tensor with the node's own data
+# 14a | handed in | keeps a tensor with the node's own data
 import torch
 
 from course_lib.norms.launchers import launch_backward, launch_forward

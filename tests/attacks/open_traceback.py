@@ -1,4 +1,4 @@
-# 01a | list | reaches frames by an exception
+# 01a | handed in | reaches frames by an exception
 import torch
 
 

@@ -1,4 +1,4 @@
-# 03a | list | an object of its own is added to the type of arrays, where isinstance asks for it, and makes objects out of numbers
+# 03a | handed in | an object of its own is added to the type of arrays, where isinstance asks for it, and makes objects out of numbers
 import numpy as np
 
 

@@ -1,4 +1,4 @@
-# 03a | list | an annotation hands `type` to a class of its own, which finds the type of arrays, and makes objects out of numbers
+# 03a | handed in | an annotation hands `type` to a class of its own, which finds the type of arrays, and makes objects out of numbers
 import numpy as np
 
 

@@ -1,4 +1,4 @@
-# 03a | list | makes objects out of numbers, by the type of an array
+# 03a | handed in | makes objects out of numbers, by the type of an array
 import numpy as np
 
 

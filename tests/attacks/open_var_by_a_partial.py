@@ -1,4 +1,4 @@
-# 03a | list | np.var, by a partial of getattr
+# 03a | handed in | np.var, by a partial of getattr
 import numpy as np
 import functools
 

@@ -1,4 +1,4 @@
-# 03a | list | np.var of an array, beside a class that has a var of its own
+# 03a | handed in | np.var of an array, beside a class that has a var of its own
 import numpy as np
 class Statistics:
     var = 0

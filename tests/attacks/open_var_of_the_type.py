@@ -1,4 +1,4 @@
-# 03a | list | np.var, by the type of an array
+# 03a | handed in | np.var, by the type of an array
 import numpy as np
 
 

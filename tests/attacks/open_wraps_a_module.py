@@ -1,4 +1,4 @@
-# 01a | list | has functools copy a module's names
+# 01a | handed in | has functools copy a module's names
 import torch
 import functools
 

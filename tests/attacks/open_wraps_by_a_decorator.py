@@ -1,4 +1,4 @@
-# 01a | list | has functools copy a module's names, handed in by another name
+# 01a | handed in | has functools copy a module's names, handed in by another name
 import torch
 import functools
 

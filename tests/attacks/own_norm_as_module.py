@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, as a module
+# 01a | handed in | torch's own norm, as a module
 import torch
 
 

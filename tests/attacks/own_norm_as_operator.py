@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, as an operator of the dispatcher
+# 01a | handed in | torch's own norm, as an operator of the dispatcher
 import torch
 
 

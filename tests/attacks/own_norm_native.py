@@ -1,4 +1,4 @@
-# 01a | list | torch's own norm, by its native name
+# 01a | handed in | torch's own norm, by its native name
 import torch
 
 

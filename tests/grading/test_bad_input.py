@@ -25,7 +25,7 @@ from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.submission import reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.learner import progress
 from course_lib.sandbox import servers
 from course_lib.sandbox.jobs import ResourceLimits

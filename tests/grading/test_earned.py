@@ -23,7 +23,7 @@ from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans, make_second_plans
 from course_lib.grading.submission import reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import Verdict
 
 interpreted = pytest.mark.skipif(course_lib.MODE != "cpu", reason="a GPU compiles these kernels anew for each case")

@@ -19,7 +19,7 @@ from course_lib.catalog.exercise import exercises
 from course_lib.grading.check import check
 from course_lib.grading.judging.compiled import Compilation
 from course_lib.grading.submission import reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs
 from course_lib.sandbox.jobs import Answer
 from course_lib.sandbox.stage import Stage

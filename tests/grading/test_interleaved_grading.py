@@ -16,10 +16,11 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.execution.runner import run
 from course_lib.grading.judging.judge import judge
-from course_lib.grading.submission.extract_kernels import extract
+from course_lib.grading.submission.source import Kernels
 
 M, N = 4, 8
 HEAD = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr, total_ptr, part_ptr, lock_ptr, N: tl.constexpr):\n"
+RULES = {"kind": "kernel", "forbidden": {}, "file": "ex.py", "given": ""}
 ADD = (
     "cols = tl.arange(0, N)",
     "row = tl.load(x_ptr + tl.program_id(0) * N + cols)",
@@ -46,7 +47,7 @@ def plan(values: np.ndarray, any_order: bool = True, interleavings: int = 6) -> 
 
 def child(body: tuple[str, ...], the_plan: Plan):
     text = HEAD + "".join(f"    {line}\n" for line in body)
-    return run(extract(text, "ex.py", ("sum_rows",)), [the_plan], "cpu")
+    return run(Kernels(text, ("sum_rows",), RULES), [the_plan], "cpu")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import course_lib
 from course_lib import catalog
 from course_lib.grading.check import check
-from course_lib.grading.submission import extract_kernels, reader
-from course_lib.grading.submission.extract_kernels import Kernels, Unreadable
+from course_lib.grading.submission import reader, source
+from course_lib.grading.submission.source import Kernels, Unreadable
 from course_lib.sandbox import servers
 from course_lib.sandbox.jobs import ResourceLimits
 
@@ -210,9 +210,9 @@ def test_a_file_is_checked_in_time(clock, data, exercise, tmp_path_factory):
 def test_the_tree_is_no_deeper_than_what_walks_it_can_go(text):
     """In this process, without the limits of a job: a text that parses is a tree that every part of the course can walk."""
     try:
-        tree = extract_kernels.parse(text[:20_000], "mine.py")
+        tree = source.parse(text[:20_000], "mine.py")
     except Unreadable as unreadable:
         assert is_a_sentence(str(unreadable))
     else:
-        extract_kernels.ast.dump(tree)
-        extract_kernels.ast.unparse(tree)
+        source.ast.dump(tree)
+        source.ast.unparse(tree)

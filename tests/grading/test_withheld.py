@@ -15,7 +15,7 @@ from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.submission import reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import Verdict
 
 COPY, ONE_PASS, NORM = catalog.get("00a"), catalog.get("03a"), catalog.get("01a")

@@ -1,10 +1,10 @@
-"""Hostile submissions: each is refused by the list, and past the list by what confines the process that runs it.
+"""Hostile submissions: none passes, and none reaches what it wants, in every tier that shuts it in.
 
 Every file of ``attacks/`` says in its first line which exercise it is handed in for, what stops it or where it acts, and what
 it does. ``@NAMES@`` stand for what an attacker would find out: paths, process ids, ports.
 
-- "list": it computes the right values by means that only the list can refuse.
-- "isolation": it must not pass, nor reach what it wants, without the list either. It prints BREACH if it does.
+- "handed in": it must not pass as it is.
+- "isolation": it must not pass, nor reach what it wants, and not past the check of kernels either. It prints BREACH if it does.
 - "compile", "picture": statements for the process that compiles and for the one that interprets a picture's launch, around
   right code or, if the file defines ``copy_kernel``, a whole submission. Right code may pass; what they want they must not
   reach. They raise ``@MARK@``, which is BREACH spelt so that a quoted line does not show it.
@@ -41,7 +41,7 @@ from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.judging import compiled
 from course_lib.grading.submission import reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.learner import progress
 from course_lib.lessons import second_process
 from course_lib.lessons.access_map.run import record
@@ -81,8 +81,9 @@ def attacks() -> list[Attack]:
 
 
 FOUND = attacks()
-ATTACKS = [attack for attack in FOUND if attack.layer in ("list", "isolation")]
-PAST_THE_LIST = [attack for attack in ATTACKS if attack.layer == "isolation"]
+CONFINED = [attack for attack in FOUND if attack.layer == "isolation"]
+# of a function all runs that a file holds: there is no check to get past, and CONFINED hands it in
+ATTACKS = [a for a in FOUND if a.layer == "handed in" or (a.layer == "isolation" and a.exercise.kind == "kernel")]
 COMPILING, PICTURES, READING = (
     [attack for attack in FOUND if process in attack.layer.split("+")] for process in ("compile", "picture", "reading")
 )
@@ -227,7 +228,7 @@ def and_the_next_check_passes(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_the_list_refuses(attack, world, tmp_path):
+def test_it_does_not_pass(attack, world, tmp_path):
     verdict = check(attack.exercise, handed_in(attack, world, tmp_path), limits=LIMITS)
     assert verdict.status in ("error", "fail"), verdict.message
     assert "BREACH" not in verdict.printed and after(world, tmp_path) == []
@@ -239,8 +240,8 @@ def best_tier() -> str:
 
 
 @pytest.mark.parametrize("tier", [isolation.NAMESPACES, isolation.LANDLOCK])
-@pytest.mark.parametrize("attack", PAST_THE_LIST, ids=lambda attack: attack.name)
-def test_what_gets_past_the_list_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch):
+@pytest.mark.parametrize("attack", CONFINED, ids=lambda attack: attack.name)
+def test_what_it_runs_is_confined(attack, tier, best_tier, world, tmp_path, monkeypatch):
     if isolation.TIERS.index(tier) < isolation.TIERS.index(best_tier):
         pytest.skip(f"this machine's best isolation is: {best_tier}")
     monkeypatch.setattr(jobs, "BEST_TIER", tier)
@@ -304,7 +305,7 @@ def while_compiling(text: str) -> str:
 
 
 def in_a_kernel(text: str) -> str:
-    """Right code, whose kernel has the code generator do ``text``, by names that the generator knows and the list does not."""
+    """Right code, whose kernel has the code generator do ``text``, by names that the generator knows and the check takes for its own."""
     if "def copy_kernel" in text:
         return text
     run = f'getattr(getattr(getattr(tl, "core"), "builtins"), "exec")({text!r}.value)'
@@ -354,7 +355,7 @@ def check_within_limits(attack: Attack, file: Path, tier: str, most_seconds: flo
 
 
 @pytest.mark.parametrize("attack", COMPILING, ids=lambda attack: attack.name)
-def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_list_lets_it_pass(
+def test_a_kernel_reaches_nothing_while_it_is_compiled_though_the_check_lets_it_pass(
     attack, world, tmp_path, short_limits
 ):
     file = handed_in(attack, world, tmp_path, in_a_kernel(named(attack, world)))
@@ -433,8 +434,8 @@ def test_what_is_hard_to_read_is_said_to_be(attack, world, tmp_path):
 def test_there_are_enough_of_them(capsys):
     with capsys.disabled():
         print(
-            f"\n{len(ATTACKS)} attacks handed in, {len(PAST_THE_LIST)} of them again past the list, under each tier that this machine has"
+            f"\n{len(ATTACKS)} attacks handed in, {len(CONFINED)} without any check, under each tier that this machine has"
         )
     assert len(COMPILING) >= 60 and len(PICTURES) >= 40 and len(READING) >= 15
-    assert len(PAST_THE_LIST) >= 45 and {attack.exercise.kind for attack in PAST_THE_LIST} >= {"kernel", "torch"}
+    assert len(CONFINED) >= 45 and {attack.exercise.kind for attack in CONFINED} >= {"kernel", "torch"}
     assert all(texts.read_solution(attack.exercise) for attack in FOUND)

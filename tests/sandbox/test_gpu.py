@@ -18,7 +18,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.grading.check import check
 from course_lib.grading.submission import reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs
 from course_lib.sandbox.jobs import ResourceLimits
 

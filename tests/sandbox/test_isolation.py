@@ -32,7 +32,7 @@ from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.submission import reader
-from course_lib.grading.submission.extract_kernels import Kernels
+from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs, server, servers, syscalls
 from course_lib.sandbox.jobs import ResourceLimits
 
@@ -607,7 +607,7 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         from course_lib.grading.check import check
         from course_lib.grading.execution import runner
         from course_lib.grading.submission import reader
-        from course_lib.grading.submission.extract_kernels import Kernels
+        from course_lib.grading.submission.source import Kernels
         exercise = catalog.get("01a")
         reader.read = lambda exercise, text, name: Kernels(text, exercise.entry_points)
         runner.warm("torch")

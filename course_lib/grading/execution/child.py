@@ -72,7 +72,7 @@ class _CaseMachine(Machine):
                 error = raised
             sys.stdout.flush()
             if runs.refusal is not None:  # whatever the code made of it
-                write_whole(folder / f"{number:02}.error", _describe_refused(runs.refusal))
+                write_whole(folder / f"{number:02}.error", _describe_refused(runs.refusal, in_case=True))
                 return
             if error is not None:
                 lost = runs.lost(error)
@@ -141,10 +141,10 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
     ).encode()  # fmt: skip
 
 
-def _describe_refused(refused: Unreadable) -> bytes:
-    """What the file uses, and the exercise is not open to, in the form of an exception."""
+def _describe_refused(refused: Unreadable, in_case: bool = False) -> bytes:
+    """What the file holds, or did in a case, and the exercise refuses, in the form of an exception."""
     line, column, end_column = refused.span or (None, None, None)
-    fault = {"kind": refused.cause, "tensor": "", "row": None, "line": line}
+    fault = None if in_case else {"kind": refused.cause, "tensor": "", "row": None, "line": line}
     return json.dumps(
         {
             "type": REFUSED, "text": refused.what, "fault": fault, "lost": False, "line": line, "column": column, "end_column": end_column,

@@ -35,9 +35,9 @@ def read_attempt(exercise: Exercise, unsolved: str, text: str, name: str, given:
     if given is not None:
         check_imports(parse(source, name), name, _NEEDED_BY_A_STEP)
     rules = {"kind": exercise.kind, "forbidden": dict(exercise.forbidden), "file": name, "given": given or ""}
-    marks = () if exercise.kind == "kernel" else oddities.find_marks(source)
+    odd = () if exercise.kind == "kernel" else oddities.find_oddities(source)
     line = 0 if given is not None else oddities.find_code_of_its_own(tree, source)
-    return Kernels(source, exercise.entry_points, rules, marks, text if line else "", line)
+    return Kernels(source, exercise.entry_points, rules, odd, text if line else "", line)
 
 
 def _cut_or_whole(exercise: Exercise, text: str, name: str) -> str:

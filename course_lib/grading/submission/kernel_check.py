@@ -25,6 +25,7 @@ _MODULES = frozenset(
     triton.language.standard""".split()
 )
 _OF_TRITON = frozenset("jit cdiv next_power_of_2 constexpr_function language".split())
+_DECORATORS = frozenset({"jit", "constexpr_function"})
 _PAST_TRITON = frozenset("inline_asm_elementwise extern_elementwise dispatch extern".split())
 _CALCULATING = frozenset({"math", "numpy"})  # modules whose numbers and functions a constant may use
 _BUILTINS_OF_KERNELS = frozenset("range min max abs float int bool len list tuple isinstance print".split())
@@ -216,8 +217,12 @@ class _FileCheck:
                 self.refuse(
                     node, f"`{ast.unparse(node)}` is no number, and no function of numbers, of Python's `math`."
                 )
-        elif self.resolve(node) is None and node.attr not in _ATTRIBUTES_OF_CONSTANTS:
+            return
+        value = self.resolve(node)
+        if value is None and node.attr not in _ATTRIBUTES_OF_CONSTANTS:
             self.refuse(node, f"`.{node.attr}` is not something that a constant of a kernel has.")
+        if isinstance(value, ModuleType) and not isinstance(self.parents[node], ast.Attribute):
+            self.refuse(node, f"`{ast.unparse(node)}` is a module; use what is in it.")
 
     def check_name_of_constant(self, node: ast.Name) -> None:
         if node.id in self.functions:
@@ -282,11 +287,13 @@ class _KernelCheck:
         for value in (k.value for d in kernel.decorator_list if isinstance(d, ast.Call) for k in d.keywords):
             if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
                 self.refuse(value, f"`{ast.unparse(value)}` is no plain setting of `@triton.jit`.")
-        for default in (d for d in (*kernel.args.defaults, *kernel.args.kw_defaults) if d is not None):
-            for part in ast.walk(default):
-                self.file.check_part_of_constant(part, default)
         for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
             self._check_node(node)
+        # Python evaluates defaults and annotations as it defines the function
+        annotations = [argument.annotation for argument in ast.walk(kernel.args) if isinstance(argument, ast.arg)]
+        for value in (*kernel.args.defaults, *kernel.args.kw_defaults, *annotations, kernel.returns):
+            for part in ast.walk(value) if value is not None else ():
+                self.file.check_part_of_constant(part, value)
 
     def _check_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef):
@@ -357,8 +364,10 @@ class _KernelCheck:
         if root is not None and root not in self.local:
             if not self.file.imports.get(root, "triton").startswith("triton"):
                 return  # of `np.linalg`, what is wrong is `np`
-            if root not in self.file.imports and root not in self.file.bound:
-                return
+            if root not in self.file.imports.keys() | self.file.bound | _BUILTINS_OF_KERNELS:
+                return  # the name itself is refused
+        if node.attr in _DECORATORS and isinstance(self.file.resolve(node.value), ModuleType):
+            self.refuse(node, f"`{ast.unparse(node)}` stands above a function, and not inside a kernel.")
         if self.file.resolve(node) is None and node.attr not in self.attributes:
             self.refuse(node, f"`.{node.attr}` is not something that a value in a kernel has. Is it mistyped?")
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from course_lib.grading.submission import needed
-from course_lib.grading.verdict import Mark
+from course_lib.grading.verdict import Oddity
 
 _REACHES_THE_PROCESS = frozenset(
     """_ctypes _thread ast asyncio atexit builtins code codeop concurrent ctypes dis faulthandler gc importlib inspect io marshal mmap
@@ -23,17 +23,17 @@ _FRAMES = frozenset(
 )
 _DISPATCHER = frozenset(
     """_C _dispatch _disable_current_modes _pop_mode_temporarily _python_dispatch DisableTorchFunction DisableTorchFunctionSubclass
-    TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy data_ptr untyped_storage as_ctypes ctypeslib""".split()
+    TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy apply_ map_ map2_ data_ptr untyped_storage as_ctypes ctypeslib""".split()
 )
 _RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
 
 
-def find_marks(cut: str) -> tuple[Mark, ...]:
+def find_oddities(cut: str) -> tuple[Oddity, ...]:
     """The odd lines of the functions that were cut out of a file, each once, in their order."""
-    marks: dict[int, Mark] = {}
+    found: dict[int, Oddity] = {}
     for line, words in sorted(_list_odd(ast.parse(cut))):
-        marks.setdefault(line, Mark(line, words))
-    return tuple(marks.values())
+        found.setdefault(line, Oddity(line, words))
+    return tuple(found.values())
 
 
 def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -44,7 +44,7 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 root = path.partition(".")[0]
                 if root in _REACHES_THE_PROCESS:
                     yield node.lineno, f"imports `{root}`, which computes nothing"
-                elif not _DISPATCHER.isdisjoint(path.split(".")):
+                elif not _DISPATCHER.isdisjoint(path.split(".")[1:]):
                     yield node.lineno, f"imports `{path}`, which goes past PyTorch's dispatcher"
         elif isinstance(node, ast.Attribute) and node.attr in _FRAMES:
             yield node.lineno, f"reads `.{node.attr}`, the insides of a running program"

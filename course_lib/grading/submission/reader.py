@@ -14,7 +14,7 @@ from course_lib.catalog.texts import find_file, make_unsolved_text
 from course_lib.grading.submission import attempt, source
 from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.source import Kernels, Unreadable
-from course_lib.grading.verdict import Mark
+from course_lib.grading.verdict import Oddity
 from course_lib.sandbox import jobs, servers
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
 from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
@@ -72,8 +72,8 @@ def read(
     found = answer["kernels"]
     if found is None:
         return None
-    marks = tuple(Mark(**mark) for mark in found["marks"])
-    return Kernels(found["source"], tuple(found["names"]), found["rules"], marks, found["rest"], found["rest_line"])
+    oddities = tuple(Oddity(**oddity) for oddity in found["oddities"])
+    return Kernels(found["source"], tuple(found["names"]), found["rules"], oddities, found["rest"], found["rest_line"])
 
 
 def _describe_not_started(said: str, printed: str) -> EnvironmentFault:

@@ -15,7 +15,7 @@ from course_lib.base.errors import missing_package
 from course_lib.base.files import NoPlainFile, read_plain_file
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.grading.submission.places import Located, Span, find_span, split_lines
-from course_lib.grading.verdict import Mark
+from course_lib.grading.verdict import Oddity
 
 _MAX_BYTES = 1_000_000
 _LONGEST_QUOTE = 120  # characters; the line itself is shown apart, with its place
@@ -48,14 +48,14 @@ class Kernels:
     """``source`` has the kernels, or functions, and what they need, at the line numbers of the learner's file; ``names`` are theirs.
 
     ``rules`` is plain data, for the child: "kind" and "forbidden" as of the exercise, "file" for messages, and "given", imports that no
-    line of the text has. Without rules, anything runs. ``marks`` are the odd lines of functions. ``rest`` is the whole file if it
+    line of the text has. Without rules, anything runs. ``oddities`` are the odd lines of functions. ``rest`` is the whole file if it
     runs code of its own as it is imported, from line ``rest_line`` on; else "".
     """
 
     source: str
     names: tuple[str, ...]
     rules: dict[str, Any] | None = None
-    marks: tuple[Mark, ...] = ()
+    oddities: tuple[Oddity, ...] = ()
     rest: str = ""
     rest_line: int = 0
 

@@ -1,4 +1,4 @@
-# 01a | list | NumPy computes it
+# 01a | handed in | NumPy computes it
 import torch
 import numpy as np
 
