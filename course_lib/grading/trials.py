@@ -12,8 +12,8 @@ from course_lib.catalog import Exercise
 from course_lib.grading.cases.case import Case
 from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
-from course_lib.grading.grade import describe_not_started
 from course_lib.grading.judging.judge import Judged, judge_case
+from course_lib.grading.running import describe_not_started
 from course_lib.grading.submission import reader
 
 

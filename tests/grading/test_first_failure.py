@@ -12,9 +12,9 @@ from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
-from course_lib.grading.grade import _FirstFailure
 from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import judge
+from course_lib.grading.running import FirstFailure
 from course_lib.sandbox.jobs import ResourceLimits
 
 EX = catalog.get("01a")
@@ -85,7 +85,7 @@ def test_only_the_bytes_count_and_only_the_first_is_told():
             pieces.append(buffer.tobytes())
         right.append(b"".join(pieces))
     assert all(judge(plan, data).passed for plan, data in zip(plans, right, strict=True))
-    failure = _FirstFailure(plans, told.append)
+    failure = FirstFailure(plans, told.append)
     untouched = b"".join(tensor.initial_bytes() for tensor in plans[3].tensors)
     for number, data in ((0, right[0]), (2, right[2]), (3, untouched), (1, untouched)):
         failure.take(number, data)

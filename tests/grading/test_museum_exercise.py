@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from course_lib import catalog
 from course_lib.base import paths
-from course_lib.grading import grade
 from course_lib.grading.check import check
+from course_lib.grading.execution import runner
 from course_lib.grading.families import museum
 from course_lib.grading.report import make_report
 from course_lib.norms import specimens
@@ -104,16 +104,47 @@ def test_partial_credit_counts_the_tests_and_shows_one_that_is_written(tmp_path)
     assert "fail, 5 of 7 bugs caught" in make_report(verdict, EXERCISE).headline
 
 
-def test_the_order_changes_with_the_file_and_not_with_the_check(tmp_path, monkeypatch):
+def test_the_order_is_drawn_at_each_check_and_leaves_the_verdict_as_it_is(tmp_path, monkeypatch):
     orders = []
-    shuffle = grade._shuffle
-    monkeypatch.setattr(grade, "_shuffle", lambda count, kernels: orders.append(shuffle(count, kernels)) or orders[-1])
+    write_job = runner._write_job
+
+    def watch(folder, kernels, plans):
+        orders.append([plan.case.name for plan in plans])
+        return write_job(folder, kernels, plans)
+
+    monkeypatch.setattr(runner, "_write_job", watch)
     wrong = SOLUTION.read_text().replace("+ 10\n", "+ 0.01\n")
-    verdicts = [hand_in(tmp_path, text) for text in (wrong, wrong, wrong.replace("(5, 37)", "(6, 37)"))]
-    assert orders[0] == orders[1] != orders[2] and sorted(orders[2]) == list(range(len(CASES)))
+    verdicts = [hand_in(tmp_path, wrong) for _ in range(2)]
+    names = [case.name for case in CASES]
+    first, second = (order for order in orders if set(order) == set(names))  # the others are second looks
+    assert first != second
     told = [json.loads(verdict.as_json()) | {"seconds": 0} for verdict in verdicts]
     assert told[0] == told[1]
-    assert [case.name for case in verdicts[0].cases[: len(CASES)]] == [case.name for case in CASES]
+    assert [case.name for case in verdicts[0].cases[: len(CASES)]] == names
+
+
+_SEARCH = """
+def search(kernel):
+    import gc, os, sys
+    names = ("padded blocks of 128", "rows N apart", "right by merging", "partials of 4, floor")
+    held = [o for o in gc.get_objects() for text in (vars(o).values() if isinstance(o, type(sys)) else o if isinstance(o, (list, tuple)) else o.values() if isinstance(o, dict) else ()) if isinstance(text, str) and text in names]
+    cells = [c.cell_contents for c in kernel.__closure__ if str(c.cell_contents) in names]
+    files = [f for f in os.listdir(".") if b"padded" in open(f, "rb").read() and f != "kernels.py"]
+    modules = [m for m in sys.modules if "specimens" in m or "museum" in m]
+    if held or cells or files or modules:
+        print("FOUND", held, cells, files, modules)
+
+
+"""
+
+
+def test_no_name_of_a_kernel_is_in_the_process_of_the_tests(tmp_path):
+    text = SOLUTION.read_text().replace("def catch_padding(", _SEARCH.lstrip() + "def catch_padding(")
+    text = text.replace("    x = torch.randn(5, 37)", "    search(layer_norm)\n    x = torch.randn(5, 37)")
+    assert text.count("search(layer_norm)") == 1
+    verdict = hand_in(tmp_path, text)
+    assert verdict.passed, verdict.message
+    assert "FOUND" not in verdict.printed, verdict.printed
 
 
 def test_cases_drawn_from_a_secret_are_the_same_kernels(tmp_path):

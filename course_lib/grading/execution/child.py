@@ -65,7 +65,7 @@ class _CaseMachine(Machine):
             begin_case(folder, number)
             if number in job["left_out"]:
                 continue
-            data, error = None, None
+            data, error = b"", None
             try:
                 data = runs.run(getattr(module, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
             except BaseException as raised:

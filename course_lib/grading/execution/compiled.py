@@ -55,7 +55,7 @@ class Gpu(CaseRunner):
                         *arguments, grid=tuple(case["grid"]), num_warps=case["num_warps"], **case["constexprs"]
                     )
 
-    def run(self, kernel, case: dict, data: bytes) -> bytes:
+    def run(self, function, case: dict, data: bytes) -> bytes:
         torch = self.torch
         memory = torch.frombuffer(bytearray(data), dtype=torch.uint8)
         # one allocation a tensor: neighbours on the device are then not the case's own tensors
@@ -75,7 +75,7 @@ class Gpu(CaseRunner):
                 far.append((views[t["name"]], wide))
                 views[t["name"]] = wide
         make = {"tensor": views.__getitem__, "int": int, "float": float}
-        kernel[tuple(case["grid"])](
+        function[tuple(case["grid"])](
             *[make[kind](value) for kind, value in case["arguments"]], **case["constexprs"], num_warps=case["num_warps"]
         )
         for packed, wide in far:

@@ -40,12 +40,12 @@ class Interpreter(CaseRunner):
     def begin(self, module, code, job) -> None:
         self.spelling.make_interpretable(module)
 
-    def run(self, kernel, case: dict, data: bytes) -> bytes:
+    def run(self, function, case: dict, data: bytes) -> bytes:
         self.misuse = None
         if not case["interleavings"]:
-            return self.once(kernel, case, data)
+            return self.once(function, case, data)
         seeds = range(case["interleavings"])
-        runs = [self.once(kernel, case, data, seed) for seed in seeds]
+        runs = [self.once(function, case, data, seed) for seed in seeds]
         for t in case["tensors"]:
             here = slice(t["offset"], t["offset"] + t["nbytes"])
             if t["output"] and not case["any_order"] and any(other[here] != runs[0][here] for other in runs):

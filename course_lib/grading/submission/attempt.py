@@ -53,10 +53,8 @@ def _normalise(code: str) -> str:
     """The code's syntax tree, without imports, docstrings and ``pass``."""
 
     class Strip(ast.NodeTransformer):
-        def visit_Pass(self, node: ast.Pass) -> None:
-            return None
-
-        visit_Import = visit_ImportFrom = visit_Pass
+        def visit(self, node: ast.AST) -> ast.AST | None:
+            return None if isinstance(node, ast.Pass | ast.Import | ast.ImportFrom) else super().visit(node)
 
         def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
             return None if isinstance(node.value, ast.Constant) else node

@@ -139,7 +139,7 @@ class _FileCheck:
         for node in self.tree.body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._check_import(node)
-            elif node in self.constexpr_functions:
+            elif isinstance(node, ast.FunctionDef) and node in self.constexpr_functions:
                 _ConstexprCheck(self, node).run()
             elif node not in self.kernels:
                 self._check_constant(node)
@@ -292,8 +292,8 @@ class _KernelCheck:
         # Python evaluates defaults and annotations as it defines the function
         annotations = [argument.annotation for argument in ast.walk(kernel.args) if isinstance(argument, ast.arg)]
         for value in (*kernel.args.defaults, *kernel.args.kw_defaults, *annotations, kernel.returns):
-            for part in ast.walk(value) if value is not None else ():
-                self.file.check_part_of_constant(part, value)
+            for part in ast.walk(value or ast.Constant(None)):
+                self.file.check_part_of_constant(part, value or kernel)
 
     def _check_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef):

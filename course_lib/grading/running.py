@@ -1,0 +1,206 @@
+"""Runs the code of one submission, as often as a check needs it, and judges what came back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from course_lib.base import background
+from course_lib.base.errors import EnvironmentFault
+from course_lib.grading.cases.plan import Plan
+from course_lib.grading.execution import child, runner
+from course_lib.grading.execution.runner import ResourceLimits, Run
+from course_lib.grading.judging import wording
+from course_lib.grading.judging.judge import Judged, judge, judge_case
+from course_lib.grading.submission.source import Kernels
+from course_lib.grading.withheld import withhold
+
+_REST_SECONDS = 2.0  # a case, of those after one that was stopped
+
+
+@dataclass(frozen=True)
+class Running:
+    """One submission in ``mode``, within ``limits`` (None: those of the mode).
+
+    ``hidden_lines`` is the number of lines of its file if the cases are hidden: then what its code says is withheld. None if they are not.
+    """
+
+    kernels: Kernels
+    mode: str
+    limits: ResourceLimits | None = None
+    hidden_lines: int | None = None
+
+    def run(
+        self,
+        plans: list[Plan],
+        *,
+        mode: str | None = None,
+        limits: ResourceLimits | None = None,
+        take: Callable[[int, bytes], None] | None = None,
+        is_over: Callable[[], bool] | None = None,
+    ) -> Run:
+        """Run the plans in ``mode`` and within ``limits``, each by default the submission's own.
+
+        Raises: EnvironmentFault if this machine starts no process; otherwise as :func:`course_lib.grading.execution.runner.run`.
+        """
+        mode = mode or self.mode
+        limits = limits or (self.limits if mode == self.mode else None)
+        run = runner.run(self.kernels, plans, mode, limits, take, is_over)
+        if self.hidden_lines is not None:
+            run = withhold(run, plans, self.hidden_lines)
+            if run.import_error and run.import_error["type"] == child.REFUSED:
+                run = runner.run(self.kernels, [], mode, limits)  # where no inputs are, its words hold none of them
+        if run.ended == "not started" and run.import_error is None:
+            raise describe_not_started(run)
+        return run
+
+    def judge_all(
+        self, plans: list[Plan], take: Callable[[int, bytes], None] | None = None
+    ) -> tuple[Run, list[Judged], str]:
+        """Run and judge every plan. On a GPU the interpreter runs them, too: it sees what a compiled kernel does not show.
+
+        Returns: the run, the judged cases, and in words what the interpreter could not look at.
+        """
+        if self.mode == "gpu":
+            return self._judge_on_gpu([replace(plan, sample=()) for plan in plans], take)
+        run = self._run_to_the_end(plans, take)
+        judged = judge_run(plans, run)
+        self._judge_samples(judged)
+        forget_unwritten(judged)
+        return run, judged, ""
+
+    def _judge_on_gpu(
+        self, plans: list[Plan], take: Callable[[int, bytes], None] | None
+    ) -> tuple[Run, list[Judged], str]:
+        interpreting = background.start(lambda: self.run(plans, mode="cpu"))
+        run = self._run_to_the_end(plans, take, lambda: _found_a_deadlock(interpreting))
+        judged = judge_run(plans, run)
+        # If the GPU cannot allocate rows 2^30 elements apart, the interpreter's result decides. The child's own report is not evidence.
+        unplaced = {
+            n for n, j in enumerate(judged) if j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.is_far
+        }
+        for n in unplaced:
+            judged[n].raised = None
+        unchecked = ""
+        shared = any(plan.interleavings for plan in plans)  # a race that a GPU ran has no name, and often no trace
+        if shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged):
+            interpreted = interpreting.result()
+            for n in unplaced & interpreted.data.keys():
+                judged[n] = judge(plans[n], interpreted.data[n])
+            unchecked = _add_faults(judged, interpreted)
+        forget_unwritten(judged)
+        return run, judged, unchecked
+
+    def _run_to_the_end(
+        self,
+        plans: list[Plan],
+        take: Callable[[int, bytes], None] | None,
+        is_over: Callable[[], bool] | None = None,
+    ) -> Run:
+        """Run the plans, and if one of them was stopped, those after it for a short time.
+
+        A loop that goes too far is slow in the case with the most steps, and wrong in another, which names it.
+        """
+        run = self.run(plans, take=take, is_over=is_over)
+        if run.ended != "timed out" or run.case is None or (is_over and is_over()):
+            return run
+        if not all(judge(plans[number], data).right for number, data in run.data.items()):
+            return run
+        first, limits = run.case + 1, self.limits or ResourceLimits.for_mode(self.mode)
+        short = replace(limits, case=min(limits.case, _REST_SECONDS), total=min(limits.total, 4 * _REST_SECONDS))
+        rest = self.run(plans[first:], limits=short)
+        run.data |= {first + number: data for number, data in rest.data.items()}
+        run.errors |= {first + number: error for number, error in rest.errors.items()}
+        return run
+
+    def _judge_samples(self, judged: list[Judged]) -> None:
+        """Where only samples of programs are wrong, run and judge all programs: a right kernel may deal out its rows in its own way."""
+        wrong = [n for n, j in enumerate(judged) if j.ran and not j.right]
+        if not wrong or not all(judged[n].plan.sample for n in wrong):
+            return
+        whole = [replace(judged[n].plan, sample=()) for n in wrong]
+        run = self.run(whole)
+        for number, n in enumerate(wrong):
+            if number in run.data or number in run.errors:
+                judged[n] = judge_case(whole[number], run.data.get(number), run.errors.get(number))
+
+
+def judge_shuffled(
+    running: Running, plans: list[Plan], take: Callable[[int, bytes], None] | None
+) -> tuple[Run, list[Judged], str]:
+    """As :meth:`Running.judge_all`, in another order of the cases at each check: no test is to know which kernel it gets, not even from
+    its own text."""
+    order = list(range(len(plans)))
+    random.SystemRandom().shuffle(order)
+    take_ordered = take and (lambda number, data: take(order[number], data))
+    run, judged, unchecked = running.judge_all([plans[number] for number in order], take_ordered)
+    run.data = {order[n]: data for n, data in run.data.items()}
+    run.errors = {order[n]: error for n, error in run.errors.items()}
+    run.case = None if run.case is None else order[run.case]
+    run.left_out = frozenset(order[n] for n in run.left_out)
+    return run, [judged[order.index(n)] for n in range(len(plans))], unchecked
+
+
+def judge_run(plans: list[Plan], run: Run) -> list[Judged]:
+    """Each plan judged by what the run left for it."""
+    return [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
+
+
+def forget_unwritten(judged: list[Judged]) -> None:
+    """Take away the fault that an output was read before it was written, if nothing came out of it: the code may throw away what it read.
+    What came out of it, or a wrong second run, says otherwise; where no outputs came, the report of it is forged."""
+    for j in judged:
+        if j.outputs and j.fault and j.fault["kind"] == "unwritten" and not j.shows_what_was_held:
+            j.fault = None
+
+
+def describe_not_started(run: Run) -> EnvironmentFault:
+    """The machine's fault, for a run in which no case began."""
+    said = (run.printed.strip().splitlines() or ["it printed nothing"])[-1]
+    return EnvironmentFault(
+        f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.",
+        run.printed,
+    )
+
+
+class FirstFailure:
+    """Judges results as they come, until one is wrong, and tells that one. The verdict judges them all, from what is left at the end."""
+
+    def __init__(self, plans: list[Plan], tell: Callable[[str], None]):
+        self.plans, self.tell, self.told = plans, tell, False
+
+    def take(self, number: int, data: bytes) -> None:
+        if self.told or self.plans[number].sample:  # what a sample shows is not certain
+            return
+        judged = judge(self.plans[number], data)
+        if not judged.passed:
+            self.told = True
+            self.tell(wording.describe_first_failure(judged, number, len(self.plans)))
+
+
+def _found_a_deadlock(interpreting: background.Future[Run]) -> bool:
+    """True once the interpreter knows that the programs wait for one another: on the GPU they would do so until the time is over."""
+    if not interpreting.done() or interpreting.exception() is not None:
+        return False
+    faults = [error["fault"] for error in interpreting.result().errors.values()]
+    return any(fault is not None and fault["kind"] in ("deadlock", "livelock") for fault in faults)
+
+
+def _add_faults(judged: list[Judged], interpreted: Run) -> str:
+    """Add what only the interpreter sees: a compiled kernel that reads past the end of a tensor mostly gives the right values, and
+    so does one whose masked lanes happen to hold 0; one that ends the GPU's context cannot say which lane did it. Returns, in
+    words, what it could not look at."""
+    for number, j in enumerate(judged):
+        error = interpreted.errors.get(number)
+        if error is not None and error["fault"] is not None:
+            j.fault, j.ran = error["fault"] | {"words": error["text"]}, True
+        elif error is None and j.passed and number in interpreted.data:
+            judged[number] = judge(j.plan, interpreted.data[number])
+    unseen = [
+        error for error in interpreted.errors.values() if error["fault"] is None and error["type"] != "Unplaceable"
+    ]
+    if interpreted.ended == "finished" and not unseen:
+        return ""
+    why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else interpreted.ended
+    return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."

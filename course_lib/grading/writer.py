@@ -1,0 +1,312 @@
+"""Puts a run into a verdict: what to show of it, and in which words."""
+
+from __future__ import annotations
+
+import ast
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+from course_lib.base.errors import EnvironmentFault
+from course_lib.base.text import shorten
+from course_lib.catalog import Exercise, texts
+from course_lib.compiler import CompileError
+from course_lib.grading.cases.plan import Part, Plan
+from course_lib.grading.execution import child, runner
+from course_lib.grading.families import find_parts
+from course_lib.grading.judging import diagnosis, wording
+from course_lib.grading.judging.causes import CAUSES, make_sentence
+from course_lib.grading.judging.compiled import CompilerFailure
+from course_lib.grading.judging.judge import MINOR, Judged, forget_minor_fault
+from course_lib.grading.smaller import SmallCases
+from course_lib.grading.submission import places
+from course_lib.grading.submission.places import Span
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, CaseResult, Finding, Place, Verdict
+from course_lib.grading.withheld import round_error
+from course_lib.tuning.clock import GOAL, Timed
+from course_lib.tuning.launch import DEVICE
+
+_LONGEST = 600  # characters of what an exception says
+
+
+class VerdictWriter:
+    """Puts one run into a verdict. ``file`` is the learner's as a person knows it, ``text`` what it holds; ``first`` wrote the
+    pass that this run is a second look at. ``parts`` are those of an exercise that has no family: then no wrong formula is looked for.
+    ``search`` looks for a smaller case to show; None: none is looked for. ``smaller`` is the one that it found.
+
+    Of ``hidden`` cases one wrong element is told, the first; of the others only that they are wrong.
+    """
+
+    def __init__(
+        self, exercise: Exercise, file: str, text: str, judged: list[Judged], run: runner.Run, mode: str, hidden: bool,
+        first: VerdictWriter | None = None, parts: dict[str, Part] | None = None, search: SmallCases | None = None,
+    ):  # fmt: skip
+        self.hidden, self.parts = hidden, parts
+        self.exercise, self.file, self.text, self.judged, self.run, self.mode = exercise, file, text, judged, run, mode
+        self.first = first
+        self.search, self.smaller = search, None
+
+    def write(self) -> Verdict:
+        run, judged = self.run, self.judged
+        if run.ended in _FLOODS:
+            return self._fail("output_flood", Finding("", _FLOODS[run.ended]))
+        of_case = next((j for j in judged if j.raised), None)
+        raised = run.import_error or (of_case and of_case.raised)
+        if raised and raised["type"] == child.REFUSED:
+            return self._write_refused(raised)
+        if of_case and of_case.raised and run.import_error is None and of_case.raised["type"] == "WrongReturn":
+            return self._write_wrong_return(of_case.plan, of_case.raised["text"])
+        if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
+            size = runner.ResourceLimits.file_bytes >> 20
+            return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
+        if raised:
+            return self._write_raised(raised, of_case)
+        if run.case is not None or not all(j.right for j in judged if j.ran):
+            for j in judged:  # how it came to its outputs matters only where these are right
+                if self.first is None or j.fault is None or j.fault["kind"] != "unwritten":
+                    forget_minor_fault(j)
+        failed = [j for j in judged if j.ran and not j.passed]
+        if run.case is not None and not failed:
+            return self._write_stopped(judged[run.case].plan)
+        if failed:
+            return self._write_wrong(failed)
+        left_out = sum(not j.ran for j in judged)
+        if left_out > len(run.left_out) + sum(j.plan.case.is_far for j in judged if self.mode == "gpu" and not j.ran):
+            raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
+        if left_out:
+            raise EnvironmentFault(
+                f"{len(judged) - left_out} cases are right, and {left_out} could not be run: their rows lie more than 2^30 elements apart, and "
+                "this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
+                "otherwise check on another machine."
+            )
+        message = f"All {len(judged)} cases are right."
+        if self.exercise.kind == "tests":
+            message = f"{wording.count_caught(judged)}, and no right kernel is accused."
+        return self._make(PASS, "none", message)
+
+    def write_refusal(self, refusal: CompileError) -> Verdict:
+        """A pass in the interpreter that the compiler refuses."""
+        span = Span(refusal.line, refusal.column - 1, refusal.column) if refusal.column else Span(refusal.line)
+        where = places.make_place(self.file, self.text, span)
+        first = Finding("", make_sentence(refusal.sentence) if where else str(refusal))
+        return self._fail("would_not_compile", first, where, evidence=str(refusal))
+
+    def write_compiler_failure(self, failure: CompilerFailure) -> Verdict:
+        """All cases are right, and nobody can say whether a GPU would take the kernel: no pass, and no fault of the learner's."""
+        message = (
+            f"all cases are right in the interpreter, but the compiler for a GPU did not survive the kernel, twice: {failure} "
+            "This counts neither as a pass nor as a fail, and nothing is recorded. A simpler kernel may get through; "
+            "please report this one."
+        )
+        return self._make(GRADER_FAULT, "grader_fault", message)
+
+    def write_untimed(self, verdict: Verdict, why: str) -> Verdict:
+        """A pass that rests on what can be known without a clock."""
+        fits = f"What can be known without a clock fits an {DEVICE}. Whether it is fast was not measured: {why}."
+        return replace(verdict, message=f"{verdict.message} {fits}")
+
+    def write_times(self, verdict: Verdict, times: list[Timed], gpu: str) -> Verdict:
+        """A pass with the times of its launches on ``gpu``; a fail if one of them is too far from the floor."""
+        rows = tuple(
+            CaseResult(f"time of {t.shape}", "pass" if t.passes else "fail", None, f"{t.launch}: {t}") for t in times
+        )
+        slow = sorted((t for t in times if not t.passes), key=lambda t: t.share)
+        if not slow:
+            shares = ", ".join(f"{t.share:.2f}" for t in times)
+            verdict = replace(
+                verdict,
+                message=f"{verdict.message} Timed on {gpu}: {shares} of the floor's bandwidth; {GOAL} is asked for.",
+            )
+        else:
+            first = Finding("", f"At {slow[0].shape}, {slow[0].launch} takes {slow[0]}; {GOAL} is asked for.")
+            common = f"{len(slow)} of {len(times)} timed shapes on {gpu} {'is' if len(slow) == 1 else 'are'} below {GOAL} of the floor's bandwidth."
+            verdict = self._fail("below_the_floor", first, common=common)
+        return replace(verdict, cases=(*verdict.cases, *rows))
+
+    def _write_wrong(self, failed: list[Judged]) -> Verdict:
+        seen = [*(self.first.judged if self.first else ()), *self.judged]
+        if self.exercise.kind == "tests":
+            return self._write_wrong_tests(failed, seen)
+        cause = self._find_cause(failed)
+        if self.search is not None and self.run.case is None:
+            self.smaller = self.search.find(self.judged, failed, cause)
+        shown = self.smaller or wording.choose_shown(failed, cause)
+        first = wording.describe_finding(shown)
+        if self.smaller is not None:
+            names = places.list_parameters(texts.make_unsolved_text(self.exercise), shown.plan.entry_point)
+            first = replace(first, inputs=wording.list_inputs(shown.plan, names, bool(first.element)))
+        given = "".join(f"{name} = {value}, " for name, value in first.inputs)
+        smallest = f"{first.case}: {given}{first.words}" if first.case else first.words
+        evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {smallest.rstrip('.')}."
+        return self._fail(
+            cause, first,
+            wording.find_place(shown, self.file, self.text, self.exercise.entry_points),
+            wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
+        )  # fmt: skip
+
+    def _write_wrong_tests(self, failed: list[Judged], seen: list[Judged]) -> Verdict:
+        """What is wrong with the first of the tests that fail, of those that are written if there are any: they call their kernel."""
+        shown = next((j for j in failed if j.outputs["called"].any()), failed[0])
+        failed = [j for j in failed if j.plan.entry_point == shown.plan.entry_point]
+        parts = find_parts(self.exercise)
+        cause = diagnosis.find_cause(failed, parts) if self.first is None else "right_only_once"
+        first = wording.describe_finding(failed[0])
+        span = places.find_function(ast.parse(self.text), failed[0].plan.entry_point)
+        where = span and places.make_place(self.file, self.text, span)
+        count = wording.count_caught(seen)
+        return self._fail(cause, first, where, f"{count}.", f"{first.words} {count}.")
+
+    def _find_cause(self, failed: list[Judged]) -> str:
+        if self.parts is not None:
+            return diagnosis.find_plain_cause(self.judged, self.parts)
+        if self.first is None or any(j.changes_input for j in failed):
+            return diagnosis.find_cause(self.judged, find_parts(self.exercise))
+        return next((MINOR[j.fault["kind"]] for j in failed if j.fault and j.has_minor_fault), "right_only_once")
+
+    def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
+        where = wording.find_return(plan.entry_point, self.file, self.text)
+        if where is None:
+            span = places.find_function_without_return(ast.parse(self.text), plan.entry_point)
+            where = span and places.make_place(self.file, self.text, span)
+        return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
+
+    def _write_refused(self, raised: dict) -> Verdict:
+        """It uses what the exercise is not open to."""
+        cause = raised["fault"]["kind"] if raised["fault"] else "not_allowed"
+        cause = cause if cause in ("not_allowed", "undefined_name") else "not_allowed"
+        where = f"{Path(self.file).name}, line {raised['line']}: " if raised["line"] else f"{Path(self.file).name}: "
+        text = shorten(" ".join(raised["text"].split()), _LONGEST)
+        return self._make(
+            ERROR,
+            cause,
+            f"{where}{text}",
+            headline=make_sentence(text),
+            place=wording.find_raise(raised, self.file, self.text),
+        )
+
+    def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
+        if self.exercise.kind == "kernel":
+            cause = "kernel_raised"
+        else:
+            cause = diagnosis.find_refusal(raised) or "function_raised"
+        headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
+        text = shorten(" ".join(raised["text"].split()), _LONGEST)
+        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text.rstrip('.')}.")
+        where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
+        place = wording.find_raise(raised, self.file, self.text)
+        if cause == "gradients_misreturned":  # PyTorch says it when backward has returned
+            place = wording.find_return("backward", self.file, self.text)
+        question = question if place else ""  # it asks about the line
+        return self._make(
+            ERROR, cause, f"{where}: {_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
+            place=place, question=question,
+        )  # fmt: skip
+
+    def _write_stopped(self, plan: Plan) -> Verdict:
+        """The process ended, or was ended, in a case, and nothing else is wrong."""
+        run, case = self.run, plan.case
+        if run.ended == "timed out":
+            return self._fail("time_limit", Finding(case.describe(), "It was stopped after the time limit."))
+        if run.ended in _ENDED_FROM_OUTSIDE:
+            raise EnvironmentFault(
+                f"{_ENDED_FROM_OUTSIDE[run.ended]} That says nothing about your code: close other programs, then check again. "
+                "`course doctor` says how much memory there is."
+            )
+        if run.ended.startswith("too "):
+            return self._fail("crash", Finding(case.describe(), f"It took {run.ended} and was stopped."), asks=False)
+        if run.reported:
+            how, address = f"with `{run.reported}`", "address" in run.reported or "memory access" in run.reported
+        elif run.signal:
+            how, address = f"with signal {_name_signal(run.signal)}", run.signal in _OF_AN_ADDRESS
+        else:
+            how, address = "by itself, before it was done", False
+        words = f"It ended {how}.{' That is what an address far outside a tensor does.' if address else ''}"
+        far = address and case.is_far
+        return self._fail(
+            diagnosis.name_far_cause([case]) if far else "crash", Finding(case.describe(), words), asks=address
+        )
+
+    def _fail(
+        self,
+        cause: str,
+        first: Finding,
+        where: Place | None = None,
+        common: str = "",
+        evidence: str = "",
+        asks: bool = True,
+    ) -> Verdict:
+        """``asks``: whether the cause's question leads anywhere here."""
+        headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
+        evidence = evidence or _join_case(first)
+        message = f"{make_sentence(headline)} {evidence}"
+        if asks:
+            message = wording.write_message(cause, evidence, self.exercise.kind, self.exercise.entry_points)
+        else:
+            question = ""
+        return self._make(
+            FAIL,
+            cause,
+            message,
+            headline=make_sentence(headline),
+            first=first,
+            place=where,
+            question=question,
+            common=common,
+        )
+
+    def _make(self, status: str, cause: str, message: str, **pieces) -> Verdict:
+        looks = (self,) if self.first is None else (self.first, self)
+        cases = tuple(
+            _make_case_result(j, n, look.run, self.hidden) for look in looks for n, j in enumerate(look.judged)
+        )
+        return Verdict(
+            self.exercise.id,
+            status,
+            cause,
+            message,
+            cases,
+            self.mode,
+            self.run.tier,
+            printed=self.run.printed.strip(),
+            **pieces,
+        )
+
+
+_OF_AN_ADDRESS = (signal.SIGSEGV, signal.SIGBUS)
+_ENDED_FROM_OUTSIDE = {
+    "killed": "the process that runs your code was killed from outside, twice: most often the machine runs out of memory.",
+    "died": "the process that watches your code run ended, twice, before your code did.",
+}
+_FLOODS = {
+    "flooded": f"It printed more than {runner.ResourceLimits.log_bytes >> 20} MB and was stopped.",
+    "too many files": "It wrote more files, or larger ones, than a check has room for, and was stopped.",
+}
+
+
+def _name_signal(number: int) -> str:
+    known = number in set(signal.Signals)
+    return f"{number} ({signal.Signals(number).name})" if known else str(number)
+
+
+def _join_case(first: Finding) -> str:
+    return f"{first.words} In the case {first.case}." if first.case else first.words
+
+
+def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool) -> CaseResult:
+    case = judged.plan.case
+    if hidden and judged.ran:
+        status, words = ("pass", "") if judged.passed else ("fail", ": wrong")
+        error = round_error(judged.ratio if judged.passed else judged.ratio or None)
+        return CaseResult(case.name, status, error, f"{case.describe()}{words}")
+    if judged.passed:
+        more = case.describe_success(judged.outputs)
+        return CaseResult(case.name, "pass", judged.ratio, f"{case.describe()}{': ' * bool(more)}{more}")
+    if judged.ran:
+        return CaseResult(
+            case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}"
+        )
+    if judged.raised:
+        return CaseResult(case.name, "fail", None, f"{case.describe()}: {judged.raised['type']}")
+    if number == run.case:
+        return CaseResult(case.name, "fail", None, f"{case.describe()}: {run.ended}")
+    return CaseResult(case.name, "not run", None, case.describe())
