@@ -53,7 +53,7 @@ def _normalise(code: str) -> str:
     """The code's syntax tree, without imports, docstrings and ``pass``."""
 
     class Strip(ast.NodeTransformer):
-        def visit(self, node: ast.AST) -> ast.AST | None:
+        def visit(self, node: ast.AST) -> Any:
             return None if isinstance(node, ast.Pass | ast.Import | ast.ImportFrom) else super().visit(node)
 
         def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
