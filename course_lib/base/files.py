@@ -82,6 +82,26 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         os.close(folder)
 
 
+def open_private(path: str | Path, flags: int) -> int:
+    """Open a file that its owner alone may read and write, whatever the umask is and the file's mode was; an ``opener`` for :func:`open`.
+
+    Raises: OSError if it cannot be opened, or its mode cannot be set.
+    """
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder that its owner alone may enter, or take the rights of all others from one that is there."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.chmod(0o700)
+
+
 def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
     """Copy ``path`` into ``folder`` under a dated name that is not taken yet; return the copy's path."""
     now = now or datetime.now()

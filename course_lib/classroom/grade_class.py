@@ -16,7 +16,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.base.files import TemporaryFolder
+from course_lib.base.files import TemporaryFolder, open_private
 from course_lib.catalog import Exercise, texts
 from course_lib.classroom import archives, checking, gradebook, reports, similarity
 from course_lib.classroom.collecting import Collected, collect
@@ -180,7 +180,7 @@ class _Run:
         tell: Callable[[Progress], None],
     ) -> Graded:
         files = 0
-        with open(self.out / TIMINGS, "a", encoding="ascii") as timings:
+        with open(self.out / TIMINGS, "a", encoding="ascii", opener=open_private) as timings:
 
             def note(key: str, seconds: float | None) -> None:
                 nonlocal files

@@ -15,6 +15,7 @@ from typing import Any
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.files import open_private
 
 _VERSION = 1
 
@@ -27,7 +28,7 @@ class Journal:
 
     def __init__(self, file: Path):
         self.file = file
-        self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = open_private(file, os.O_RDWR)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._places: dict[str, int] = {}

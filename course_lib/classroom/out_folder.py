@@ -10,7 +10,7 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.base.files import write_atomic
+from course_lib.base.files import make_private_folder, open_private
 from course_lib.grading.cases.hidden import Secret, read_secret
 
 JOURNAL, SETTINGS, SECRET = "journal.jsonl", "class.json", "secret"
@@ -26,18 +26,17 @@ def prepare_folder(out: Path, folder: Path) -> None:
         raise CourseError(
             f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one. Choose another with -o."
         )
-    out.mkdir(parents=True, exist_ok=True)
-    if not (out / SETTINGS).exists() and (others := _list_strangers(out)):
+    if out.exists() and not (out / SETTINGS).exists() and (others := _list_strangers(out)):
         raise CourseError(
             f"{paths.shown(out)} holds other files ({', '.join(others[:3])}). Choose an empty folder with -o, or a new one."
         )
-    os.chmod(out, 0o700)  # people's results, and the secret
+    make_private_folder(out)  # people's results, and the secret
 
 
 def _list_strangers(out: Path) -> list[str]:
     """What is in ``out`` that no run killed at its very beginning leaves there."""
-    ours = (JOURNAL, SECRET, f"{SECRET}.part")
-    return sorted(name for name in os.listdir(out) if name not in ours and not name.startswith(f".{SETTINGS}."))
+    ours = (JOURNAL, SECRET, _name_part(SECRET), _name_part(SETTINGS))
+    return sorted(name for name in os.listdir(out) if name not in ours)
 
 
 def take_secret(out: Path, secret_file: Path | None) -> bytes:
@@ -47,12 +46,7 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
     """
     own = out / SECRET
     if secret_file is None and not own.exists() and not (out / SETTINGS).exists():
-        part = own.with_suffix(".part")
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-            file.write(f"{secrets.token_hex(16)}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, own)
+        write_lines(own, [f"{secrets.token_hex(16)}\n"])
     if secret_file is None and not own.exists():
         raise CourseError(f"{paths.shown(out)} was begun with a secret from a file. Name the same one: --secret-file.")
     secret = read_secret(secret_file or own)
@@ -71,18 +65,19 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
                 "results of both do not belong in one gradebook. Give the same secret, or choose another folder with -o."
             )
     else:
-        write_atomic(settings, json.dumps({"version": _VERSION, "secret": fingerprint}) + "\n")
+        write_lines(settings, [json.dumps({"version": _VERSION, "secret": fingerprint}) + "\n"])
     return secret
 
 
 def write_lines(file: Path, lines: Iterable[str]) -> None:
-    """Replace ``file`` by the lines, each with its end, as UTF-8: all of them, or none. They are never all in memory.
+    """Replace ``file`` by the lines, each with its end, as UTF-8: all of them, or none. They are never all in memory. Its owner alone
+    may read it.
 
     Raises: OSError, with the old file untouched, if the disk is full or the folder cannot be written.
     """
-    part = file.with_name(f".{file.name}.part")
+    part = file.with_name(_name_part(file.name))
     try:
-        with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="") as out:
+        with open(part, "w", encoding="utf-8", errors="backslashreplace", newline="", opener=open_private) as out:
             out.writelines(lines)
             out.flush()
             os.fsync(out.fileno())
@@ -90,3 +85,8 @@ def write_lines(file: Path, lines: Iterable[str]) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _name_part(name: str) -> str:
+    """The name under which a file is written until it is whole."""
+    return f".{name}.part"

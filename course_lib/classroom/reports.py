@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from course_lib.base.files import make_private_folder
 from course_lib.base.text import shorten
 from course_lib.catalog import Exercise
 from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points, weigh
@@ -56,7 +57,7 @@ def write_reports(
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
-    (out / FOLDER).mkdir(exist_ok=True)
+    make_private_folder(out / FOLDER)
     shared = {
         "exercises": {exercise.id: exercise for exercise in exercises},
         "weights": {exercise.id: weigh(exercise, weights) for exercise in exercises},

@@ -128,7 +128,7 @@ def main(
 
 @app.command(
     rich_help_panel=LEARN,
-    epilog="""Exit codes: 0 pass, 1 fail, 2 not attempted, 3 the file cannot be read or run (or there is no such exercise), 4 the grader
+    epilog="""Exit codes: 0 pass, 1 fail, 2 not attempted, 3 the file cannot be read or imported (or there is no such exercise), 4 the grader
     is at fault, which never counts against you; 64 wrong use of the command, 74 the output could not be written, 78 the
     installation or a setting is at fault, 141 whoever read the output has left.
 

@@ -10,6 +10,7 @@ from course_lib.grading.check import check, check_with_cases
 from course_lib.grading.execution.runner import Run, run
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES, make_sentence
+from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, quote_line
 from course_lib.grading.steps import Task, TryBuilder, check_step
@@ -29,6 +30,7 @@ __all__ = [
     "PASS",
     "SIGNS",
     "Case",
+    "Element",
     "Judged",
     "Kernels",
     "NotAttempted",

@@ -197,8 +197,9 @@ class VerdictWriter:
         if cause == "gradients_misreturned":  # PyTorch says it when backward has returned
             place = wording.find_return("backward", self.file, self.text)
         question = question if place else ""  # it asks about the line
+        status = ERROR if self.run.import_error else FAIL  # what does not get through its import has no cases
         return self._make(
-            ERROR, cause, f"{where}: {_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
+            status, cause, f"{where}: {_join_case(first)} {question}".rstrip(), headline=make_sentence(headline), first=first,
             place=place, question=question,
         )  # fmt: skip
 

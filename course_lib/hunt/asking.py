@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from course_lib.catalog import texts
-from course_lib.grading.public import Judged, run_cases
+from course_lib.grading.public import Element, Judged, run_cases
 from course_lib.hunt.collection import Hunt
 from course_lib.hunt.probe import Probe, find_options
 
@@ -92,7 +92,7 @@ def ask(hunt: Hunt, probes: list[Probe]) -> list[Answer]:
         )
         if not all(j.right for j in right):
             raise UnfairProbe
-    return [_make_answer(probe, j) for probe, j in zip(probes, judged, strict=True)]
+    return [make_answer(probe, j) for probe, j in zip(probes, judged, strict=True)]
 
 
 def arrange(answer: Answer, compared: bool) -> list[Grid]:
@@ -117,13 +117,13 @@ def arrange(answer: Answer, compared: bool) -> list[Grid]:
     return grids
 
 
-def _make_answer(probe: Probe, judged: Judged) -> Answer:
+def make_answer(probe: Probe, judged: Judged) -> Answer:
     plan = judged.plan
     known = ("w", "b") if probe.weights == "plain" else ()
     given = [(t.name, t.values) for t in plan.tensors if t.values is not None and t.name not in known]
     inputs = tuple(_show(name, "input", values.astype(np.float64)) for name, values in given)
     outputs = tuple(_show(name, "output", values) for name, values in judged.outputs.items())
-    wrong = {name: _find_wrong(judged, name) for name in judged.outputs}
+    wrong = {name: elements.wrong for name, elements in judged.elements.items()}
     expected = tuple(_show(name, "expected", plan.expected[name].values, wrong.get(name)) for name in plan.expected)
     return Answer(
         probe, inputs + outputs, expected, tuple(_list_notes(judged)), not judged.right, _describe_worst(judged)
@@ -134,7 +134,7 @@ def _list_notes(judged: Judged) -> list[str]:
     notes = [
         f"{d.count} of the {d.size} elements of {d.output} were never written."
         for d in judged.deviations
-        if d.kind == "unwritten"
+        if d.kind is Element.UNWRITTEN
     ]
     if judged.outside:
         name, positions = next(iter(judged.outside.items()))
@@ -151,7 +151,7 @@ def _describe_worst(judged: Judged) -> str:
         return ""
     for deviation in judged.deviations:
         element = f"{deviation.output}[{', '.join(map(str, deviation.where[0]))}]"
-        if deviation.kind != "unwritten":
+        if deviation.kind is not Element.UNWRITTEN:
             times = (
                 ""
                 if deviation.ratio is None
@@ -159,21 +159,6 @@ def _describe_worst(judged: Judged) -> str:
             )
             return f"{deviation.count} of {deviation.size} elements of {deviation.output} are wrong{times}; the first is {element}."
     return ""
-
-
-def _find_wrong(judged: Judged, name: str) -> np.ndarray:
-    """The outputs' elements that lie outside of what is allowed."""
-    expected, actual = judged.plan.expected[name], judged.outputs[name]
-    with np.errstate(invalid="ignore"):
-        near = np.abs(actual - expected.values) <= expected.allowed
-    same = (
-        (actual == expected.values)
-        | (np.isnan(actual) & np.isnan(expected.values))
-        | (np.isposinf(expected.allowed) & ~np.isfinite(actual))
-    )
-    if expected.signed:
-        near, same = near & (expected.values != 0), same & (np.signbit(actual) == np.signbit(expected.values))
-    return ~(near | same | np.isnan(expected.allowed))
 
 
 def _show(name: str, kind: str, values: np.ndarray, wrong: np.ndarray | None = None) -> Table:

@@ -8,33 +8,29 @@ from pathlib import Path
 import numpy as np
 
 from course_lib.catalog import Exercise
-from course_lib.grading.public import SIGNS, Judged, check_with_cases, make_report
+from course_lib.grading.public import SIGNS, Element, Judged, check_with_cases, make_report
 from course_lib.lessons.panel_page import write_inline, write_quotation
 from course_lib.lessons.words import format_number
 
 _ROWS, _COLUMNS = 6, 8  # of an output that is shown: as much as stands beside one another on a narrow page
-# an element's state by number: its class in panel.css, and what that means
-_STATES = (
-    ("", "right"),
-    ("course-near", "off, at most 10 x the allowed error"),
-    ("course-far", "further off"),
-    ("course-nan", "NaN or Inf"),
-    ("course-unwritten", "never written"),
-)
+_NEAR = len(Element)  # the look of an element that is off by little; all others look as their Element says
+_NEAR_RATIO = 10  # allowed errors
+# an element's look: its class in panel.css, and what that means
+_LOOKS = {
+    Element.RIGHT: ("", "right"),
+    Element.UNWRITTEN: ("course-unwritten", "never written"),
+    Element.WRONG_KIND: ("course-nan", "NaN or Inf, or a number where one of them belongs"),
+    Element.OFF: ("course-far", f"off by more than {_NEAR_RATIO} x the allowed error"),
+    Element.WRONG_ZERO: ("course-zero", "-0 where 0 belongs, or 0 where -0 belongs"),
+    _NEAR: ("course-near", f"off by at most {_NEAR_RATIO} x the allowed error"),
+}
 
 
-def compute_states(judged: Judged, output: str) -> np.ndarray:
-    """For each element of ``output``, 0 to 4: right, at most 10 x the allowed error, more, NaN or Inf, never written."""
-    expected, actual = judged.plan.expected[output], judged.outputs[output]
-    with np.errstate(all="ignore"):
-        ratio = np.abs(actual - expected.values) / expected.allowed
-    state = np.where(ratio <= 1, 0, np.where(ratio <= 10, 1, 2))
-    same = (actual == expected.values) | (np.isnan(actual) & np.isnan(expected.values)) | np.isnan(expected.allowed)
-    state = np.where(same, 0, np.where(np.isfinite(actual), state, 3))
-    for deviation in judged.deviations:
-        if deviation.output == output and deviation.kind == "unwritten":
-            state = np.where(np.isnan(actual) & ~np.isnan(expected.values), 4, state)
-    return state
+def choose_looks(judged: Judged, output: str) -> np.ndarray:
+    """Return for each element of ``output`` the key of its look."""
+    elements = judged.elements[output]
+    is_near = (elements.kinds == Element.OFF) & (elements.ratio <= _NEAR_RATIO)
+    return np.where(is_near, _NEAR, elements.kinds)
 
 
 def compare(exercise: Exercise, path: Path | None = None) -> str:
@@ -60,26 +56,26 @@ def compare(exercise: Exercise, path: Path | None = None) -> str:
 
 def write_outputs(judged: Judged) -> str:
     """Every output of a case: what is wrong in it, and yours, expected and their difference around the first wrong element."""
-    states = {name: compute_states(judged, name) for name in judged.plan.expected}
+    looks = {name: choose_looks(judged, name) for name in judged.plan.expected}
     parts = []
-    for name, state in sorted(states.items(), key=lambda item: not item[1].any()):
-        parts.append(f"<p><b>{html.escape(name)}</b>: {_count(state)}</p>")
-        if state.any() or not any(other.any() for other in states.values()):
-            parts.append(_write_grids(judged, name, state))
-    used = sorted({int(value) for state in states.values() for value in np.unique(state)} - {0})
-    keys = "".join(f'<span class="course-key {_STATES[value][0]}">{_STATES[value][1]}</span>' for value in used)
+    for name, look in sorted(looks.items(), key=lambda item: not item[1].any()):
+        parts.append(f"<p><b>{html.escape(name)}</b>: {_count(look)}</p>")
+        if look.any() or not any(other.any() for other in looks.values()):
+            parts.append(_write_grids(judged, name, look))
+    used = sorted({int(value) for look in looks.values() for value in np.unique(look)} - {0})
+    keys = "".join(f'<span class="course-key {_LOOKS[value][0]}">{_LOOKS[value][1]}</span>' for value in used)
     return "".join(parts) + (f"<p>{keys}</p>" if keys else "")
 
 
-def _count(state: np.ndarray) -> str:
-    wrong = state > 0
+def _count(look: np.ndarray) -> str:
+    wrong = look > 0
     if not wrong.any():
-        return f"all right, {state.size} elements"
-    told = f"{int(wrong.sum())} of {state.size} elements wrong"
-    if state.ndim != 2:
+        return f"all right, {look.size} elements"
+    told = f"{int(wrong.sum())} of {look.size} elements wrong"
+    if look.ndim != 2:
         return told
     rows, columns = (np.flatnonzero(wrong.any(axis=axis)) for axis in (1, 0))
-    return f"{told}, in {_list_places('row', rows, len(state))} and {_list_places('column', columns, state.shape[1])}"
+    return f"{told}, in {_list_places('row', rows, len(look))} and {_list_places('column', columns, look.shape[1])}"
 
 
 def _list_places(noun: str, places: np.ndarray, size: int) -> str:
@@ -92,9 +88,9 @@ def _list_places(noun: str, places: np.ndarray, size: int) -> str:
     return f"{len(places)} {noun}s from {places[0]} to {places[-1]}"
 
 
-def _write_grids(judged: Judged, name: str, state: np.ndarray) -> str:
+def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     expected, actual = judged.plan.expected[name].values, judged.outputs[name]
-    grid = np.atleast_2d(state)
+    grid = np.atleast_2d(look)
     first = np.argwhere(grid > 0)[0] if grid.any() else np.zeros(2, int)
     # one right neighbour before the first wrong element, where there is one: the edge between them often says it all
     top, left = (
@@ -102,17 +98,17 @@ def _write_grids(judged: Judged, name: str, state: np.ndarray) -> str:
     )
     window = np.s_[top : top + _ROWS, left : left + _COLUMNS]
     with np.errstate(all="ignore"):
-        difference = actual - expected
+        difference = actual - expected + 0.0  # -0 becomes 0
     sides = {"yours": actual, "expected": expected, "difference": difference}
     cells = {side: np.atleast_2d(values)[window] for side, values in sides.items()}
     looks = {side: grid[window] * (side != "expected") for side in sides}
-    if state.ndim == 2:
+    if look.ndim == 2:
         rows = [str(top + row) for row in range(len(grid[window]))]
         tables = "".join(_write_grid(side, left, rows, cells[side], looks[side]) for side in sides)
     else:  # one row each: one below the other
         tables = _write_grid("", left, list(sides), *(np.concatenate(list(part.values())) for part in (cells, looks)))
     cut = any(size > most for size, most in zip(grid.shape, (_ROWS, _COLUMNS), strict=True))
-    shown = f"<small>Shown: {name}[{_span(top, grid.shape[0], _ROWS) + ', ' if state.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}].</small>"
+    shown = f"<small>Shown: {name}[{_span(top, grid.shape[0], _ROWS) + ', ' if look.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}].</small>"
     return f'<div class="course-grids">{tables}</div>{shown if cut else ""}'
 
 
@@ -120,16 +116,20 @@ def _span(start: int, size: int, most: int) -> str:
     return f"{start}:{min(start + most, size)}"
 
 
-def _write_grid(title: str, left: int, rows: list[str], values: np.ndarray, states: np.ndarray) -> str:
+def _write_grid(title: str, left: int, rows: list[str], values: np.ndarray, looks: np.ndarray) -> str:
     head = "".join(f'<th scope="col">{left + column}</th>' for column in range(values.shape[1]))
     body = ""
-    for row, line, state in zip(rows, values, states, strict=True):
-        cells = "".join(_write_cell(value, *_STATES[int(s)]) for value, s in zip(line, state, strict=True))
+    for row, line, look in zip(rows, values, looks, strict=True):
+        cells = "".join(_write_cell(value, *_LOOKS[int(s)]) for value, s in zip(line, look, strict=True))
         body += f'<tr><th scope="row">{row}</th>{cells}</tr>'
     caption = f"<caption>{title}</caption>" if title else ""
     return f'<table class="course-grid">{caption}<tr><th></th>{head}</tr>{body}</table>'
 
 
 def _write_cell(value: float, look: str, meaning: str) -> str:
-    number = "none" if look == _STATES[4][0] else html.escape(format_number(float(value), 4))
+    number = "none" if look == _LOOKS[Element.UNWRITTEN][0] else html.escape(_format_cell(float(value)))
     return f'<td class="{look}" title="{meaning}">{number}</td>' if look else f"<td>{number}</td>"
+
+
+def _format_cell(value: float) -> str:
+    return f"{value:.0f}" if value == 0 else format_number(value, 4)  # 0 and -0 may both be there

@@ -9,6 +9,7 @@ import re
 import tarfile
 import zipfile
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from fake_grading import grade, write_class, write_file
@@ -594,13 +595,47 @@ def test_a_folder_with_other_files_and_one_among_the_submissions_are_refused(fol
     assert sorted(os.listdir(tmp_path / "full")) == ["thesis.txt"] and sorted(os.listdir(folder)) == ["learner 000"]
 
 
+def find_open_to_others(out: Path) -> dict[str, int]:
+    """The files and folders of ``out`` whose mode is not 0600 or 0700."""
+    modes = {path: path.stat().st_mode & 0o777 for path in (out, *out.rglob("*"))}
+    return {path.name: mode for path, mode in modes.items() if mode != (0o700 if path.is_dir() else 0o600)}
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o177])
+def test_all_that_is_written_is_for_its_owner_alone(folder, tmp_path, umask):
+    write_class(folder, 2)
+    out = tmp_path / "out"
+    before = os.umask(umask)
+    try:
+        grade(folder, out, secret_file=None)
+    finally:
+        os.umask(before)
+    names = {path.name for path in out.iterdir()}
+    assert names >= {"secret", "class.json", "journal.jsonl", "results.jsonl", "gradebook.csv", "canvas.csv", "reports"}
+    assert find_open_to_others(out) == {}
+    for path in (out, *out.rglob("*")):  # what an older version left, or somebody opened
+        path.chmod(0o777 if path.is_dir() else 0o644)
+    write_file(folder / "learner 000", "03a", "# anew\n")
+    grade(folder, out, secret_file=None)
+    written_again = {
+        "out",
+        "reports",
+        "journal.jsonl",
+        "timings.csv",
+        "results.jsonl",
+        "gradebook.csv",
+        "canvas.csv",
+        "similar.csv",
+    }
+    assert not find_open_to_others(out).keys() & written_again
+
+
 def test_the_secret_is_made_once_and_another_one_is_refused(folder, tmp_path):
     write_class(folder, 2)
     grade(folder, tmp_path / "out", secret_file=None)
     secret = tmp_path / "out" / "secret"
     text = secret.read_text()
-    assert secret.stat().st_mode & 0o777 == 0o600 and len(text.strip()) == 32
-    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert len(text.strip()) == 32
     assert grade(folder, tmp_path / "out", secret_file=None).checked == 0 and secret.read_text() == text
     with pytest.raises(CourseError, match="was begun with another secret"):
         grade(folder, tmp_path / "out")

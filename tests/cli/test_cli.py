@@ -220,8 +220,8 @@ def test_a_message_with_half_a_character_is_printed(command, learner):
         )
     )
     code, printed, _ = command("check", "00a", "--json")
-    assert (code, json.loads(printed)["cause"]) == (3, "kernel_raised")
-    assert command("check", "00a")[0] == 3
+    assert (code, json.loads(printed)["cause"]) == (1, "kernel_raised")
+    assert command("check", "00a")[0] == 1
 
 
 # ---- hint, solution, reset, status -------------------------------------------------------------------------------------

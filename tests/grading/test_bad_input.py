@@ -341,7 +341,7 @@ def test_an_exception_in_the_kernel_has_its_line(file, line, says):
     text = edited(STORE, line + STORE)
     number = text[: text.index(line)].count("\n") + 1
     verdict = checked(file, text)
-    assert (verdict.status, verdict.cause) == ("error", "kernel_raised"), verdict.message
+    assert (verdict.status, verdict.cause) == ("fail", "kernel_raised"), verdict.message
     assert (
         f"{file.name}, line {number}" in verdict.message
         and says in verdict.message
@@ -397,7 +397,7 @@ def test_what_is_printed_is_not_mistaken_for_a_result(file):
 @interpreted
 def test_memory_that_is_not_there_is_the_kernels_own_error(file):
     verdict = checked(file, edited(STORE, "    print(len('x' * 10**13))\n" + STORE))
-    assert (verdict.status, verdict.cause) == ("error", "kernel_raised") and "MemoryError" in verdict.message
+    assert (verdict.status, verdict.cause) == ("fail", "kernel_raised") and "MemoryError" in verdict.message
     and_the_next_check_passes(file)
 
 

@@ -33,4 +33,12 @@ def test_every_kind_of_return_has_its_words(body, cause, words, tmp_path):
     file.write_text(f"import torch\n\n\ndef layer_norm(x, w, b, eps):\n    {body}\n")
     verdict = check(catalog.get("01a"), file, limits=dataclasses.replace(ResourceLimits.for_mode("torch"), case=2.0))
     assert (verdict.cause, words in verdict.message) == (cause, True), verdict.message
-    assert verdict.mode == "torch" and verdict.status in ("fail", "error")
+    assert (verdict.mode, verdict.status, verdict.exit_code) == ("torch", "fail", 1)
+
+
+def test_what_raises_while_it_is_imported_cannot_be_read(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import torch\n\nLIMIT = 1 // 0\n\n\ndef layer_norm(x, w, b, eps):\n    return x * LIMIT\n")
+    verdict = check(catalog.get("01a"), file)
+    assert (verdict.status, verdict.exit_code) == ("error", 3) and "line 3: ZeroDivisionError" in verdict.message
+    assert {case.status for case in verdict.cases} == {"not run"}

@@ -16,6 +16,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import evidence
+from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged, judge
 
 layouts = st.tuples(
@@ -91,7 +92,7 @@ def test_the_ratio_is_that_of_the_allowed_error(times):
     assert judged.passed == (times < 1) and judged.ratio == pytest.approx(times, rel=0.02)
     if times > 1:
         (deviation,) = judged.deviations
-        assert (deviation.output, deviation.kind, deviation.count, deviation.where) == ("y", "value", 1, ((2, 5),))
+        assert (deviation.output, deviation.kind, deviation.count, deviation.where) == ("y", Element.OFF, 1, ((2, 5),))
 
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda e: e.id)
@@ -115,11 +116,11 @@ def test_a_nan_where_a_number_belongs_and_a_number_where_a_nan_belongs():
     plan = the_plan()
     y = plan.expected["y"].values.copy()
     y[0, 1] = np.nan
-    assert [d.kind for d in answered(plan, y=y).deviations] == ["nan"]
+    assert [d.kind for d in answered(plan, y=y).deviations] == [Element.WRONG_KIND]
     bad_row = the_plan(name="a NaN row")
     y = bad_row.expected["y"].values.copy()
     y[1, 4] = 0.0
-    assert [(d.kind, d.where) for d in answered(bad_row, y=y).deviations] == [("nan", ((1, 4),))]
+    assert [(d.kind, d.where) for d in answered(bad_row, y=y).deviations] == [(Element.WRONG_KIND, ((1, 4),))]
 
 
 @pytest.mark.parametrize(("value", "passes"), [(np.inf, True), (-np.inf, True), (np.nan, True), (1.0, False)])

@@ -202,7 +202,7 @@ def test_a_kernels_verdict_shows_the_line_of_the_learners_file(tmp_path, text, m
     place = verdict.place
     assert place.source == text.split("\n")[place.line - 1] and place.file == str(file)
     assert (place.source[place.start : place.end], place.label) == (mark, label), verdict.message
-    if verdict.status == "error":
+    if verdict.status == "error" or verdict.cause == "kernel_raised":
         assert f"line {place.line}" in verdict.message
 
 

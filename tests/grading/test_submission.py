@@ -495,7 +495,7 @@ def test_an_exception_is_reported_at_the_line_of_the_learners_file(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(text)
     verdict = check(exercise, file)
-    assert (verdict.status, verdict.cause) == ("error", "kernel_raised") and "mine.py, line 40" in verdict.message
+    assert (verdict.status, verdict.cause) == ("fail", "kernel_raised") and "mine.py, line 40" in verdict.message
 
 
 # ---- what is missing ---------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ RAISES = {
 @pytest.mark.parametrize(("exercise", "make"), RAISES.values(), ids=RAISES)
 def test_of_an_exception_type_and_line_are_said(tmp_path, exercise, make):
     open_to_all, hidden = graded(exercise, make(), tmp_path, None), graded(exercise, make(), tmp_path)
-    assert open_to_all.status == hidden.status == "error" and open_to_all.cause == hidden.cause
+    assert open_to_all.status == hidden.status == "fail" and open_to_all.cause == hidden.cause
     assert "the input is" in open_to_all.message and "the input is" not in hidden.message
     assert "AssertionError: with hidden cases its text is not shown." in hidden.message
     assert (

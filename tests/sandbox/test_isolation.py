@@ -533,7 +533,7 @@ def test_all_cases_together_have_a_limit(monkeypatch, tmp_path):
 def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
     limits = dataclasses.replace(SHORT, case=5.0, total=5.0, memory_bytes=100 << 20)
     verdict = past_the_list(monkeypatch, hostile("y = bytearray(200 << 20)"), tmp_path, limits)
-    assert (verdict.status, verdict.cause) == ("error", "function_raised") and "MemoryError" in verdict.message
+    assert (verdict.status, verdict.cause) == ("fail", "function_raised") and "MemoryError" in verdict.message
 
 
 def test_rows_far_apart_fit_under_the_limit_of_memory():

@@ -26,7 +26,7 @@ from course_lib.grading.families.making import (
     list_misread_models,
     make_expected,
 )
-from course_lib.grading.judging import evidence
+from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
 # of GROUP buffers, and of the P programs of a grid
@@ -667,14 +667,14 @@ def _is_spoiled_by_spare_rows(p: Plan[SharedCase], outputs: Outputs) -> bool:
     spoiled = np.zeros((len(_PARTIAL_NAMES), case.partials), bool)
     for which, name in enumerate(_PARTIAL_NAMES):
         lost = ~np.isfinite(outputs[name]) & np.isfinite(p.expected[name].values)
-        if (lost != evidence.find_wrong_elements(outputs[name], p.expected[name])).any():
+        if (lost != judge_elements(outputs[name], p.expected[name]).wrong).any():
             return False
         if (lost.any(axis=1) != lost.all(axis=1)).any():
             return False
         spoiled[which] = lost.any(axis=1)
     of_last_tile = (-(-case.M // case.rows) - 1) % case.partials
     short = case.M % case.rows != 0 and set(np.flatnonzero(spoiled.any(axis=0))) == {of_last_tile}
-    return short and not evidence.find_wrong_elements(outputs["dx"], p.expected["dx"]).any()
+    return short and not judge_elements(outputs["dx"], p.expected["dx"]).wrong.any()
 
 
 def _has_unwritten_buffers(case: SharedCase) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Outputs, Part, Plan, Symptom
 from course_lib.grading.judging import evidence, suspects
+from course_lib.grading.judging.elements import Element, judge_elements
 from course_lib.grading.judging.judge import MINOR, Judged
 
 Trait = tuple[str, Callable[[Case], bool]]
@@ -114,7 +115,7 @@ def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | No
     if any(j.outside for j in failed):
         outside = [j for j in failed if j.outside]
         return "row_mask" if all(_has_short_tile(j.plan.case) for j in outside) else "store_outside"
-    unwritten = [d for j in failed for d in j.deviations if d.kind == "unwritten"]
+    unwritten = [d for j in failed for d in j.deviations if d.kind is Element.UNWRITTEN]
     if not unwritten:
         return None
     if all(_has_only_row_0(j, parts[j.plan.entry_point]) for j in failed):
@@ -130,10 +131,12 @@ def _has_only_row_0(judged: Judged, part: Part) -> bool:
     wrong = {(d.output, d.kind): d for d in judged.deviations}
     for name in part.partials:
         programs, columns = judged.plan.tensor(name).shape
-        others = wrong.get((name, "unwritten"))
+        others = wrong.get((name, Element.UNWRITTEN))
         if programs > 1 and (others is None or others.where[0][0] != 1 or others.count != others.size - columns):
             return False
-        if not any(d.output == name and d.kind != "unwritten" and d.where[0][0] == 0 for d in judged.deviations):
+        if not any(
+            d.output == name and d.kind is not Element.UNWRITTEN and d.where[0][0] == 0 for d in judged.deviations
+        ):
             return False
     return bool(part.partials)
 
@@ -148,7 +151,7 @@ def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
     return [
         part.unwritten.get(d.output, "not_written")
         for d in judged.deviations
-        if d.kind == "unwritten" and d.count == d.size
+        if d.kind is Element.UNWRITTEN and d.count == d.size
     ]
 
 
@@ -162,7 +165,7 @@ def _spreads(plan: Plan, outputs: Outputs) -> bool:
 
 def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
     """What is wrong lies in row 1, which holds the NaN or Inf; of outputs that add the rows up there is no such row."""
-    wrong = [evidence.find_wrong_elements(actual, plan.expected[name]) for name, actual in outputs.items()]
+    wrong = [judge_elements(actual, plan.expected[name]).wrong for name, actual in outputs.items()]
     return plan.case.has_bad_row and all(
         not where.any() or (len(where) == plan.case.M and not np.delete(where, 1, axis=0).any()) for where in wrong
     )

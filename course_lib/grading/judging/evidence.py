@@ -13,8 +13,9 @@ from math import sqrt
 import numpy as np
 
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import tolerance
+from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
 
 Trait = Callable[[Case], bool]
@@ -91,7 +92,7 @@ def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
     if case.one_block or not names or not judged.outputs:
         return False
     for name in names:
-        wrong = find_wrong(judged, name)
+        wrong = judged.elements[name].wrong
         if wrong.ndim == 0 or wrong.shape[-1] != case.N:
             return False
         others = np.ones(case.N, bool)
@@ -102,22 +103,9 @@ def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
     return True
 
 
-def find_wrong(judged: Judged, name: str) -> np.ndarray:
-    """True for each element of the output that is farther off than allowed, or of another kind."""
-    return find_wrong_elements(judged.outputs[name], judged.plan.expected[name])
-
-
-def find_wrong_elements(actual: np.ndarray, expected: Expected) -> np.ndarray:
-    with np.errstate(invalid="ignore"):
-        near = np.abs(actual - expected.values) <= expected.allowed
-    return ~(
-        near | (actual == expected.values) | (np.isnan(actual) & np.isnan(expected.values)) | np.isnan(expected.allowed)
-    )
-
-
 def is_of_factor(failed: list[Judged]) -> bool:
     """Every wrong output is the right one times a number, the same in all of its elements and in all failed cases: not 1, nor 0."""
-    if any(j.fault or j.changed or j.outside or any(d.kind != "value" for d in j.deviations) for j in failed):
+    if any(j.fault or j.changed or j.outside or any(d.kind is not Element.OFF for d in j.deviations) for j in failed):
         return False
     for name in {d.output for j in failed for d in j.deviations}:
         wrong = [(j.outputs[name], j.plan.expected[name]) for j in failed if name in {d.output for d in j.deviations}]
@@ -188,7 +176,7 @@ def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
     overflows is one of its errors, and none of anything else.
     """
     failed = [j for j in failed if not j.plan.case.has_bad_row] or failed
-    if any(not j.deviations or any(d.kind == "unwritten" for d in j.deviations) for j in failed):
+    if any(not j.deviations or any(d.kind is Element.UNWRITTEN for d in j.deviations) for j in failed):
         return False
     if all(_is_held_in_half(j) for j in failed):
         return True
@@ -319,7 +307,7 @@ def _find_loss(
     """The variance that the outputs tell, the right one, and E[(x - shift)^2], row by row; for a merge sums instead of means. None
     where the outputs tell none, or are wrong in another way as well."""
     outputs, inputs = judged.outputs, judged.plan.inputs
-    if any(d.kind == "unwritten" or d.output == "n" for d in judged.deviations):
+    if any(d.kind is Element.UNWRITTEN or d.output == "n" for d in judged.deviations):
         return None
     x = inputs.get("x")
     if any(d.output == "mean" for d in judged.deviations) and (x is None or not _is_mean_near(judged, shift(x))):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from course_lib.grading.cases.plan import Plan
+from course_lib.grading.judging.elements import Element, Elements, judge_elements
 
 _SHOWN = 5
 # what a case did besides its work, and the cause that it is where nothing else is wrong
@@ -25,13 +26,13 @@ MINOR = {
 class Deviation:
     """One output of one case that is wrong.
 
-    ``kind`` is "value", "nan" (a NaN or Inf where a number belongs, or the other way round), or "unwritten". ``where`` has the
-    first indices, ``count`` how many elements are wrong; ``ratio`` is the largest error over the allowed one, or None where that says nothing. ``got``,
-    ``want`` and ``first_ratio`` are those of the first.
+    ``kind`` says in what way, ``where`` has the first indices, and ``count`` says how many of the output's ``size`` elements are wrong in this
+    way. ``ratio`` is their largest error over the allowed one, or None where that says nothing. ``got``, ``want`` and ``first_ratio`` are
+    those of the first.
     """
 
     output: str
-    kind: str
+    kind: Element
     count: int
     size: int
     where: tuple[tuple[int, ...], ...]
@@ -43,7 +44,8 @@ class Deviation:
 
 @dataclass
 class Judged:
-    """One case after the run. ``outputs`` are float64, for the diagnosis; ``ratio`` is the largest error over the allowed one."""
+    """One case after the run. ``outputs`` are float64, for the diagnosis, and ``elements`` says of each output which are wrong;
+    ``ratio`` is the largest error over the allowed one."""
 
     plan: Plan
     ran: bool = True
@@ -52,6 +54,7 @@ class Judged:
     outside: dict[str, np.ndarray] = field(default_factory=dict)  # tensor -> positions outside it that changed
     changed: dict[str, int] = field(default_factory=dict)  # input -> elements that changed
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
+    elements: dict[str, Elements] = field(default_factory=dict)
     raised: dict | None = None
     fault: dict | None = None  # what a kernel did to memory: kind, tensor, row, line, and the words for it
 
@@ -75,7 +78,8 @@ class Judged:
     def shows_what_was_held(self) -> bool:
         """An output was read before anything was stored there, and the NaN that it held came out where a number belongs."""
         return (self.fault is not None and self.fault["kind"] == "unwritten") and any(
-            d.output == self.fault["tensor"] and d.kind == "nan" and np.isnan(d.got) for d in self.deviations
+            d.output == self.fault["tensor"] and d.kind is Element.WRONG_KIND and np.isnan(d.got)
+            for d in self.deviations
         )
 
     @property
@@ -110,12 +114,10 @@ def judge(plan: Plan, data: bytes) -> Judged:
             asked = plan.asked_rows
             size = actual[asked].size
             unwritten[~asked], actual[~asked] = False, plan.expected[tensor.name].values[~asked]
-        result.outputs[tensor.name] = actual
-        _compare(result, tensor.name, actual, unwritten, size)
-    if plan.derive is not None and not any(d.kind == "unwritten" for d in result.deviations):
+        _add_output(result, tensor.name, actual, unwritten, size)
+    if plan.derive is not None and not any(d.kind is Element.UNWRITTEN for d in result.deviations):
         for name, derived in plan.derive(result.outputs).items():
-            result.outputs[name] = derived
-            _compare(result, name, derived, np.zeros(derived.shape, dtype=bool), derived.size)
+            _add_output(result, name, derived, False, derived.size)
     return result
 
 
@@ -137,52 +139,26 @@ def forget_minor_fault(judged: Judged) -> None:
         judged.fault = None
 
 
-def _compare(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray, size: int) -> None:
+def _add_output(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray | bool, size: int) -> None:
     """``size``: how many elements of the output are judged."""
     expected = result.plan.expected[name]
-    free = np.isnan(expected.allowed)
-    if unwritten.any():
-        result.deviations.append(_make_deviation(name, "unwritten", unwritten, None, actual, expected.values, size))
-    finite = np.isfinite(expected.values)
-    same = (
-        (actual == expected.values)
-        | (np.isnan(actual) & np.isnan(expected.values))
-        | (np.isposinf(expected.allowed) & ~np.isfinite(actual))
-    )
-    if expected.signed:
-        same &= np.isnan(actual) | (np.signbit(actual) == np.signbit(expected.values))
-        finite &= expected.values != 0
-    same_kind = np.where(finite, np.isfinite(actual), same)
-    if (wrong_kind := ~same_kind & ~unwritten & ~free).any():
-        result.deviations.append(_make_deviation(name, "nan", wrong_kind, None, actual, expected.values, size))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        off = np.abs(actual - expected.values)
-        ratio = off / expected.allowed
-    # where no error is allowed and none was made, 0 / 0 would hide what is wrong elsewhere
-    ratio = np.where(finite & np.isfinite(actual) & ~free & (off > 0), ratio, 0.0)
-    worst = float(ratio.max(initial=0.0))
-    result.ratio = max(result.ratio, worst)
-    if worst > 1.0:
-        told = None if expected.whole else ratio
-        result.deviations.append(_make_deviation(name, "value", ratio > 1.0, told, actual, expected.values, size))
-
-
-def _make_deviation(
-    name: str,
-    kind: str,
-    wrong: np.ndarray,
-    ratio: np.ndarray | None,
-    actual: np.ndarray,
-    expected: np.ndarray,
-    size: int,
-) -> Deviation:
-    indices = np.argwhere(wrong)
-    first = tuple(indices[0])
-    where = tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN])
-    worst, of_first = (None, None) if ratio is None else (float(ratio.max()), float(ratio[first]))
-    return Deviation(
-        name, kind, len(indices), size, where, worst, float(actual[first]), float(expected[first]), of_first
-    )
+    result.outputs[name] = actual
+    elements = result.elements[name] = judge_elements(actual, expected, unwritten)
+    result.ratio = max(result.ratio, float(elements.ratio.max(initial=0.0)))
+    for kind in Element:
+        indices = np.argwhere(elements.kinds == kind)
+        if kind is Element.RIGHT or not len(indices):
+            continue
+        first = tuple(indices[0])
+        worst, of_first = None, None
+        if kind is Element.OFF and not expected.whole:
+            worst, of_first = float(elements.ratio.max()), float(elements.ratio[first])
+        result.deviations.append(
+            Deviation(
+                name, kind, len(indices), size, tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN]),
+                worst, float(actual[first]), float(expected.values[first]), of_first,
+            )
+        )  # fmt: skip
 
 
 def _view_bits(array: np.ndarray) -> np.ndarray:

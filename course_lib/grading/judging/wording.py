@@ -11,6 +11,7 @@ import numpy as np
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import diagnosis
 from course_lib.grading.judging.causes import CAUSES, make_sentence
+from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Deviation, Judged
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
@@ -75,7 +76,7 @@ def describe_finding(judged: Judged) -> Finding:
     if judged.changed:
         name, changed = next(iter(judged.changed.items()))
         return Finding(case, f"{changed} {'element' if changed == 1 else 'elements'} of the input {name} changed")
-    if judged.outside and not any(d.kind == "value" for d in judged.deviations):
+    if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
         name, positions = next(iter(judged.outside.items()))
         shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
@@ -94,7 +95,7 @@ def describe_finding(judged: Judged) -> Finding:
 def describe_first_failure(judged: Judged, number: int, count: int) -> str:
     """One line on a case that is wrong, while others still run. ``number`` counts from 0."""
     if judged.deviations and not judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
-        worst = next((d for d in judged.deviations if d.kind == "value"), judged.deviations[0])
+        worst = next((d for d in judged.deviations if d.kind is Element.OFF), judged.deviations[0])
         words = _describe_extent(worst)
     else:
         words = describe_finding(judged).words
@@ -103,7 +104,7 @@ def describe_first_failure(judged: Judged, number: int, count: int) -> str:
 
 def _describe_extent(deviation: Deviation) -> str:
     """The output, and by how much it is wrong."""
-    if deviation.kind == "unwritten":
+    if deviation.kind is Element.UNWRITTEN:
         what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
         return f"{what} {deviation.output} never written"
     if deviation.ratio is None:
@@ -120,7 +121,7 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
     **dict.fromkeys(
         ("not_written", "statistics_not_saved", "partly_written", "only_one_block"),
-        lambda j: any(d.kind == "unwritten" for d in j.deviations),
+        lambda j: any(d.kind is Element.UNWRITTEN for d in j.deviations),
     ),
 }
 
@@ -169,19 +170,19 @@ def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:
     return case.has_bad_row, case.is_far, large, case.M * case.N
 
 
-def _name_fault(judged: Judged) -> str:
+def _name_fault(judged: Judged) -> str | Element:
     if judged.fault:
         return judged.fault["kind"]
     if judged.changed:
         return "changed"
-    if judged.outside and not any(d.kind == "value" for d in judged.deviations):
+    if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
         return "outside"
     return judged.deviations[0].kind
 
 
 def _describe_deviation(case: str, deviation: Deviation) -> Finding:
     where = [_name_element(deviation.output, index) for index in deviation.where]
-    if deviation.kind == "unwritten":
+    if deviation.kind is Element.UNWRITTEN:
         return Finding(case, f"{_describe_extent(deviation)}, from {where[0]} on")
     also = f" (first: {', '.join(where)})" if deviation.count > 1 else ""
     numbers = _describe_numbers(deviation)
@@ -201,6 +202,8 @@ def _describe_deviation(case: str, deviation: Deviation) -> Finding:
 
 def _describe_numbers(deviation: Deviation) -> str:
     element = _name_element(deviation.output, deviation.where[0])
+    if deviation.kind is Element.WRONG_ZERO:
+        return f"{element} is {format_number(deviation.got)} where {format_number(deviation.want)} belongs"
     return f"{element} is {format_number(deviation.got)}, it should be {format_number(deviation.want)}"
 
 
@@ -223,7 +226,7 @@ def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ..
     if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return None
     entry_point, arguments = judged.plan.entry_point, judged.plan.arguments
-    is_number = bool(judged.deviations) and judged.deviations[0].kind != "unwritten" and not judged.changed
+    is_number = bool(judged.deviations) and judged.deviations[0].kind is not Element.UNWRITTEN and not judged.changed
     others = (_STATISTICS | {tensor.name for tensor in judged.plan.tensors}) - {subject}
     if judged.plan.grid:
         of_store = tree, entry_points, entry_point, arguments.index(("tensor", subject))
@@ -252,7 +255,7 @@ def _find_subject(judged: Judged) -> str | None:
     """The tensor that the finding is about, if the learner's code writes or returns it."""
     if judged.changed:
         return next(iter(judged.changed)) if judged.plan.grid else None
-    if judged.outside and not any(d.kind == "value" for d in judged.deviations):
+    if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
         return next(iter(judged.outside))
     output = judged.deviations[0].output
     return (

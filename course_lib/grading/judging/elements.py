@@ -1,0 +1,60 @@
+"""Says which elements of an output are wrong, and in what way. Verdicts, evidence, pictures and hunts all ask here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from course_lib.grading.cases.plan import Expected
+
+
+class Element(IntEnum):
+    """What an element of an output is. Of the wrong ones a verdict shows the first in this order."""
+
+    RIGHT = 0
+    UNWRITTEN = 1  # it holds the bits that it started with
+    WRONG_KIND = 2  # NaN or Inf where a number belongs, or the other way round
+    OFF = 3  # a number that is off by more than the allowed error
+    WRONG_ZERO = 4  # 0 where -0 belongs, or the other way round
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The elements of one output.
+
+    Attributes:
+        kinds: an :class:`Element` for each.
+        ratio: the error of each over the allowed one; 0 where that says nothing: it was never written, it or the expected value is not
+            finite, or anything is allowed.
+    """
+
+    kinds: np.ndarray
+    ratio: np.ndarray
+
+    @property
+    def wrong(self) -> np.ndarray:
+        return self.kinds != Element.RIGHT
+
+
+def judge_elements(actual: np.ndarray, expected: Expected, unwritten: np.ndarray | bool = False) -> Elements:
+    """Judge ``actual`` element by element; ``unwritten`` is True where nothing was stored."""
+    want, allowed = expected.values, expected.allowed
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        off = np.abs(actual - want)
+        ratio = off / allowed
+    free, are_numbers = np.isnan(allowed), np.isfinite(actual) & np.isfinite(want)
+    # Where no error is allowed and none was made, the ratio would be 0 / 0.
+    ratio = np.where(are_numbers & (off > 0) & ~free & ~unwritten, ratio, 0.0)
+    are_same = (actual == want) | (np.isnan(actual) & np.isnan(want)) | (np.isposinf(allowed) & ~np.isfinite(actual))
+    other_sign = np.signbit(actual) != np.signbit(want)
+    # The first condition that holds decides.
+    kinds = {
+        Element.UNWRITTEN: np.asarray(unwritten),
+        Element.WRONG_ZERO: (actual == 0) & (want == 0) & other_sign & ~free & expected.signed,
+        Element.RIGHT: are_same | free,
+        Element.WRONG_KIND: ~are_numbers,
+        Element.OFF: ratio > 1,
+    }
+    return Elements(np.select(list(kinds.values()), list(kinds), Element.RIGHT), ratio)
