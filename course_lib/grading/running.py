@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from course_lib.base import background
 from course_lib.base.errors import EnvironmentFault
 from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.execution import child, runner
 from course_lib.grading.execution.runner import ResourceLimits, Run
 from course_lib.grading.judging import wording
@@ -49,7 +50,7 @@ class Running:
         run = runner.run(self.kernels, plans, mode, limits, take, is_over)
         if self.hidden_lines is not None:
             run = withhold(run, plans, self.hidden_lines)
-            if run.import_error and run.import_error["type"] == child.REFUSED:
+            if run.import_error and run.import_error.type == child.REFUSED:
                 run = runner.run(self.kernels, [], mode, limits)  # where no inputs are, its words hold none of them
         if run.ended == "not started" and run.import_error is None:
             raise describe_not_started(run)
@@ -78,7 +79,7 @@ class Running:
         judged = judge_run(plans, run)
         # If the GPU cannot allocate rows 2^30 elements apart, the interpreter's result decides. The child's own report is not evidence.
         unplaced = {
-            n for n, j in enumerate(judged) if j.raised and j.raised["type"] == "Unplaceable" and j.plan.case.is_far
+            n for n, j in enumerate(judged) if j.raised and j.raised.type == "Unplaceable" and j.plan.case.is_far
         }
         for n in unplaced:
             judged[n].raised = None
@@ -151,7 +152,7 @@ def forget_unwritten(judged: list[Judged]) -> None:
     """Take away the fault that an output was read before it was written, if nothing came out of it: the code may throw away what it read.
     What came out of it, or a wrong second run, says otherwise; where no outputs came, the report of it is forged."""
     for j in judged:
-        if j.outputs and j.fault and j.fault["kind"] == "unwritten" and not j.shows_what_was_held:
+        if j.outputs and j.fault and j.fault.kind is FaultKind.UNWRITTEN and not j.shows_what_was_held:
             j.fault = None
 
 
@@ -183,8 +184,8 @@ def _found_a_deadlock(interpreting: background.Future[Run]) -> bool:
     """True once the interpreter knows that the programs wait for one another: on the GPU they would do so until the time is over."""
     if not interpreting.done() or interpreting.exception() is not None:
         return False
-    faults = [error["fault"] for error in interpreting.result().errors.values()]
-    return any(fault is not None and fault["kind"] in ("deadlock", "livelock") for fault in faults)
+    faults = [error.fault for error in interpreting.result().errors.values()]
+    return any(fault is not None and fault.kind in (FaultKind.DEADLOCK, FaultKind.LIVELOCK) for fault in faults)
 
 
 def _add_faults(judged: list[Judged], interpreted: Run) -> str:
@@ -193,14 +194,12 @@ def _add_faults(judged: list[Judged], interpreted: Run) -> str:
     words, what it could not look at."""
     for number, j in enumerate(judged):
         error = interpreted.errors.get(number)
-        if error is not None and error["fault"] is not None:
-            j.fault, j.ran = error["fault"] | {"words": error["text"]}, True
+        if error is not None and error.fault is not None:
+            j.fault, j.ran = error.fault, True
         elif error is None and j.passed and number in interpreted.data:
             judged[number] = judge(j.plan, interpreted.data[number])
-    unseen = [
-        error for error in interpreted.errors.values() if error["fault"] is None and error["type"] != "Unplaceable"
-    ]
+    unseen = [error for error in interpreted.errors.values() if error.fault is None and error.type != "Unplaceable"]
     if interpreted.ended == "finished" and not unseen:
         return ""
-    why = f"{unseen[0]['type']}: {unseen[0]['text']}" if unseen else interpreted.ended
+    why = f"{unseen[0].type}: {unseen[0].text}" if unseen else interpreted.ended
     return f"Whether it stays inside its tensors could not be looked at in the interpreter ({why})."

@@ -17,6 +17,7 @@ from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Part, Plan
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.cases.small import list_small_cases
 from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
@@ -30,7 +31,7 @@ _CASE_SECONDS, _TOTAL_SECONDS = 3.0, 8.0
 _TINY = 1e-6  # nobody works out a number below this that is not 0: it is what eps or a rounding leaves
 _SAVED = ("mean", "rstd")
 # of the faults in memory: those that a smaller launch shows as well
-_IN_MEMORY = ("load", "store")
+_IN_MEMORY = (FaultKind.LOAD, FaultKind.STORE)
 
 
 @dataclass(frozen=True)
@@ -107,14 +108,14 @@ def _tells_the_same(
 
 def _can_be_smaller(shown: Judged) -> bool:
     """Its numbers are wrong, or it reaches outside a tensor."""
-    fault = shown.fault["kind"] if shown.fault else _IN_MEMORY[0]
+    fault = shown.fault.kind if shown.fault else _IN_MEMORY[0]
     of_numbers = bool(shown.deviations or shown.outside or shown.fault) and not shown.plan.constexprs.get("change")
     return of_numbers and fault in _IN_MEMORY and not shown.changes_input
 
 
 def _name_way(judged: Judged) -> tuple:
     """In which way a case fails: what it did to memory, and which outputs are wrong in which way."""
-    fault = (judged.fault["kind"], judged.fault["tensor"], judged.fault["line"]) if judged.fault else ()
+    fault = (judged.fault.kind, judged.fault.tensor, judged.fault.line) if judged.fault else ()
     return fault, judged.changes_input, frozenset(judged.outside), tuple((d.output, d.kind) for d in judged.deviations)
 
 

@@ -9,6 +9,7 @@ import builtins
 from dataclasses import replace
 
 from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.raised import FACTS, Fault, Raised
 from course_lib.grading.execution.runner import Run
 from course_lib.grading.verdict import PRINTED_CHARACTERS
 
@@ -19,24 +20,6 @@ _FILE_TOO_LARGE, _CUDA_ERROR = "File too large", "CUDA error"
 _KNOWN = frozenset(
     "Refused CompilationError CompileTimeAssertionFailure InterpreterError OutOfResources AcceleratorError WrongReturn Unplaceable".split()
 )
-_OPERATIONS = frozenset("load store add and cas exch fadd max min or umax umin xchg xor".split())
-_OTHER_FAULTS = {
-    "input": "{tensor} is an input, and is written",
-    "empty": "Most loads have no lane",
-    "alone": "One program does the work of the others",
-    "calls": "An entry point leaves its work to another",
-    "uncalled": "An entry point does not use the one that it is to use",
-    "ctx": "A tensor is kept on ctx as an attribute",
-    "unwritten": "{tensor} is read before it is written",
-    "reads": "It reads {tensor} more often than the exercise allows",
-    "race": "Two programs touch {tensor} with nothing to order them",
-    "both store": "Two programs store into {tensor} with nothing to order them",
-    "gave up": "A program gives up a wait, and touches {tensor} all the same",
-    "no barrier": "A barrier is missing before {tensor} is touched",
-    "deadlock": "The programs wait for one another",
-    "livelock": "The programs wait for one another",
-    "order": "{tensor} depends on the order of the programs",
-}
 
 
 def withhold(run: Run, plans: list[Plan], lines: int) -> Run:
@@ -60,25 +43,21 @@ def round_error(error: float | None) -> float | None:
     return None if error is None else float(f"{error:.1g}")
 
 
-def _withhold_raised(raised: dict, plan: Plan | None, lines: int) -> dict:
-    kind, fault = raised["type"], raised["fault"]
-    text = _RETURNED if kind == "WrongReturn" else _FILE_TOO_LARGE if _FILE_TOO_LARGE in raised["text"] else _TEXT
+def _withhold_raised(raised: Raised, plan: Plan | None, lines: int) -> Raised:
+    kind, fault = raised.type, raised.fault
+    text = _RETURNED if kind == "WrongReturn" else _FILE_TOO_LARGE if _FILE_TOO_LARGE in raised.text else _TEXT
     if fault is not None:
-        fault = fault | {"line": _check_line(fault["line"], lines)}
         text = _describe_fault(fault, plan)
+        fault = replace(fault, line=_check_line(fault.line, lines), words=text)
     known = kind in _KNOWN or isinstance(getattr(builtins, kind, None), type)
-    line = _check_line(raised["line"], lines)
+    line = _check_line(raised.line, lines)
     columns = {} if line else {"column": None, "end_column": None}
-    return raised | columns | {"type": kind if known else "An exception", "text": text, "line": line, "fault": fault}
+    return replace(raised, type=kind if known else "An exception", text=text, line=line, fault=fault, **columns)
 
 
-def _describe_fault(fault: dict, plan: Plan | None) -> str:
+def _describe_fault(fault: Fault, plan: Plan | None) -> str:
     names = [tensor.name for tensor in plan.tensors] if plan else []
-    tensor = fault["tensor"] if fault["tensor"] in names else "a tensor"
-    if fault["kind"] in _OPERATIONS:
-        deed = "reads" if fault["kind"] == "load" else "writes"
-        return f"It {deed} outside {tensor}; with hidden cases it is not shown where"
-    return _OTHER_FAULTS.get(fault["kind"], "It does with {tensor} what it must not").format(tensor=tensor)
+    return FACTS[fault.kind].withheld.format(tensor=fault.tensor if fault.tensor in names else "a tensor")
 
 
 def _check_line(line: int | None, lines: int) -> int | None:

@@ -12,12 +12,13 @@ from course_lib.base.text import shorten
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
 from course_lib.grading.cases.plan import Part, Plan
+from course_lib.grading.cases.raised import FaultKind, Group, Raised
 from course_lib.grading.execution import child, runner
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import CompilerFailure
-from course_lib.grading.judging.judge import MINOR, Judged, forget_minor_fault
+from course_lib.grading.judging.judge import Judged, forget_minor_fault
 from course_lib.grading.smaller import SmallCases
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
@@ -52,18 +53,18 @@ class VerdictWriter:
             return self._fail("output_flood", Finding("", _FLOODS[run.ended]))
         of_case = next((j for j in judged if j.raised), None)
         raised = run.import_error or (of_case and of_case.raised)
-        if raised and raised["type"] == child.REFUSED:
+        if raised and raised.type == child.REFUSED:
             return self._write_refused(raised)
-        if of_case and of_case.raised and run.import_error is None and of_case.raised["type"] == "WrongReturn":
-            return self._write_wrong_return(of_case.plan, of_case.raised["text"])
-        if raised and raised["type"] == "OSError" and "File too large" in raised["text"]:
+        if of_case and of_case.raised and run.import_error is None and of_case.raised.type == "WrongReturn":
+            return self._write_wrong_return(of_case.plan, of_case.raised.text)
+        if raised and raised.type == "OSError" and "File too large" in raised.text:
             size = runner.ResourceLimits.file_bytes >> 20
             return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
         if raised:
             return self._write_raised(raised, of_case)
         if run.case is not None or not all(j.right for j in judged if j.ran):
             for j in judged:  # how it came to its outputs matters only where these are right
-                if self.first is None or j.fault is None or j.fault["kind"] != "unwritten":
+                if self.first is None or j.fault is None or j.fault.kind is not FaultKind.UNWRITTEN:
                     forget_minor_fault(j)
         failed = [j for j in judged if j.ran and not j.passed]
         if run.case is not None and not failed:
@@ -161,7 +162,7 @@ class VerdictWriter:
             return diagnosis.find_plain_cause(self.judged, self.parts)
         if self.first is None or any(j.changes_input for j in failed):
             return diagnosis.find_cause(self.judged, find_parts(self.exercise))
-        return next((MINOR[j.fault["kind"]] for j in failed if j.fault and j.has_minor_fault), "right_only_once")
+        return next((j.fault.cause for j in failed if j.fault and j.has_minor_fault), "right_only_once")
 
     def _write_wrong_return(self, plan: Plan, words: str) -> Verdict:
         where = wording.find_return(plan.entry_point, self.file, self.text)
@@ -170,12 +171,11 @@ class VerdictWriter:
             where = span and places.make_place(self.file, self.text, span)
         return self._fail("wrong_return", Finding(plan.case.describe(), f"{words}."), where)
 
-    def _write_refused(self, raised: dict) -> Verdict:
+    def _write_refused(self, raised: Raised) -> Verdict:
         """It uses what the exercise is not open to."""
-        cause = raised["fault"]["kind"] if raised["fault"] else "not_allowed"
-        cause = cause if cause in ("not_allowed", "undefined_name") else "not_allowed"
-        where = f"{Path(self.file).name}, line {raised['line']}: " if raised["line"] else f"{Path(self.file).name}: "
-        text = shorten(" ".join(raised["text"].split()), _LONGEST)
+        cause = raised.fault.cause if raised.fault and raised.fault.group is Group.REFUSED else "not_allowed"
+        where = f"{Path(self.file).name}, line {raised.line}: " if raised.line else f"{Path(self.file).name}: "
+        text = shorten(" ".join(raised.text.split()), _LONGEST)
         return self._make(
             ERROR,
             cause,
@@ -184,15 +184,15 @@ class VerdictWriter:
             place=wording.find_raise(raised, self.file, self.text),
         )
 
-    def _write_raised(self, raised: dict, of_case: Judged | None) -> Verdict:
+    def _write_raised(self, raised: Raised, of_case: Judged | None) -> Verdict:
         if self.exercise.kind == "kernel":
             cause = "kernel_raised"
         else:
             cause = diagnosis.find_refusal(raised) or "function_raised"
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
-        text = shorten(" ".join(raised["text"].split()), _LONGEST)
-        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised['type']}: {text.rstrip('.')}.")
-        where = f"{Path(self.file).name}, line {raised['line']}" if raised["line"] else Path(self.file).name
+        text = shorten(" ".join(raised.text.split()), _LONGEST)
+        first = Finding(of_case.plan.case.describe() if of_case else "", f"{raised.type}: {text.rstrip('.')}.")
+        where = f"{Path(self.file).name}, line {raised.line}" if raised.line else Path(self.file).name
         place = wording.find_raise(raised, self.file, self.text)
         if cause == "gradients_misreturned":  # PyTorch says it when backward has returned
             place = wording.find_return("backward", self.file, self.text)
@@ -307,7 +307,7 @@ def _make_case_result(judged: Judged, number: int, run: runner.Run, hidden: bool
             case.name, "fail", judged.ratio or None, f"{case.describe()}: {wording.describe_finding(judged).words}"
         )
     if judged.raised:
-        return CaseResult(case.name, "fail", None, f"{case.describe()}: {judged.raised['type']}")
+        return CaseResult(case.name, "fail", None, f"{case.describe()}: {judged.raised.type}")
     if number == run.case:
         return CaseResult(case.name, "fail", None, f"{case.describe()}: {run.ended}")
     return CaseResult(case.name, "not run", None, case.describe())

@@ -111,8 +111,8 @@ def child(body: tuple[str, ...], the_plan: Plan):
 )
 def test_what_only_another_order_shows_is_found_with_its_line(body, kind, words):
     (error,) = child(body, plan(np.ones((M, N)))).errors.values()
-    assert error["fault"]["kind"] == kind and words in error["text"] and "line" in error["text"], error
-    assert error["fault"]["line"] is None or error["fault"]["line"] > 6
+    assert error.fault.kind == kind and words in error.text and "line" in error.text, error
+    assert error.fault.line is None or error.fault.line > 6
 
 
 def test_a_right_lock_passes_and_its_sum_is_right():
@@ -204,7 +204,7 @@ IN_TURN = (
 
 def test_a_result_that_depends_on_the_order_is_refused_only_where_bits_are_asked_for():
     (error,) = child(IN_TURN, output_plan(any_order=False)).errors.values()
-    assert error["fault"]["kind"] == "order" and "total has other bits" in error["text"]
+    assert error.fault.kind == "order" and "total has other bits" in error.text
     loose = output_plan(any_order=True)
     outcome = child(IN_TURN, loose)
     assert judge(loose, outcome.data[0]).passed
@@ -212,4 +212,4 @@ def test_a_result_that_depends_on_the_order_is_refused_only_where_bits_are_asked
 
 def test_bounds_are_checked_in_interleaved_programs_too():
     (error,) = child((*ADD, "tl.atomic_add(total_ptr + N + cols, row)"), plan(np.ones((M, N)))).errors.values()
-    assert error["fault"]["tensor"] == "total" and error["fault"]["kind"] not in ("race", "deadlock")
+    assert error.fault.tensor == "total" and error.fault.kind not in ("race", "deadlock")

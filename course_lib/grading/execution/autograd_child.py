@@ -17,6 +17,7 @@ import types
 
 import torch
 
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.execution.functions import TorchFunctions, WrongReturn
 from course_lib.grading.execution.misuse import Misuse, require_mode
 
@@ -76,7 +77,7 @@ class Autograd(TorchFunctions):
         with self.watching({t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}) as changes:
             self.call(self.make_function(sys.modules[function.__module__], kept), case, views)
         words = "{} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does not notice when it is changed"
-        self.misuse = next(iter([*changes, *(Misuse("ctx", words.format(name)) for name in kept)]), None)
+        self.misuse = next(iter([*changes, *(Misuse(FaultKind.CTX, words.format(name)) for name in kept)]), None)
         return bytes(memory)
 
     @staticmethod

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.execution.misuse import CaseRunner, Misuse, describe_line, find_worst
 from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.shortcuts import Shortcuts
@@ -144,10 +145,10 @@ def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
             words = (
                 f"`{caller}` calls `{name}`{describe_line(at[0])}; the exercise asks each for an algorithm of its own"
             )
-            found.append(Misuse("calls", words, line=at[0]))
+            found.append(Misuse(FaultKind.CALLS, words, line=at[0]))
         elif len(at) < least:
             words = f"`{caller}` calls `{name}` {len(at)} times, where at least {least} are asked for"
-            found.append(Misuse("uncalled", words))
+            found.append(Misuse(FaultKind.UNCALLED, words))
 
 
 def _find_learner() -> int | None:
@@ -202,14 +203,16 @@ class NumPyFunctions(Functions):
                 (t.tb_lineno for t in _list_frames(refused) if t.tb_frame.f_globals.get("__name__") == "kernels"), None
             )
             raise Misuse(
-                "input", f"an input is written{describe_line(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
+                FaultKind.INPUT, f"an input is written{describe_line(line)}: {' and '.join(arrays)} belong{'s' * (len(arrays) == 1)} to the caller",
                 "", line,
             ) from None  # fmt: skip
         for name, array in arrays.items():
             after = array.shape, array.strides, array.dtype
             for what, was, now in zip(("shape", "strides", "dtype"), before[name], after, strict=True):
                 if was != now:
-                    changes.append(Misuse("input", f"{name} is an input; its {what} was {was} and is {now} now", name))
+                    changes.append(
+                        Misuse(FaultKind.INPUT, f"{name} is an input; its {what} was {was} and is {now} now", name)
+                    )
 
     def make_array(self, numbers):
         return self.np.array(numbers)
@@ -278,7 +281,7 @@ class TorchFunctions(Functions):
                             name, line = self.owners.get(value.untyped_storage().data_ptr()), _find_learner()
                             if name is not None and line is not None:
                                 words = f"{name} is an input and is changed in place{describe_line(line)}"
-                                self.changes.append(Misuse("input", words, name, line))
+                                self.changes.append(Misuse(FaultKind.INPUT, words, name, line))
                 return operation(*args, **kwargs)
 
         self.in_place = InPlace
@@ -323,10 +326,10 @@ class TorchFunctions(Functions):
             after = self.describe(tensor)
             changed = next((what for what, was in before[name].items() if was != after[what]), None)
             if changed in ("address", "version"):
-                changes.append(Misuse("input", f"{name} is an input and is changed in place", name))
+                changes.append(Misuse(FaultKind.INPUT, f"{name} is an input and is changed in place", name))
             elif changed is not None:
                 words = f"{name} is an input; its {changed} was {before[name][changed]} and is {after[changed]} now"
-                changes.append(Misuse("input", words, name))
+                changes.append(Misuse(FaultKind.INPUT, words, name))
 
     @staticmethod
     def describe(tensor) -> dict[str, Any]:

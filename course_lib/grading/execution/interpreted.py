@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.execution.far import FarTensor
 from course_lib.grading.execution.misuse import CaseRunner, Misuse, find_worst, require_mode
 from course_lib.grading.execution.watch import Watch
@@ -50,7 +51,10 @@ class Interpreter(CaseRunner):
             here = slice(t["offset"], t["offset"] + t["nbytes"])
             if t["output"] and not case["any_order"] and any(other[here] != runs[0][here] for other in runs):
                 raise Misuse(
-                    "order", f"{t['name']} has other bits when the programs run in another order", t["name"], None
+                    FaultKind.ORDER,
+                    f"{t['name']} has other bits when the programs run in another order",
+                    t["name"],
+                    None,
                 )
         return runs[0]
 
@@ -108,13 +112,15 @@ class Interpreter(CaseRunner):
             waits = [found for found in outcome.given_up if found.step.program in of_race and found.tries > 1]
             if waits:
                 words = f"{race.message} Before that {waits[0].message}."
-                raise Misuse("gave up", words, race.where.split("[")[0], waits[0].step.line)
-            kind = "both store" if race.first.kind == race.second.kind == "store" else "race"
+                raise Misuse(FaultKind.GAVE_UP, words, race.where.split("[")[0], waits[0].step.line)
+            kind = FaultKind.BOTH_STORE if race.first.kind == race.second.kind == "store" else FaultKind.RACE
             raise Misuse(kind, race.message, race.where.split("[")[0], race.second.line)
         if outcome.deadlock:
-            raise Misuse("deadlock", outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line)
+            raise Misuse(FaultKind.DEADLOCK, outcome.deadlock.message, "", outcome.deadlock.waits[0].step.line)
         if outcome.limit:
-            raise Misuse("livelock", outcome.limit, "", None)
+            raise Misuse(FaultKind.LIVELOCK, outcome.limit, "", None)
         if outcome.no_barrier:
             found = outcome.no_barrier[0]
-            raise Misuse("no barrier", found.message, found.where.split("[")[0], (found.release or found.first).line)
+            raise Misuse(
+                FaultKind.NO_BARRIER, found.message, found.where.split("[")[0], (found.release or found.first).line
+            )

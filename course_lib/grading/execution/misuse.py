@@ -6,31 +6,27 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.submission.source import Unreadable
 
 KERNEL_NAMES = "kernels.json"  # in a job's folder: the kernel under test of each case, which the tests must not learn
 
 
 class Misuse(Exception):
-    """Something that a case did and that its outputs need not show.
+    """A fault of a case that its outputs need not show. One of a minor kind is seldom raised: the case goes on, and its values count, too.
 
-    One of :data:`KINDS` is seldom raised: the case goes on, and its values count, too. Of programs that share memory, only another order
-    shows the other kinds: "race", "both store" (a race in which neither program reads), "gave up", "deadlock", "livelock", "no barrier"
-    and "order". ``tensor`` is the name of the tensor, "" where there is none.
+    ``tensor`` is the name of the tensor, "" where there is none.
     """
 
-    def __init__(self, kind: str, message: str, tensor: str = "", line: int | None = None):
+    def __init__(self, kind: FaultKind, message: str, tensor: str = "", line: int | None = None):
         super().__init__(message)
         self.kind, self.tensor, self.row, self.line = kind, tensor, None, line
 
 
-# The worst comes first: an input is written; a tensor is read too often; most loads have no lane; one program does all the work; another entry
-# point does the work; an entry point that should be called is not; autograd cannot see a tensor; an output is read before it is written.
-KINDS = ("input", "reads", "empty", "alone", "calls", "uncalled", "ctx", "unwritten")
-
-
 def find_worst(*found: Misuse | None) -> Misuse | None:
-    return min((misuse for misuse in found if misuse is not None), key=lambda m: KINDS.index(m.kind), default=None)
+    """The one whose kind comes first in :class:`FaultKind`."""
+    order = list(FaultKind)
+    return min((misuse for misuse in found if misuse is not None), key=lambda m: order.index(m.kind), default=None)
 
 
 def describe_line(line: int | None) -> str:

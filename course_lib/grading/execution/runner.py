@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import TemporaryFolder
 from course_lib.grading.cases.buffers import DTYPES, Tensor
 from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.raised import Raised, decode_raised
 from course_lib.grading.execution.far import far_bytes
 from course_lib.grading.execution.misuse import KERNEL_NAMES
 from course_lib.grading.submission.source import Kernels
@@ -28,7 +28,6 @@ from course_lib.sandbox.stage import Stage
 
 _ERROR_BYTES = 64 << 10
 _TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200  # of an exception, of a fault, of a type
-_MOST_LINES = 10_000_000
 
 
 def _make_kind(mode: str) -> ServerKind:
@@ -56,11 +55,11 @@ class Run:
 
     ended: str
     data: dict[int, bytes] = field(default_factory=dict)
-    errors: dict[int, dict] = field(default_factory=dict)
+    errors: dict[int, Raised] = field(default_factory=dict)
     case: int | None = None
     signal: int | None = None  # its number
     reported: str = ""  # what a GPU said as its context was lost
-    import_error: dict | None = None
+    import_error: Raised | None = None
     printed: str = ""
     tier: str = "none"
     left_out: frozenset[int] = frozenset()
@@ -123,8 +122,8 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
     if answer.stage is Stage.STARTING or (raised is None and answer.exit_code == 0):
         return None
     if raised is not None:
-        refused = raised["type"] == "PermissionError"
-        return (raised["line"] or kernels.rest_line, "asked for what the sandbox refuses") if refused else None
+        refused = raised.type == "PermissionError"
+        return (raised.line or kernels.rest_line, "asked for what the sandbox refuses") if refused else None
     return kernels.rest_line, _ENDS.get(answer.cause_of_end, "ended its own process")
 
 
@@ -256,15 +255,15 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
         if data is not None:
             result.data[number] = data
             # it came to its end, and did something else on the way
-            if raised is not None and raised["fault"] is not None:
+            if raised is not None and raised.fault is not None:
                 result.errors[number] = raised
-        elif raised is not None and not raised["lost"]:
+        elif raised is not None and not raised.lost:
             result.errors[number] = raised
         else:
             result.case, result.ended = number, stopped
             # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
             if raised is not None:
-                first_line = (raised["text"].splitlines() or [raised["type"]])[0]
+                first_line = (raised.text.splitlines() or [raised.type])[0]
                 result.ended, result.reported = "crashed", first_line[:_NAME_CHARACTERS]
             return result
     # every result is there, and it was stopped all the same
@@ -283,34 +282,19 @@ def _bytes(file: Path, size: int) -> bytes | None:
     return data if data is not None and len(data) == size else None
 
 
-_NUMBER = (int, type(None))
-_RAISED = {
-    "type": str,
-    "text": str,
-    "line": _NUMBER,
-    "lost": bool,
-    "fault": (dict, type(None)),
-    "column": _NUMBER,
-    "end_column": _NUMBER,
-}
-_FAULT = {"kind": str, "tensor": str, "row": _NUMBER, "line": _NUMBER}
-
-
-def _raised(file: Path) -> dict | None:
+def _raised(file: Path) -> Raised | None:
     """What a case says it raised, if it is put as the child puts it."""
     data = read_file(file, _ERROR_BYTES)
     try:
-        read = json.loads(data) if data is not None else None
+        raised = decode_raised(json.loads(data)) if data is not None else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(read, dict):
+    if raised is None:
         return None
-    raised: dict[str, Any] = {"column": None, "end_column": None} | read  # not every error knows its columns
-    if not _fits(raised, _RAISED) or (raised["fault"] is not None and not _fits(raised["fault"], _FAULT)):
-        return None
-    text = _without(file.parent, raised["text"])[-_TEXT_CHARACTERS if raised["fault"] is None else -_WORDS_CHARACTERS :]
-    line = raised["line"] if 0 < (raised["line"] or 0) < _MOST_LINES else None
-    return raised | {"type": raised["type"][:_NAME_CHARACTERS], "text": text, "line": line}
+    most = _TEXT_CHARACTERS if raised.fault is None else _WORDS_CHARACTERS
+    text = _without(file.parent, raised.text)[-most:]
+    fault = raised.fault and replace(raised.fault, words=text)
+    return replace(raised, type=raised.type[:_NAME_CHARACTERS], text=text, fault=fault)
 
 
 def _without(folder: Path, text: str) -> str:
@@ -319,12 +303,4 @@ def _without(folder: Path, text: str) -> str:
         text.replace(f"{folder}/kernels.py", "your file")
         .replace(f"{folder}/", "")
         .replace(str(folder), "the check's folder")
-    )
-
-
-def _fits(value: object, shape: dict) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.keys() == shape.keys()
-        and all(isinstance(value[name], kind) for name, kind in shape.items())
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.execution.misuse import Misuse, describe_line, find_worst
 
 _FEW_PROGRAMS = 3  # with fewer, one program may well have everything to do
@@ -56,7 +57,9 @@ class Watch:
         if writes and self.written is None and name in self.inputs:
             line = self.find_line()
             how = " by an atomic, which stores also where it adds 0" if reads else ""
-            self.written = Misuse("input", f"{name} is an input and is written{describe_line(line)}{how}", name, line)
+            self.written = Misuse(
+                FaultKind.INPUT, f"{name} is an input and is written{describe_line(line)}{how}", name, line
+            )
         if reads and name in self.lanes:
             lines, line = self.lanes[name], self.find_line()
             lines[line] = lines.get(line, 0) + live.size
@@ -68,7 +71,10 @@ class Watch:
             if reads and self.unwritten is None and not stored[elements].all():
                 line = self.find_line()
                 self.unwritten = Misuse(
-                    "unwritten", f"{name} is read{describe_line(line)} before anything is stored there", name, line
+                    FaultKind.UNWRITTEN,
+                    f"{name} is read{describe_line(line)} before anything is stored there",
+                    name,
+                    line,
                 )
             if writes:
                 stored[elements] = True
@@ -88,7 +94,7 @@ class Watch:
         if self.empty_allowed is None or self.loads[False] <= self.loads[True] + self.empty_allowed:
             return None
         words = f"{self.loads[False]} of {sum(self.loads.values())} loads have no lane at all: the loop goes on where no tile is left"
-        return Misuse("empty", words)
+        return Misuse(FaultKind.EMPTY, words)
 
     def find_excess(self) -> Misuse | None:
         """The first tensor that was read too often. One element a row is free: some algorithms look at a row's first."""
@@ -106,7 +112,7 @@ class Watch:
             )
             often = f"{total / region.elements:.1f}"
             words = f"{region.name} is read {'once' if often == '1.0' else f'{often} times'}{where}; {asked}"
-            return Misuse("reads", words, region.name, at[-1] if at else None)
+            return Misuse(FaultKind.READS, words, region.name, at[-1] if at else None)
         return None
 
     def find_lone_program(self) -> Misuse | None:
@@ -123,5 +129,5 @@ class Watch:
                 f"program {number} of {self.programs} does {extent} the {what} of {name}; "
                 "the exercise gives every program a part of its own"
             )
-            return Misuse("alone", words, name)
+            return Misuse(FaultKind.ALONE, words, name)
         return None

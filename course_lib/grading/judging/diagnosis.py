@@ -14,22 +14,12 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Outputs, Part, Plan, Symptom
+from course_lib.grading.cases.raised import Fault, FaultKind, Group, Raised
 from course_lib.grading.judging import evidence, suspects
 from course_lib.grading.judging.elements import Element, judge_elements
-from course_lib.grading.judging.judge import MINOR, Judged
+from course_lib.grading.judging.judge import Judged
 
 Trait = tuple[str, Callable[[Case], bool]]
-# what a run with interleaved programs finds, and the cause it is
-INTERLEAVED = {
-    "race": "race",
-    "both store": "race",
-    "gave up": "wait_given_up",
-    "deadlock": "deadlock",
-    "livelock": "deadlock",
-    "no barrier": "barrier_missing",
-    "order": "order_dependent",
-}
-
 # what PyTorch says where it refuses an operation, and the cause it is
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
@@ -41,23 +31,23 @@ _REFUSALS = (
 )
 
 
-def find_refusal(raised: dict) -> str | None:
+def find_refusal(raised: Raised) -> str | None:
     """The cause of an error that PyTorch raised itself, by its words; None for any other error."""
-    if raised["type"] != "RuntimeError":
+    if raised.type != "RuntimeError":
         return None
-    return next((cause for cause, words in _REFUSALS if words.search(raised["text"])), None)
+    return next((cause for cause, words in _REFUSALS if words.search(raised.text)), None)
 
 
 def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """The identifier of the cause; ``judged`` has at least one failed case, ``parts`` are those of the exercise."""
     failed = [j for j in judged if not j.passed and j.ran]
     if all(j.right for j in failed):
-        return next(MINOR[j.fault["kind"]] for j in failed if j.fault)
-    if shared := [fault["kind"] for fault in (j.fault for j in failed) if fault and fault["kind"] in INTERLEAVED]:
+        return next(j.fault.cause for j in failed if j.fault)
+    if shared := _list_interleaved(failed):
         # rows of an expanded input lie on one another: who writes to it races, too
         if any(j.changes_input for j in failed):
             return "input_changed"
-        return "programs_overlap" if _is_of_plain_stores(failed) else INTERLEAVED[shared[0]]
+        return "programs_overlap" if _is_of_plain_stores(failed) else shared[0].cause
     if cause := suspects.name_cause(judged, parts):
         return cause
     if any(j.changes_input for j in failed):
@@ -77,18 +67,22 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
 def find_plain_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """The cause as far as memory tells it, where nobody knows the formula: of a step, whose tries are few."""
     failed = [j for j in judged if not j.passed and j.ran]
-    if shared := [fault["kind"] for fault in (j.fault for j in failed) if fault and fault["kind"] in INTERLEAVED]:
-        return INTERLEAVED[shared[0]]
+    if shared := _list_interleaved(failed):
+        return shared[0].cause
     if any(j.changes_input for j in failed):
         return "input_changed"
     return _find_memory_cause(failed, parts) or "wrong_values"
 
 
+def _list_interleaved(failed: list[Judged]) -> list[Fault]:
+    return [j.fault for j in failed if j.fault and j.fault.group is Group.INTERLEAVED]
+
+
 def _is_of_plain_stores(failed: list[Judged]) -> bool:
     """Wherever two programs meet, both store, and the exercise has no lock for which one of them could wait."""
-    met = [(j.fault, j.plan) for j in failed if j.fault and j.fault["kind"] in INTERLEAVED]
+    met = [(j.fault, j.plan) for j in failed if j.fault and j.fault.group is Group.INTERLEAVED]
     return all(
-        fault["kind"] == "both store" and not any(tensor.scratch for tensor in plan.tensors) for fault, plan in met
+        fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors) for fault, plan in met
     )
 
 
@@ -111,7 +105,7 @@ def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | No
     if faults := [(j.plan.case, j.fault) for j in failed if j.fault]:
         if all(_has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults):
             return "row_mask"
-        return "load_outside" if all(fault["kind"] == "load" for _, fault in faults) else "store_outside"
+        return "load_outside" if all(fault.kind is FaultKind.LOAD for _, fault in faults) else "store_outside"
     if any(j.outside for j in failed):
         outside = [j for j in failed if j.outside]
         return "row_mask" if all(_has_short_tile(j.plan.case) for j in outside) else "store_outside"
@@ -141,9 +135,9 @@ def _has_only_row_0(judged: Judged, part: Part) -> bool:
     return bool(part.partials)
 
 
-def _lies_past_last_row(case: Case, fault: dict) -> bool:
+def _lies_past_last_row(case: Case, fault: Fault) -> bool:
     """The fault lies in a row, or for a statistic at an element, from M on."""
-    return fault["row"] is None or fault["row"] >= case.M
+    return fault.row is None or fault.row >= case.M
 
 
 def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:

@@ -7,19 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.raised import Fault, FaultKind, Group, Raised
 from course_lib.grading.judging.elements import Element, Elements, judge_elements
 
 _SHOWN = 5
-# what a case did besides its work, and the cause that it is where nothing else is wrong
-MINOR = {
-    "reads": "extra_pass",
-    "empty": "empty_tiles",
-    "alone": "work_not_shared",
-    "calls": "not_its_own",
-    "uncalled": "part_not_used",
-    "ctx": "tensor_on_ctx",
-    "unwritten": "output_read_first",
-}
 
 
 @dataclass(frozen=True)
@@ -55,8 +46,8 @@ class Judged:
     changed: dict[str, int] = field(default_factory=dict)  # input -> elements that changed
     outputs: dict[str, np.ndarray] = field(default_factory=dict)
     elements: dict[str, Elements] = field(default_factory=dict)
-    raised: dict | None = None
-    fault: dict | None = None  # what a kernel did to memory: kind, tensor, row, line, and the words for it
+    raised: Raised | None = None
+    fault: Fault | None = None
 
     @property
     def passed(self) -> bool:
@@ -64,7 +55,7 @@ class Judged:
 
     @property
     def right(self) -> bool:
-        """Passed, or nothing is wrong but how it came to its outputs: see :data:`MINOR`."""
+        """Passed, or nothing is wrong but how it came to its outputs: the faults of :attr:`Group.MINOR`."""
         return self.ran and not (
             self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.has_minor_fault)
         )
@@ -72,20 +63,19 @@ class Judged:
     @property
     def has_minor_fault(self) -> bool:
         """Besides its work: who leaves no outputs has done none, whatever a report says."""
-        return self.fault is not None and self.fault["kind"] in MINOR and bool(self.outputs)
+        return self.fault is not None and self.fault.group is Group.MINOR and bool(self.outputs)
 
     @property
     def shows_what_was_held(self) -> bool:
         """An output was read before anything was stored there, and the NaN that it held came out where a number belongs."""
-        return (self.fault is not None and self.fault["kind"] == "unwritten") and any(
-            d.output == self.fault["tensor"] and d.kind is Element.WRONG_KIND and np.isnan(d.got)
-            for d in self.deviations
+        return (self.fault is not None and self.fault.kind is FaultKind.UNWRITTEN) and any(
+            d.output == self.fault.tensor and d.kind is Element.WRONG_KIND and np.isnan(d.got) for d in self.deviations
         )
 
     @property
     def changes_input(self) -> bool:
         """Wrote to an input, also if the same bytes stand there again."""
-        return bool(self.changed) or (self.fault is not None and self.fault["kind"] == "input")
+        return bool(self.changed) or (self.fault is not None and self.fault.kind is FaultKind.INPUT)
 
 
 def judge(plan: Plan, data: bytes) -> Judged:
@@ -121,15 +111,15 @@ def judge(plan: Plan, data: bytes) -> Judged:
     return result
 
 
-def judge_case(plan: Plan, data: bytes | None, error: dict | None) -> Judged:
+def judge_case(plan: Plan, data: bytes | None, error: Raised | None) -> Judged:
     """One case, from the bytes that it left and what it raised; either may be missing."""
     if data is not None:
         judged = judge(plan, data)
         if error is not None:
-            judged.fault = error["fault"] | {"words": error["text"]}
+            judged.fault = error.fault
         return judged
-    if error is not None and error["fault"] is not None:
-        return Judged(plan, fault=error["fault"] | {"words": error["text"]})
+    if error is not None and error.fault is not None:
+        return Judged(plan, fault=error.fault)
     return Judged(plan, ran=False, raised=error)
 
 

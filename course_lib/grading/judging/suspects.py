@@ -11,6 +11,7 @@ import numpy as np
 
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.plan import Model, Outputs, Part
+from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.judging.judge import Judged
 
 _RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # outputs of the same wrong formula agree to this
@@ -28,7 +29,7 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
-        inside = [j for j in seen if j.fault is None or j.fault["kind"] != "load"]
+        inside = [j for j in seen if j.fault is None or j.fault.kind is not FaultKind.LOAD]
         if sum(bool(j.deviations) for j in inside) > len(seen) - len(inside):
             seen = inside  # what lies outside a tensor is in no formula; most of the wrong cases do without it
         seen.sort(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.grading.cases.plan import Plan
+from course_lib.grading.cases.raised import FaultKind, Raised
 from course_lib.grading.judging import diagnosis
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
@@ -72,7 +73,7 @@ def describe_finding(judged: Judged) -> Finding:
     if outcome := judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return Finding("", make_sentence(outcome))
     if judged.fault:
-        return Finding(case, judged.fault["words"])
+        return Finding(case, judged.fault.words)
     if judged.changed:
         name, changed = next(iter(judged.changed.items()))
         return Finding(case, f"{changed} {'element' if changed == 1 else 'elements'} of the input {name} changed")
@@ -115,8 +116,8 @@ def _describe_extent(deviation: Deviation) -> str:
 # of causes that follow from some of the failed cases: whether a case is one of these
 _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "input_changed": lambda j: j.changes_input,
-    "load_outside": lambda j: j.fault is not None and j.fault["kind"] == "load",
-    "store_outside": lambda j: bool(j.outside) or (j.fault is not None and j.fault["kind"] == "store"),
+    "load_outside": lambda j: j.fault is not None and j.fault.kind is FaultKind.LOAD,
+    "store_outside": lambda j: bool(j.outside) or (j.fault is not None and j.fault.kind is FaultKind.STORE),
     "offset_32_bit": lambda j: j.plan.case.is_far and not j.plan.case.has_far_columns,
     "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
     **dict.fromkeys(
@@ -172,7 +173,7 @@ def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:
 
 def _name_fault(judged: Judged) -> str | Element:
     if judged.fault:
-        return judged.fault["kind"]
+        return judged.fault.kind
     if judged.changed:
         return "changed"
     if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
@@ -220,8 +221,8 @@ def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ..
     """
     tree = ast.parse(text)
     if judged.fault:
-        line = judged.fault["line"]
-        return places.make_place(file, text, places.find_access(tree, line, judged.fault["kind"])) if line else None
+        line = judged.fault.line
+        return places.make_place(file, text, places.find_access(tree, line, judged.fault.kind)) if line else None
     subject = _find_subject(judged)
     if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return None
@@ -263,9 +264,9 @@ def _find_subject(judged: Judged) -> str | None:
     )  # autograd's refusal of a changed x is no tensor of theirs
 
 
-def find_raise(raised: dict, file: str, text: str) -> Place | None:
+def find_raise(raised: Raised, file: str, text: str) -> Place | None:
     """The line of an exception."""
-    line = raised["line"]
+    line = raised.line
     if not line or line == 1:  # what runs has the course's imports in its first line, and nothing of the learner's
         return None
-    return places.make_place(file, text, Span(line, raised["column"], raised["end_column"]))
+    return places.make_place(file, text, Span(line, raised.column, raised.end_column))

@@ -166,8 +166,8 @@ def _run(kernels: grading.Kernels, entry_point: str, n: int, block: int, rows: s
 def _why_not(run: grading.Run, file: str) -> str:
     raised = run.import_error or run.errors.get(0)
     if raised is not None:
-        where = f"{file}, line {raised['line']}" if raised["line"] else file
-        return f"{where}: {raised['type']}: {' '.join(raised['text'].split())[:300]}."
+        where = f"{file}, line {raised.line}" if raised.line else file
+        return f"{where}: {raised.type}: {' '.join(raised.text.split())[:300]}."
     how = {"timed out": "was stopped: it took too long", "not started": "could not be started"}.get(
         run.ended, "ended its process"
     )
