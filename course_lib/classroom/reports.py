@@ -219,6 +219,7 @@ def _prose(text: str) -> Markup:
 
 def _quote(place: dict[str, Any]) -> str:
     """The learner's line with carets below it, as the terminal shows it."""
-    quoted = quote_line(Place(**place), _COLUMNS)
-    first = f"{place['file']}:{place['line']}\n{quoted.gutter}{quoted.source}"
+    shown = Place(**place)
+    quoted = quote_line(shown, _COLUMNS)
+    first = f"{shown.lead}{shown.file}:{shown.line}\n{quoted.gutter}{quoted.source}"
     return f"{first}\n{quoted.below}{quoted.carets} {quoted.label}".rstrip() if quoted.carets else first

@@ -59,7 +59,7 @@ class VerdictView:
         if place is None:
             return []
         shown = quote_line(place, width)
-        file = Text(f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri()))
+        file = Text(f"{place.lead}{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri()))
         lines = [Text.assemble((shown.gutter, "dim"), shown.source)]
         below = f"{shown.carets} {shown.label}".rstrip()
         fits = cell_len(shown.below + below) <= width

@@ -74,8 +74,8 @@ class Place(_Shown):
     """A line of the learner's file, with what it is evidence of.
 
     ``file`` is the path as :func:`course_lib.base.paths.shown` gives it, ``line`` counts from 1, ``source`` is the line without
-    its end. ``start`` and ``end`` count characters of it from 0; both are 0 where only the line is known. ``label`` says
-    what happens there ("y is stored here"); empty where the finding says so.
+    its end. ``start`` and ``end`` count characters of it from 0; both are 0 where only the line is known. Where the error only comes out
+    in the line, ``label`` says what happens there ("y is stored here"); it is empty where the cause stands there.
     """
 
     file: str
@@ -84,6 +84,11 @@ class Place(_Shown):
     start: int = 0
     end: int = 0
     label: str = ""
+
+    @property
+    def lead(self) -> str:
+        """What stands before the line: a line with a label is not said to be the cause's."""
+        return "It shows here: " if self.label else ""
 
     def __post_init__(self) -> None:
         """The marks stay on what they mark, and of a line too long that part is kept."""

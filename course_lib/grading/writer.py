@@ -141,7 +141,7 @@ class VerdictWriter:
         evidence = f"{wording.count_wrong(seen, failed)}; the smallest: {smallest.rstrip('.')}."
         return self._fail(
             cause, first,
-            wording.find_place(shown, self.file, self.text, self.exercise.entry_points),
+            wording.find_place(shown, cause, self.file, self.text, self.exercise.entry_points),
             wording.count_wrong(seen, failed, "is " if len(failed) == 1 else "are ") + ".", evidence,
         )  # fmt: skip
 

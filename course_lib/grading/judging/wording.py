@@ -10,7 +10,7 @@ import numpy as np
 
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.cases.raised import FaultKind, Raised
-from course_lib.grading.judging import diagnosis
+from course_lib.grading.judging import diagnosis, location
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Deviation, Judged
@@ -212,14 +212,18 @@ def _name_element(output: str, index: tuple[int, ...]) -> str:
     return f"{output}[{', '.join(map(str, index))}]" if index else output
 
 
-def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
+def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
     """The line of the learner's ``text`` that the evidence of a failed case points to; None if it points to none.
 
-    A fault in memory has its line. A wrong number has the line that makes it, if that is one assignment; any other wrong output, and
-    a number made on the way, the line that writes it, if there is only one. Where the mistake was made is another question, so
-    the line is labelled with what happens there.
+    That is the line of the cause, where what feeds the wrong output has code of the form that the cause speaks of. Else a fault in memory
+    has its line. A wrong number has the line that makes it, if that is one assignment; any other wrong output, and a number made on
+    the way, the line that writes it, if there is only one. Where the mistake was made is then another question, so the line is
+    labelled with what happens there.
     """
     tree = ast.parse(text)
+    flow = _find_flow(judged, tree, entry_points)
+    if flow is not None and (slip := location.find_slip(cause, flow)) is not None:
+        return places.make_place(file, text, places.find_span(slip))
     if judged.fault:
         line = judged.fault.line
         return places.make_place(file, text, places.find_access(tree, line, judged.fault.kind)) if line else None
@@ -234,15 +238,47 @@ def find_place(judged: Judged, file: str, text: str, entry_points: tuple[str, ..
         making = places.find_making_of_stored(*of_store, others) if is_number else None
         span, does = (making, "made") if making else (places.find_store(*of_store), "stored")
     else:
-        outputs = [tensor.name for tensor in judged.plan.tensors if tensor.is_output]
-        names = _GRADIENTS if entry_point == "backward" else outputs  # autograd asks for some of them, and gets all
-        number = names.index(subject) if subject in names else 0
-        making = places.find_making_of_returned(tree, entry_point, number, len(names), others) if is_number else None
-        span, does = (making, "made") if making else (places.find_return(tree, entry_point), "returned")
+        returned = tree, entry_point, *_number_returned(judged.plan, subject)
+        making = places.find_making_of_returned(*returned, others) if is_number else None
+        value = places.find_returned(*returned)
+        whole = places.find_return(tree, entry_point)
+        part = places.find_span(value) if value is not None and returned[-1] > 1 else whole
+        span, does = (making, "made") if making else (part, "returned")
     return span and places.make_place(file, text, span, f"{subject} is {does} here")
 
 
-_GRADIENTS = ["dx", "dw", "db"]
+def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) -> location.Flow | None:
+    """What feeds the wrong output, or the access that went wrong; None where no one store, return or access is known."""
+    plan, subject = judged.plan, _find_subject(judged) if judged.deviations or judged.outside else None
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    home = next((node for node in functions if node.name == plan.entry_point), None)
+    if home is None:
+        return None
+    parameters = [argument.arg for argument in (*home.args.posonlyargs, *home.args.args)]
+    tensors = {name: to for to, (kind, name) in zip(parameters, plan.arguments, strict=False) if kind == "tensor"}
+    if judged.fault and judged.fault["line"]:
+        line = judged.fault["line"]
+        access = places.find_only_access(tree, line, judged.fault["kind"])
+        inside = next((node for node in functions if node.lineno <= line <= (node.end_lineno or line)), home)
+        return access and location.Flow(tree, inside, judged.fault["tensor"], access, access, tensors)
+    if judged.fault or judged.changed or subject is None:
+        return None
+    if not plan.grid:
+        value = places.find_returned(tree, plan.entry_point, *_number_returned(plan, subject))
+        return value and location.Flow(tree, home, subject, value, None, tensors)
+    found = places.find_only_store(tree, entry_points, plan.entry_point, plan.arguments.index(("tensor", subject)))
+    value = found and places.find_stored(found[1])
+    return location.Flow(tree, found[0], subject, value, found[1], tensors) if found and value else None
+
+
+def _number_returned(plan: Plan, output: str) -> tuple[int, int]:
+    """As which value of how many the entry point returns ``output``."""
+    outputs = [tensor.name for tensor in plan.tensors if tensor.is_output]
+    names = _GRADIENTS if plan.entry_point == "backward" else outputs
+    return names.index(output) if output in names else 0, len(names)
+
+
+_GRADIENTS = ["dx", "dw", "db", "eps"]  # backward returns a value for each argument of forward
 _STATISTICS = frozenset({"mean", "var", "rstd"})
 
 

@@ -59,7 +59,7 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
     None unless it is the only access that writes through a pointer of this name, in the entry point and in the helpers that
     it may call: with two of them, nothing says which is meant.
     """
-    found = _find_only_store(tree, entry_points, entry_point, argument)
+    found = find_only_store(tree, entry_points, entry_point, argument)
     return found and find_span(found[1])
 
 
@@ -72,13 +72,19 @@ def find_making_of_stored(
 ) -> Span | None:
     """The assignment that makes what the only such store stores. None where it is made in the store itself, or in several steps, and
     where what is stored is called as one of the ``others``: then the store is what is wrong."""
-    found = _find_only_store(tree, entry_points, entry_point, argument)
+    found = find_only_store(tree, entry_points, entry_point, argument)
     if found is None:
         return None
     function, call = found
+    value = find_stored(call)
+    return value and _find_making(function, value, others)
+
+
+def find_stored(call: ast.Call) -> ast.expr | None:
+    """The value that a store stores."""
     values = [keyword.value for keyword in call.keywords if keyword.arg == "value"]
     values += [argument for argument in call.args if argument is not _find_address(call)][:1]
-    return _find_making(function, values[0], others) if values else None
+    return values[0] if values else None
 
 
 def find_making_of_returned(
@@ -86,15 +92,21 @@ def find_making_of_returned(
 ) -> Span | None:
     """The assignment that makes what ``function`` returns as value ``number`` of ``count``. None where it is made in the ``return``, or in
     several steps, or where there are several returns; ``others`` as above."""
+    value = find_returned(tree, function, number, count)
+    if value is None:
+        return None
+    [home] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
+    return _find_making(home, value, others)
+
+
+def find_returned(tree: ast.Module, function: str, number: int, count: int) -> ast.expr | None:
+    """What ``function`` returns as value ``number`` of ``count``. None where it has several returns, or returns what only a run shows."""
     found = _list_returns(tree, function)
     if len(found) != 1 or (value := found[0].value) is None:
         return None
-    if count > 1:
-        if not isinstance(value, ast.Tuple) or len(value.elts) != count:
-            return None
-        value = value.elts[number]
-    [home] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-    return _find_making(home, value, others)
+    if count == 1:
+        return value
+    return value.elts[number] if isinstance(value, ast.Tuple) and len(value.elts) == count else None
 
 
 def _find_making(function: ast.FunctionDef, value: ast.expr, others: frozenset[str]) -> Span | None:
@@ -102,8 +114,7 @@ def _find_making(function: ast.FunctionDef, value: ast.expr, others: frozenset[s
     made: ast.Assign | ast.AnnAssign | None = None
     parameters = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
     for _ in range(_MOST_NAMES):
-        while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CASTS:
-            value = value.func.value
+        value = strip_casts(value)
         if not isinstance(value, ast.Name) or value.id in parameters:
             break
         name = value.id
@@ -113,7 +124,7 @@ def _find_making(function: ast.FunctionDef, value: ast.expr, others: frozenset[s
         simple = [
             n
             for n in ast.walk(function)
-            if (isinstance(n, ast.Assign) and n.targets == bound)
+            if (isinstance(n, ast.Assign) and (n.targets == bound or _unpacks_call(n, bound)))
             or (isinstance(n, ast.AnnAssign) and [n.target] == bound)
         ]
         if len(simple) != 1 or simple[0].value is None:
@@ -122,7 +133,27 @@ def _find_making(function: ast.FunctionDef, value: ast.expr, others: frozenset[s
     return made and find_span(made)
 
 
-_CASTS = ("to", "astype", "type", "contiguous")
+def _unpacks_call(statement: ast.Assign, bound: list[ast.Name]) -> bool:
+    """``a, b = call()``, where ``bound`` is a or b alone."""
+    [target, *more] = statement.targets
+    is_unpacked = isinstance(target, ast.Tuple) and len(bound) == 1 and bound[0] in target.elts
+    return is_unpacked and not more and isinstance(statement.value, ast.Call)
+
+
+_CASTS = ("to", "astype", "type", "contiguous", "view", "reshape")
+
+
+def strip_casts(value: ast.expr) -> ast.expr:
+    """The value without what changes its dtype or shape alone; of ``a if b else None`` it is a."""
+    while True:
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CASTS:
+            value = value.func.value
+        elif isinstance(value, ast.IfExp):
+            value = value.body
+        else:
+            return value
+
+
 _MOST_NAMES = 5
 
 
@@ -130,7 +161,7 @@ def _is_read(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Load)
 
 
-def _find_only_store(
+def find_only_store(
     tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int
 ) -> tuple[ast.FunctionDef, ast.Call] | None:
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -186,14 +217,19 @@ def find_function_without_return(tree: ast.Module, function: str) -> Span | None
 
 
 def find_access(tree: ast.Module, line: int, kind: str) -> Span:
-    """The access to memory in that line, if there is one alone; else the line. ``kind``: "load", "store", or any other word
-    for any access."""
+    """The access to memory in that line, if there is one alone; else the line."""
+    call = find_only_access(tree, line, kind)
+    return find_span(call) if call else Span(line)
+
+
+def find_only_access(tree: ast.Module, line: int, kind: str) -> ast.Call | None:
+    """The access to memory in that line, if there is one alone. ``kind``: "load", "store", or any other word for any access."""
     calls = [
         call
         for call, what in _list_accesses(tree)
         if call.lineno == line and (kind not in ("load", "store") or what == kind)
     ]
-    return find_span(calls[0]) if len(calls) == 1 else Span(line)
+    return calls[0] if len(calls) == 1 else None
 
 
 def _list_accesses(tree: ast.AST) -> list[tuple[ast.Call, str]]:

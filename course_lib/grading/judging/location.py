@@ -1,0 +1,592 @@
+"""Finds the line in which a named cause stands: a walk back from the wrong output along the assignments that feed it.
+
+For most causes the evidence names a quantity (the divisor, eps, a load's ``other``) and the way in which it is wrong. A rule looks for code
+of this form in what feeds the output. No rule, or no such code: no line, and the verdict shows where the error comes out.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+Rule = Callable[["Flow"], Iterator[ast.expr | ast.stmt]]
+_HALF = ("float16", "bfloat16", "half", "element_ty", "dtype")
+_REDUCTIONS = ("sum", "mean", "max", "var", "std", "reduce")
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What feeds one value of a function.
+
+    Attributes:
+        tree, function: the file, and the function in which the value is stored or returned.
+        output: the tensor that is wrong, or that an access missed.
+        value: what is stored or returned; of an access that went wrong the access.
+        access: the store, or the access that went wrong; None for a value that is returned.
+        tensors: the names of the function's parameters, by the tensors that they are given.
+    """
+
+    tree: ast.Module
+    function: ast.FunctionDef
+    output: str
+    value: ast.expr
+    access: ast.Call | None
+    tensors: dict[str, str]
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """The statements that feed ``value``, in the order of the file; of a helper that is called all of them."""
+        return self.trace(self.value)
+
+    def trace(self, *values: ast.expr) -> list[ast.stmt]:
+        found: dict[ast.stmt, None] = {}
+        waiting: list[ast.AST] = list(values)
+        helpers = {node.name: node for node in self.tree.body if isinstance(node, ast.FunctionDef)}
+        while waiting:
+            for name in [node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)]:
+                home = helpers.get(name)
+                if home is not None and home is not self.function:
+                    feeding = [
+                        node for node in ast.walk(home) if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return))
+                    ]
+                else:
+                    feeding = self.list_bindings(name)
+                for statement in feeding:
+                    if statement not in found:
+                        found[statement] = None
+                        waiting += [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)]
+        return sorted(found, key=lambda statement: statement.lineno)
+
+    def list_bindings(self, name: str) -> list[ast.stmt]:
+        """The statements of the function that give ``name`` a value."""
+        return [
+            node
+            for node in ast.walk(self.function)
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For))
+            and any(
+                isinstance(part, ast.Name) and part.id == name
+                for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+                for part in ast.walk(target)
+            )
+        ]
+
+    def walk(self) -> Iterator[ast.expr]:
+        """Every expression in what feeds the value, in the order of the file, and those of the value itself."""
+        for statement in self.statements:
+            roots = [statement.iter] if isinstance(statement, ast.For) else [statement]
+            yield from (node for root in roots for node in ast.walk(root) if isinstance(node, ast.expr))
+        yield from (node for node in ast.walk(self.value) if isinstance(node, ast.expr))
+
+    def calls(self, *names: str) -> Iterator[ast.Call]:
+        for node in self.walk():
+            if isinstance(node, ast.Call) and _name_call(node) in names:
+                yield node
+
+    def list_ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def resolve(self, node: ast.expr) -> ast.expr:
+        """What a name stands for, if one plain assignment says so; any other expression as it is."""
+        seen: set[str] = set()
+        while isinstance(node, ast.Name) and node.id not in seen:
+            seen.add(node.id)
+            match self.list_bindings(node.id):
+                case [ast.Assign(targets=[ast.Name()], value=value)]:
+                    node = value
+        return node
+
+    def find_loads(self, tensor: str) -> Iterator[ast.Call]:
+        pointer = self.tensors.get(tensor)
+        for call in self.calls("load"):
+            if call.args and pointer in _list_names(call.args[0]):
+                yield call
+
+    @property
+    def address(self) -> list[ast.expr]:
+        return self.access.args[:1] if self.access is not None else []
+
+    @property
+    def mask(self) -> ast.expr | None:
+        return None if self.access is None else _find_argument(self.access, "mask")
+
+
+def _name_call(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _list_names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def _find_argument(call: ast.Call, name: str) -> ast.expr | None:
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+
+
+def _is_constant(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
+
+
+def _is_sum(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _name_call(node) in ("sum", "mean", "var", "std")
+
+
+def _is_length(node: ast.expr) -> bool:
+    """N itself, or the last size of a shape."""
+    if isinstance(node, ast.Call) and _name_call(node) in ("size", "to", "float", "astype"):
+        return _name_call(node) == "size" or _is_length(node.func.value)  # type: ignore[union-attr]
+    if isinstance(node, ast.Subscript):
+        return (
+            isinstance(node.value, ast.Attribute)
+            and node.value.attr == "shape"
+            and ast.unparse(node.slice) in ("-1", "1")
+        )
+    return isinstance(node, ast.Name) and node.id in ("N", "n")
+
+
+def _holds_a_sum(flow: Flow, node: ast.expr) -> bool:
+    return any(_is_sum(part) for part in ast.walk(node)) or any(
+        _is_sum(part) for name in ast.walk(node) if isinstance(name, ast.Name) for part in ast.walk(flow.resolve(name))
+    )
+
+
+# ---- rules: code that is wrong in the way the cause says, or the only place of the quantity that it names
+
+
+def _find_divisors(flow: Flow) -> Iterator[ast.expr]:
+    """A sum over the row that is not divided by N alone."""
+    divided = set()
+    for node in flow.walk():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _holds_a_sum(flow, node.left):
+            divided |= {part for part in ast.walk(node.left)} | {
+                part
+                for name in ast.walk(node.left)
+                if isinstance(name, ast.Name)
+                for part in ast.walk(flow.resolve(name))
+            }
+            if not _is_length(flow.resolve(node.right)):
+                yield node
+    for call in flow.calls("sum", "mean", "var", "std"):
+        if _name_call(call) in ("var", "std"):
+            correction = _find_argument(call, "correction") or _find_argument(call, "unbiased")
+            if correction is None or (isinstance(correction, ast.Constant) and correction.value):
+                yield call
+        elif _name_call(call) == "mean":
+            yield from _yield_if(call, not _is_along_rows(call))
+        elif call not in divided:
+            yield call
+
+
+def _yield_if(node: ast.expr, holds: bool) -> Iterator[ast.expr]:
+    if holds:
+        yield node
+
+
+def _is_along_rows(call: ast.Call) -> bool:
+    """The reduction goes over the last dimension, or over one that is computed."""
+    along = _find_argument(call, "dim") or _find_argument(call, "axis")
+    if along is None:
+        along = next(
+            iter(
+                call.args[1:]
+                if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in ("tl", "np", "torch")
+                else call.args
+            ),
+            None,
+        )
+    return along is not None and ast.unparse(along) in ("-1", "1", "(-1,)", "(1,)")
+
+
+def _find_other_axes(flow: Flow) -> Iterator[ast.expr]:
+    for call in flow.calls("sum", "mean", "var", "std"):
+        if not _is_along_rows(call):
+            yield call
+
+
+def _find_roots(flow: Flow) -> Iterator[ast.expr]:
+    yield from flow.calls("rsqrt", "sqrt")
+
+
+def _find_eps(flow: Flow) -> Iterator[ast.expr]:
+    for node in flow.walk():
+        if isinstance(node, ast.Name) and node.id == "eps":
+            yield node
+
+
+def _find_fixed_eps(flow: Flow) -> Iterator[ast.expr]:
+    for node in flow.walk():
+        if isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value < 0.1:
+            yield node
+
+
+def _find_variance(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
+    """Where what stands under the root is computed."""
+    for call in flow.calls("rsqrt", "sqrt"):
+        inside = call.args[0] if call.args else call
+        names = [
+            n for n in ast.walk(inside) if isinstance(n, ast.Name) and n.id not in ("eps", "N", "tl", "torch", "np")
+        ]
+        if any(isinstance(node, ast.Call) for node in ast.walk(inside)) or not names:
+            yield call
+        else:
+            yield from (statement for name in names for statement in flow.list_bindings(name.id))
+
+
+def _find_swallowing(flow: Flow) -> Iterator[ast.expr]:
+    """``x == x``, and calls that take a NaN away."""
+    for node in flow.walk():
+        if isinstance(node, ast.Compare) and ast.dump(node.left) == ast.dump(node.comparators[0]):
+            yield node
+    yield from flow.calls("nan_to_num", "isnan", "isfinite", "nansum", "nanmean")
+
+
+def _list_casts(flow: Flow, with_last: bool = False) -> Iterator[tuple[ast.Call, str]]:
+    """Each cast and each fresh accumulator with the dtype that it names; ``with_last``: the cast of what is stored or returned, too."""
+    for node in flow.walk():
+        if not isinstance(node, ast.Call) or (node is flow.value and not with_last):
+            continue
+        if _name_call(node) in ("to", "astype", "type") and node.args:
+            yield node, ast.unparse(node.args[0])
+        elif _name_call(node) in ("half", "bfloat16"):
+            yield node, "half"
+        elif _name_call(node) in ("zeros", "full", "empty", "zeros_like") and (dtype := _find_argument(node, "dtype")):
+            yield node, ast.unparse(dtype)
+
+
+def _find_half_casts(flow: Flow) -> Iterator[ast.expr]:
+    for node, dtype in _list_casts(flow):
+        if dtype.endswith(_HALF):
+            yield node
+
+
+def _find_unwidened(flow: Flow) -> Iterator[ast.expr]:
+    """A load that is not made fp32."""
+    for call in flow.calls("load"):
+        parent = flow.parents.get(call)
+        if not (isinstance(parent, ast.Attribute) and parent.attr == "to"):
+            yield call
+
+
+def _find_squares_as_given(flow: Flow) -> Iterator[ast.expr]:
+    """Arithmetic of a parameter as it came."""
+    given = {argument.arg for argument in flow.function.args.args}
+    for node in flow.walk():
+        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id in given & {"x", "dy"}:
+            yield node
+
+
+def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
+    """A cast to the dtype of a tensor other than the one that is stored to; the cast of what is returned apart."""
+    target = {name for address in flow.address for name in _list_names(address)}
+    for node, dtype in _list_casts(flow, with_last=flow.access is not None):
+        if "dtype" in dtype and not target & set(dtype.split(".")):
+            yield node
+
+
+def _find_widths(flow: Flow) -> Iterator[ast.stmt]:
+    """Where the number is made that the address multiplies by a stride, or a program's number, without 64 bits."""
+    for address in flow.address:
+        products = [n for n in ast.walk(address) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
+        factors = [made for n in products for name in sorted(_list_names(n.left)) for made in flow.list_bindings(name)]
+        programs = [made for made in flow.trace(address) if "program_id" in ast.unparse(made)]
+        yield from (made for made in (*factors, *programs) if "int64" not in ast.unparse(made))
+
+
+def _find_column_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
+    """Where the column number of the address is made, or multiplied if it is the lanes themselves."""
+    for node in (part for address in flow.address for part in ast.walk(address)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and "col" in ast.unparse(node.right):
+            for name in _list_names(node.left):
+                yield from (node if "arange" in ast.unparse(made) else made for made in flow.list_bindings(name))
+
+
+def _find_others(flow: Flow) -> Iterator[ast.expr]:
+    """A masked load whose spare lanes are not 0."""
+    loads = list(flow.calls("load"))
+    for call in loads:
+        if (other := _find_argument(call, "other")) is not None and ast.unparse(other) not in ("0", "0.0"):
+            yield call
+    for call in loads:
+        if _find_argument(call, "mask") is not None and _find_argument(call, "other") is None:
+            yield call
+
+
+def _find_unmasked_deviations(flow: Flow) -> Iterator[ast.expr]:
+    """A difference that is squared and not masked."""
+    for node in flow.walk():
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or _is_constant(node.right):
+            continue
+        masked = any(
+            isinstance(a, ast.Call) and _name_call(a) == "where" and node in a.args for a in flow.list_ancestors(node)
+        )
+        home = next((a for a in flow.list_ancestors(node) if isinstance(a, ast.stmt)), None)
+        if not masked and isinstance(home, ast.Assign) and "arange" not in ast.unparse(home):
+            yield node
+
+
+def _find_early_returns(flow: Flow) -> Iterator[ast.stmt]:
+    for node in ast.walk(flow.function):
+        if isinstance(node, ast.If) and any(isinstance(part, ast.Return) for part in node.body):
+            yield node
+
+
+def _find_clamped_addresses(flow: Flow) -> Iterator[ast.expr]:
+    for statement in flow.trace(*flow.address):
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and _name_call(node) in ("minimum", "min", "clamp", "maximum"):
+                yield node
+
+
+def _find_store_loop(flow: Flow) -> Iterator[ast.stmt]:
+    if flow.access is not None:
+        yield from (node for node in flow.list_ancestors(flow.access) if isinstance(node, ast.For))
+
+
+def _find_mask(flow: Flow) -> Iterator[ast.stmt]:
+    """Where the mask of the access is made, if it has a name."""
+    if isinstance(flow.mask, ast.Name):
+        yield from flow.list_bindings(flow.mask.id)
+
+
+def _find_odd_masks(flow: Flow) -> Iterator[ast.expr]:
+    """A comparison of lanes with something else than N or M."""
+    for call in (*flow.calls("load"), *([flow.access] if flow.access is not None else [])):
+        mask = _find_argument(call, "mask")
+        mask = None if mask is None else flow.resolve(mask)
+        for node in ast.walk(mask) if mask is not None else ():
+            if isinstance(node, ast.Compare) and not (
+                isinstance(node.comparators[0], ast.Name) and isinstance(node.ops[0], ast.Lt)
+            ):
+                yield node
+
+
+def _find_odd_loops(flow: Flow) -> Iterator[ast.stmt]:
+    """A loop that does not go from 0 over N, or over all that there is, in whole steps."""
+    for node in (n for n in ast.walk(flow.function) if isinstance(n, ast.For)):
+        stops = node.iter.args if isinstance(node.iter, ast.Call) else []
+        stop = stops[:2][-1] if stops else None
+        if stop is not None and (
+            not isinstance(stop, ast.Name) or (len(stops) > 1 and ast.unparse(stops[0]) not in ("0", "start"))
+        ):
+            yield node
+
+
+def _find_overwritten_accumulators(flow: Flow) -> Iterator[ast.stmt]:
+    """In a loop a plain assignment, without its old value, to a name that was begun before the loop."""
+    for statement in flow.statements:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+            continue
+        name = statement.targets[0].id
+        in_loop = any(isinstance(node, ast.For) for node in flow.list_ancestors(statement))
+        begun = any(
+            s.lineno < statement.lineno and not any(isinstance(a, ast.For) for a in flow.list_ancestors(s))
+            for s in flow.list_bindings(name)
+        )
+        if in_loop and begun and name not in _list_names(statement.value):
+            yield statement
+
+
+def _find_accumulations(flow: Flow) -> Iterator[ast.stmt]:
+    """The steps by which the accumulators grow that are stored, or reduced and stored."""
+    value = flow.value
+    for name in dict.fromkeys(node.id for node in ast.walk(value) if isinstance(node, ast.Name)):
+        yield from (s for s in flow.list_bindings(name) if isinstance(s, ast.AugAssign))
+
+
+def _find_copies(flow: Flow) -> Iterator[ast.stmt]:
+    """``a = b``."""
+    for statement in flow.statements:
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Name)
+            and isinstance(statement.targets[0], ast.Name)
+        ):
+            yield statement
+
+
+def _list_sums(flow: Flow, of_products: bool) -> Iterator[ast.expr]:
+    for call in flow.calls("sum", "mean"):
+        is_function = isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) in ("tl", "np", "torch")
+        of = (
+            call.args[0]
+            if is_function and call.args
+            else call.func.value
+            if isinstance(call.func, ast.Attribute)
+            else call
+        )
+        is_product = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) for n in ast.walk(of))
+        if is_product == of_products:
+            yield call
+
+
+def _find_c1(flow: Flow) -> Iterator[ast.expr]:
+    yield from _list_sums(flow, of_products=True)
+
+
+def _find_c2(flow: Flow) -> Iterator[ast.expr]:
+    yield from _list_sums(flow, of_products=False)
+
+
+def _find_first_term(flow: Flow) -> Iterator[ast.stmt]:
+    """Where the first term of dx is made: w * dy."""
+    if flow.output != "dx":
+        return
+    for node in [n for n in flow.walk() if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub)][::-1]:
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub):
+            left = left.left
+        if isinstance(left, ast.Name) and (bindings := flow.list_bindings(left.id)):
+            yield from bindings
+            return
+
+
+def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
+    """Where the factor beside c1, or beside dy in dw, is made."""
+    for node in [n for n in flow.walk() if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)][::-1]:
+        names = [part for side in (node.left, node.right) for part in ast.walk(side) if isinstance(part, ast.Name)]
+        sums = [name for name in names if _holds_a_sum(flow, flow.resolve(name))]
+        others = [
+            name
+            for name in names
+            if name not in sums and isinstance(flow.resolve(name), (ast.BinOp, ast.Call, ast.Name))
+        ]
+        if sums and others:
+            yield from flow.list_bindings(others[0].id)
+            return
+    for call in flow.calls("sum"):
+        for node in ast.walk(call):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Name):
+                yield from flow.list_bindings(node.right.id)
+
+
+def _find_conditions(flow: Flow) -> Iterator[ast.stmt]:
+    if flow.access is not None:
+        yield from (node for node in flow.list_ancestors(flow.access) if isinstance(node, ast.If))
+
+
+def _find_loads_of(*tensors: str) -> Rule:
+    return lambda flow: (call for tensor in tensors for call in flow.find_loads(tensor))
+
+
+def _find_second_load_of(tensor: str) -> Rule:
+    def rule(flow: Flow) -> Iterator[ast.expr]:
+        yield from list(flow.find_loads(tensor))[1:]
+
+    return rule
+
+
+def _find_loads_without(flow: Flow) -> Iterator[ast.expr]:
+    """A load from an address in which no number of the program stands."""
+    for call in flow.calls("load"):
+        if call.args and not any("program_id" in ast.unparse(statement) for statement in flow.trace(call.args[0])):
+            yield call
+
+
+def _find_addresses_without(flow: Flow) -> Iterator[ast.stmt]:
+    for address in flow.address:
+        feeding = flow.trace(address)
+        if feeding and not any("program_id" in ast.unparse(statement) for statement in feeding):
+            yield feeding[-1]
+
+
+def _find_lanes_without_start(flow: Flow) -> Iterator[ast.expr]:
+    for call in flow.calls("arange"):
+        if not isinstance(flow.parents.get(call), ast.BinOp) and any(
+            isinstance(a, ast.For) for a in flow.list_ancestors(call)
+        ):
+            yield call
+
+
+def _find_calls(*names: str) -> Rule:
+    return lambda flow: flow.calls(*names)
+
+
+def _find_value(flow: Flow) -> Iterator[ast.expr]:
+    yield flow.value
+
+
+_MASKS = (_find_others, _find_odd_masks)
+# for each cause the rules that are asked, the likelier first
+_RULES: dict[str, tuple[Rule, ...]] = {
+    "divisor": (_find_divisors,),
+    "vjp_divisor": (_find_divisors,),
+    "unbiased_variance": (_find_divisors,),
+    "wrong_axis": (_find_other_axes,),
+    "eps_missing": (_find_roots,),
+    "eps_hard_coded": (_find_fixed_eps, _find_roots),
+    "eps_not_kept": (_find_fixed_eps,),
+    "eps_outside": (_find_eps,),
+    "eps_altered": (_find_eps,),
+    "root_missing": (_find_eps,),
+    "reciprocal_missing": (_find_roots,),
+    "max_for_sum": (_find_calls("max"),),
+    "deviation_not_squared": (_find_calls("abs"),),
+    "mean_subtracted": (_find_calls("var", "std"), _find_unmasked_deviations),
+    "squared_after_the_sum": (_find_variance,),
+    "w_before_the_norm": (_find_variance,),
+    "norm_before_addition": (_find_variance,),
+    "cancellation": (_find_variance,),
+    "merge_between": (_find_variance,),
+    "M2_not_a_sum": (_find_variance,),
+    "M2s_left_out": (_find_variance,),
+    "variance_terms": (_find_variance,),
+    "recomputed_statistics": (_find_calls("rsqrt", "std", "var"),),
+    "bad_row_swallowed": (_find_swallowing,),
+    "special_values": (_find_swallowing,),
+    "low_precision": (_find_half_casts, _find_unwidened, _find_squares_as_given),
+    "rounded_on_the_way": (_find_half_casts,),
+    "another_dtype": (_find_casts_of_others,),
+    "offset_32_bit": (_find_widths,),
+    "column_offset_32_bit": (_find_column_widths,),
+    "mask_missing": _MASKS,
+    "padding_in_variance": (_find_unmasked_deviations,),
+    "padding_in_c1": (_find_others,),
+    "partly_written": (_find_early_returns, _find_clamped_addresses, _find_odd_masks, _find_store_loop),
+    "row_mask": (_find_others, _find_mask),
+    "only_one_block": (_find_odd_loops, _find_lanes_without_start),
+    "tail_left_out": (_find_odd_loops, _find_odd_masks),
+    "elements_skipped": (_find_odd_loops, _find_odd_masks),
+    "rows_left_out": (_find_odd_loops, _find_odd_masks),
+    "chunk_left_out": (_find_odd_masks,),
+    "block_not_accumulated": (_find_overwritten_accumulators,),
+    "rows_not_summed": (_find_overwritten_accumulators,),
+    "accumulator_reused": (_find_copies,),
+    "c1_of_dy": (_find_c1,),
+    "c2_of_dy": (_find_c2,),
+    "dy_ignored": (_find_calls("ones_like"), _find_first_term),
+    "w_missing_in_dx": (_find_first_term,),
+    "w_twice": (_find_first_term,),
+    "xhat_wrong": (_find_accumulations, _find_xhat),
+    "dw_without_xhat": (_find_accumulations,),
+    "xhat_in_db": (_find_accumulations,),
+    "rstd_in_db": (_find_accumulations,),
+    "w_in_dw": (_find_accumulations,),
+    "sign_of_dw_or_db": (_find_accumulations,),
+    "dx_for_dy": (_find_accumulations,),
+    "not_a_plain_sum": (_find_accumulations,),
+    "counted_by_every_lane": (_find_accumulations,),
+    "welford_count": (_find_accumulations,),
+    "rstd_misread": (_find_loads_of("rstd"),),
+    "statistic_misread": (_find_loads_of("mean"),),
+    "statistics_of_another_row": (_find_loads_of("mean", "rstd"),),
+    "w_for_b": (_find_second_load_of("w"),),
+    "same_row": (_find_loads_without,),
+    "same_block": (_find_lanes_without_start,),
+    "another_block": (_find_lanes_without_start,),
+    "programs_overlap": (_find_addresses_without, _find_store_loop),
+    "uninitialised": (_find_conditions,),
+    "gradient_dtype": (_find_value,),
+    "needs_misread": (_find_value,),
+}
+
+
+def find_slip(cause: str, flow: Flow) -> ast.expr | ast.stmt | None:
+    """The code that ``cause`` speaks of, in what feeds a wrong output; None if no rule finds any."""
+    return next((node for rule in _RULES.get(cause, ()) for node in rule(flow)), None)
