@@ -131,12 +131,7 @@ def grade(
             compilation.ask()
         verdict = _run_again(exercise, kernels, concrete, mode, limits, secret, writer) or verdict
     if compilation and verdict.passed:
-        try:
-            refusal = compilation.find_refusal()
-        except CompilerFailure as failure:
-            verdict = writer.write_compiler_failure(failure)
-        else:
-            verdict = verdict if refusal is None else writer.write_refusal(refusal)
+        verdict = _ask_compiler(compilation, verdict, writer)
     if verdict.passed:
         verdict = _time(exercise, verdict, writer)
     return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
@@ -194,14 +189,15 @@ def _restore_order(run: runner.Run, order: list[int]) -> None:
 
 def grade_tries(
     exercise: Exercise, text: str, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits
-) -> Verdict:
-    """The verdict on code that was read, from a few tries whose results are known: of a step, which has no family. ``text`` is where
-    the code comes from, ``exercise.file`` how a person knows it.
+) -> tuple[Verdict, list[Judged]]:
+    """The verdict on code that was read, from a few tries whose results are known, and the judged tries: of a step, which has no
+    family. ``text`` is where the code comes from, ``exercise.file`` how a person knows it.
 
-    On a GPU the interpreter runs the tries, too.
+    On a GPU the interpreter runs the tries, too; on the CPU the compiler is asked about kernels whose tries are all right.
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
+    compilation = Compilation(kernels, plans, exercise.file) if mode == "cpu" else None
     interpreting = _Interpreting(kernels, plans) if mode == "gpu" else None
     run = runner.run(kernels, plans, mode, limits, is_over=interpreting and interpreting.found_a_deadlock)
     if run.ended == "not started" and run.import_error is None:
@@ -211,7 +207,18 @@ def grade_tries(
         _add_faults(judged, interpreting.result())
     _forget_unwritten(judged)
     parts = {entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points}
-    return _VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts).write()
+    writer = _VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts)
+    verdict = writer.write()
+    return _ask_compiler(compilation, verdict, writer) if compilation and verdict.passed else verdict, judged
+
+
+def _ask_compiler(compilation: Compilation, verdict: Verdict, writer: _VerdictWriter) -> Verdict:
+    """The pass, if a GPU's compiler takes the kernels, too."""
+    try:
+        refusal = compilation.find_refusal()
+    except CompilerFailure as failure:
+        return writer.write_compiler_failure(failure)
+    return verdict if refusal is None else writer.write_refusal(refusal)
 
 
 def _plan_nothing(case: Case, *_: object) -> Plan:
