@@ -12,7 +12,7 @@ from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, quote_line
-from course_lib.grading.steps import Task, TryBuilder, check_step
+from course_lib.grading.steps import KnownSlip, Task, TryBuilder, check_step
 from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.extract_kernels import Kernels, Unreadable, read_text
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
@@ -31,6 +31,7 @@ __all__ = [
     "Case",
     "Judged",
     "Kernels",
+    "KnownSlip",
     "NotAttempted",
     "Plan",
     "Report",
