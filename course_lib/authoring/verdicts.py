@@ -63,7 +63,15 @@ def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict)
         shown = quote_line(report.place)
         below = [f"{shown.below}{shown.carets} {shown.label}".rstrip()] if shown.carets else []
         found.append(
-            "\n".join([f"{report.place.lead}`{FILE}:{report.place.line}`", "```python", f"{shown.gutter}{shown.source}", *below, "```"])
+            "\n".join(
+                [
+                    f"{report.place.lead}`{FILE}:{report.place.line}`",
+                    "```python",
+                    f"{shown.gutter}{shown.source}",
+                    *below,
+                    "```",
+                ]
+            )
         )
     text = "\n\n".join(piece for piece in (*found, report.question, report.common) if piece)
     quotation = "\n".join(f"> {line}".rstrip() for line in text.splitlines())

@@ -53,14 +53,26 @@ def read_answer(step_id: str) -> str:
 
     Raises: CourseError if no script has the step.
     """
-    parts, inside = [], False
+    return "\n".join(textwrap.dedent("\n".join(part)) for part in _split_at_marks(step_id)[1::2])
+
+
+def list_given(step_id: str) -> tuple[str, ...]:
+    """The lines that the learner is not asked for.
+
+    Raises: CourseError if no script has the step.
+    """
+    return tuple(line for part in _split_at_marks(step_id)[::2] for line in part)
+
+
+def _split_at_marks(step_id: str) -> list[list[str]]:
+    """The lines of the solved cell in parts: those before the first mark, the first answer, those up to the next mark, and so on."""
+    parts: list[list[str]] = [[]]
     for line in _read(step_id).splitlines():
         if line.strip() in (BEGIN, END):
-            inside = line.strip() == BEGIN
-            parts += [[]] if inside else []
-        elif inside and not line.strip().startswith(("#:", "#|")):
+            parts.append([])
+        elif not line.strip().startswith(("#:", "#|")):
             parts[-1].append(line)
-    return "\n".join(textwrap.dedent("\n".join(part)) for part in parts)
+    return parts
 
 
 def list_parameters(step_id: str, function: str) -> list[str]:

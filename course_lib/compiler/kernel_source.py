@@ -24,12 +24,16 @@ class Pointer:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """The text of a whole kernels file; ``name`` is the kernel's, ``first_line`` the number of the text's first line in ``file``."""
+    """The text of a whole kernels file; ``name`` is the kernel's, ``first_line`` the number of the text's first line in ``file``.
+
+    ``modules`` are those that the text may use without importing them, by the name that it uses.
+    """
 
     text: str
     name: str
     file: str | Path
     first_line: int = 1
+    modules: dict[str, str] = field(default_factory=dict)
 
 
 def source_text(kernel: Any) -> KernelSource:
@@ -93,8 +97,9 @@ def _from_text(kernel: KernelSource) -> Sources:
     sources = Sources(kernel.name)
     # the lines that Python counts; the helper pads what stands before the first
     text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
+    given = {name: {"module": module} for name, module in kernel.modules.items()}
     sources.units.append(
-        {"name": kernel.name, "text": text, "first_line": kernel.first_line, "globals": {}, "jit": None}
+        {"name": kernel.name, "text": text, "first_line": kernel.first_line, "globals": given, "jit": None}
     )
     sources.files.append(str(kernel.file))
     sources.indents.append(0)

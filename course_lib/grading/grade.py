@@ -160,17 +160,22 @@ def _time(exercise: Exercise, verdict: Verdict, writer: VerdictWriter) -> Verdic
 
 def grade_tries(
     exercise: Exercise, text: str, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits
-) -> Verdict:
-    """The verdict on code that was read, from a few tries whose results are known: of a step, which has no family. ``text`` is where
-    the code comes from, ``exercise.file`` how a person knows it.
+) -> tuple[Verdict, list[Judged]]:
+    """The verdict on code that was read, from a few tries whose results are known, and the judged tries: of a step, which has no
+    family. ``text`` is where the code comes from, ``exercise.file`` how a person knows it.
 
-    On a GPU the interpreter runs the tries, too.
+    On a GPU the interpreter runs the tries, too; on the CPU the compiler is asked about kernels whose tries are all right.
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
     """
+    compilation = Compilation(kernels, plans, exercise.file) if mode == "cpu" else None
     run, judged, _ = Running(kernels, mode, limits).judge_all(plans)
     parts = {entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points}
-    return VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts).write()
+    writer = VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts)
+    verdict = writer.write()
+    if verdict.passed and compilation:
+        verdict = _ask_compiler(compilation, writer) or verdict
+    return verdict, judged
 
 
 def _plan_nothing(case: Case, *_: object) -> Plan:

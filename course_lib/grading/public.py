@@ -13,7 +13,7 @@ from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.report import SIGNS, Report, make_report, quote_line
-from course_lib.grading.steps import Task, TryBuilder, check_step
+from course_lib.grading.steps import KnownSlip, Task, TryBuilder, check_step
 from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.submission.source import Kernels, Unreadable, read_text
@@ -33,6 +33,7 @@ __all__ = [
     "Element",
     "Judged",
     "Kernels",
+    "KnownSlip",
     "NotAttempted",
     "Plan",
     "Report",

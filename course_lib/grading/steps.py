@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from course_lib import compiler
 from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
 from course_lib.catalog import Exercise
@@ -18,9 +20,10 @@ from course_lib.grading.check import report_grader_fault
 from course_lib.grading.execution import runner
 from course_lib.grading.grade import grade_tries
 from course_lib.grading.judging.causes import make_sentence
+from course_lib.grading.judging.judge import Judged, judge_case
 from course_lib.grading.submission import places, reader
 from course_lib.grading.submission.source import Unreadable
-from course_lib.grading.verdict import ERROR, NOT_ATTEMPTED, Verdict
+from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, Verdict
 
 CELL = "this cell"
 _GIVEN = {
@@ -29,26 +32,46 @@ _GIVEN = {
     "numpy": "import math\nimport numpy as np",
 }
 _CASE_SECONDS = 5.0  # a try takes some hundredths
-_ROUNDING = {
-    "fp16": 2.0**-10,
-    "bf16": 2.0**-7,
-}  # of the largest number: what two right orders of operations may differ by
+# of the largest number: what two right orders of operations may differ by
+_ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7}
+# of each number: what two ways to compute the same wrong number may differ by
+_SAME = 1e-4
+# causes whose questions say nothing of a step: it has no docstring, and its order need not be that of a sum
+_WITHOUT_QUESTION = ("wrong_values", "wrong_return", "order_dependent")
+
+
+@dataclass(frozen=True)
+class KnownSlip:
+    """A wrong answer that is known before: the whole cell with it, and its cause as a verdict names it."""
+
+    cell: str
+    cause: str
+    headline: str
+    question: str
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a step asks: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the course wrote it."""
+    """What a step asks: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the course wrote it.
+
+    ``given`` are the lines of the cell that the learner is not asked for. ``question`` is asked where the values are wrong, no slip explains
+    them and all of ``given`` stands in the cell.
+    """
 
     id: str
     kind: str
     entry_point: str
     unsolved: str
+    given: tuple[str, ...]
     question: str
+    slips: tuple[KnownSlip, ...]
 
 
 @dataclass(frozen=True)
 class TryCase(Case):
-    """A try is known by what its author says of it."""
+    """A try is known by what its author says of it. ``asked``: whether the step's question leads anywhere if this try fails."""
+
+    asked: bool = True
 
     def describe(self) -> str:
         return self.why
@@ -59,6 +82,7 @@ class TryBuilder:
     """Makes the plan of one try, argument by argument, in the order of the call."""
 
     what: str
+    asked: bool = True
     tensors: list[Tensor] = field(default_factory=list)
     arguments: list[tuple[str, object]] = field(default_factory=list)
     expected: dict[str, Expected] = field(default_factory=dict)
@@ -97,7 +121,7 @@ class TryBuilder:
         blocks = constexprs or {}
         room = max([0, *(size for size in blocks.values() if isinstance(size, int))])
         tensors = tuple(replace(tensor, guard=size_guard(tensor.elements + room)) for tensor in self.tensors)
-        case = TryCase(self.what, 1, 1, 0, self.what)
+        case = TryCase(self.what, 1, 1, 0, self.what, asked=self.asked)
         return Plan(
             case, entry_point, grid, tensors, tuple(self.arguments), blocks, self.expected, interleavings=orders
         )
@@ -138,6 +162,8 @@ def warm(kind: str, mode: str) -> None:
     """
     running = background.start(lambda: runner.warm(mode if kind == "kernel" else kind))
     reader.warm()
+    if kind == "kernel" and mode == "cpu":
+        compiler.warm()
     running.result()
 
 
@@ -153,8 +179,67 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     warming.exception()  # waits: of two that start the second would be for nothing. What went wrong, the run itself says
     limits = runner.ResourceLimits.for_mode(mode)
     limits = limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
-    verdict = grade_tries(step, text, kernels, plans, mode, limits)
-    return verdict if verdict.passed else replace(verdict, question=task.question)
+    verdict, judged = grade_tries(step, text, kernels, plans, mode, limits)
+    if verdict.status != FAIL:
+        return verdict
+    if slip := _find_slip(task, judged, plans, mode, limits):
+        said = verdict.first.words if verdict.first else ""
+        message = " ".join(part for part in (slip.headline, said, slip.question) if part)
+        return replace(verdict, cause=slip.cause, headline=slip.headline, question=slip.question, message=message)
+    if verdict.cause not in _WITHOUT_QUESTION:
+        return verdict
+    fits = (
+        verdict.cause != "wrong_return"
+        and _keeps_lines(task, text)
+        and all(j.plan.case.asked for j in judged if not j.passed)
+    )
+    return replace(verdict, question=task.question if fits else "")
+
+
+def _find_slip(
+    task: Task, judged: list[Judged], plans: list[Plan], mode: str, limits: runner.ResourceLimits
+) -> KnownSlip | None:
+    """The known slip from which the same comes out as from the learner's code, in every try."""
+    return next((slip for slip in task.slips if _is_same(judged, _run_slip(task, slip, plans, mode, limits))), None)
+
+
+def _run_slip(task: Task, slip: KnownSlip, plans: list[Plan], mode: str, limits: runner.ResourceLimits) -> list[Judged]:
+    """What comes out of the cell with the slip. It is always the same, so that it is run once in a session."""
+    key = (mode, task.id, slip.cell)
+    if key not in _slipped:
+        kernels = reader.read(_make_exercise(task), slip.cell, CELL, unsolved="", given=_GIVEN[task.kind])
+        assert kernels is not None, f"step {task.id}: a slip is no empty cell"
+        run = runner.run(kernels, plans, mode, limits)
+        _slipped[key] = [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
+    return _slipped[key]
+
+
+_slipped: dict[tuple[str, str, str], list[Judged]] = {}
+
+
+def _is_same(judged: list[Judged], slipped: list[Judged]) -> bool:
+    """True if every try left the same numbers but for rounding, did the same to memory and raised the same error."""
+    for mine, known in zip(judged, slipped, strict=True):
+        if mine.outputs.keys() != known.outputs.keys() or _describe_rest(mine) != _describe_rest(known):
+            return False
+        for name, values in known.outputs.items():
+            allowed = known.plan.expected[name].allowed
+            if not np.isclose(mine.outputs[name], values, rtol=_SAME, atol=allowed, equal_nan=True).all():
+                return False
+    return True
+
+
+def _describe_rest(judged: Judged) -> tuple:
+    """All that came out of a try besides numbers, whatever the line."""
+    fault = re.sub(r"\bline \d+", "", judged.fault.words) if judged.fault else ""
+    raised = judged.raised and (judged.raised.type, judged.raised.text)
+    return judged.ran, raised, fault, list(judged.outside), list(judged.changed)
+
+
+def _keeps_lines(task: Task, text: str) -> bool:
+    """True if all lines that the course wrote stand in the cell: what is wrong then is what the learner wrote."""
+    lines = {line.strip() for line in text.splitlines()}
+    return {line.strip() for line in task.given} - {""} <= lines
 
 
 def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) -> Verdict:

@@ -28,6 +28,7 @@ from course_lib.grading.public import (
     NOT_ATTEMPTED,
     PASS,
     SIGNS,
+    KnownSlip,
     Plan,
     Task,
     TryBuilder,
@@ -40,7 +41,7 @@ from course_lib.grading.public import (
 from course_lib.learner import progress
 from course_lib.lessons import steps
 from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Step, Try, WrongForm
 from course_lib.lessons.words import format_count, format_number
 
 _LOOKS = {PASS: "good", NOT_ATTEMPTED: "open"}
@@ -129,7 +130,7 @@ def warm_lesson(lesson: str) -> None:
 
 def make_plan(wanted: Step, attempt: Try) -> Plan:
     """A try as the grader takes it."""
-    builder = TryBuilder(attempt.what)
+    builder = TryBuilder(attempt.what, attempt.asked)
     expected = attempt.outputs
     if not isinstance(attempt.arguments, tuple):
         for name, argument in attempt.arguments.items():
@@ -157,9 +158,13 @@ def _add_argument(builder: TryBuilder, name: str, argument: Any) -> None:
 
 
 def _check_code(wanted: Step, text: str) -> Verdict:
-    task = Task(
-        wanted.id, wanted.kind, wanted.entry_point, step_cells.make_unsolved(wanted.id), make_visible_line(wanted.question)
+    solved, given = step_cells.make_solved(wanted.id), step_cells.list_given(wanted.id)
+    # a slip without a cause shows in the run: it reads, writes or waits where it should not
+    slips = tuple(
+        KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(wanted.kind)) for slip in wanted.slips if slip.cause
     )  # fmt: skip
+    unsolved, question = step_cells.make_unsolved(wanted.id), make_visible_line(wanted.question)
+    task = Task(wanted.id, wanted.kind, wanted.entry_point, unsolved, given, question, slips)
     return check_step(task, text, [make_plan(wanted, attempt) for attempt in wanted.tries], course_lib.MODE)
 
 
@@ -169,21 +174,25 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
     if _is_unchanged(text, step_cells.make_unsolved(wanted.id), name):
         return Verdict(wanted.id, NOT_ATTEMPTED, "not_attempted", "The cell is as the course wrote it.", mode="value")
     if name not in names or not any(_binds(node, name) for node in ast.parse(text).body):
-        return _fail_value(wanted, f"This cell gives `{name}` no value. The check looks at it by that name.")
+        return _fail_value(wanted, f"This cell gives `{name}` no value. The check looks at it by that name.", "")
     assert wanted.accepts is not None  # Step sees to it
     shown = f"`{name}` is `{_show(names[name])}`."
     try:
         why_not = wanted.accepts(names[name])
+    except WrongForm as unfit:
+        return _fail_value(wanted, f"{shown} {make_sentence(str(unfit))}", "")
     except Exception as unfit:  # what was made for numbers meets a text, a list, a tensor
         kind = type(names[name]).__name__
-        return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}")  # fmt: skip
+        return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}", "")  # fmt: skip
     if why_not:
-        return _fail_value(wanted, f"{shown} {make_sentence(why_not)}")
+        return _fail_value(
+            wanted, f"{shown} {make_sentence(why_not)}", "" if why_not.endswith("?") else wanted.question
+        )
     return Verdict(wanted.id, PASS, "none", "The value is right.", mode="value")
 
 
-def _fail_value(wanted: Step, words: str) -> Verdict:
-    return Verdict(wanted.id, FAIL, "wrong_values", words, mode="value", headline=words, question=wanted.question)
+def _fail_value(wanted: Step, words: str, question: str) -> Verdict:
+    return Verdict(wanted.id, FAIL, "wrong_values", words, mode="value", headline=words, question=question)
 
 
 def _show(value: Any) -> str:
@@ -260,9 +269,9 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         parts.append(
             f"<div>{where.capitalize()} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>"
         )
-    if verdict.question:  # of a text that cannot be read there is nothing to ask
-        parts.append(f"<p>{write_inline(wanted.question)}</p>")
-        lines.append(wanted.question)
+    if verdict.question:
+        parts.append(f"<p>{write_inline(verdict.question)}</p>")
+        lines.append(verdict.question)
     if verdict.printed:
         parts.append(
             f"<details><summary>What it printed in the check</summary><pre>{html.escape(verdict.printed)}</pre></details>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import html
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +17,11 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.catalog import step_cells
 from course_lib.cli import status
+from course_lib.grading.judging.causes import CAUSES
 from course_lib.learner import progress
 from course_lib.lessons import stepping, steps
 from course_lib.lessons.prediction import write_review
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 from course_lib.sandbox import isolation, jobs
 
 ROW = np.array([11.0, 12, 14, 15, 16])
@@ -206,19 +208,34 @@ def test_the_courses_answer_passes_and_the_cell_as_it_was_is_not_tried(scratch, 
         [("x - mean, 0.0)", "x - mean, 0.0)  # and a comment")],
         [("tl.where(mask, x - mean, 0.0)", "(x - mean) * mask")],
         [("norm_kernel(x_ptr, y_ptr, N,", "norm_kernel(source, target, count,"), ("x_ptr", "source"), ("y_ptr", "target"), ("N\n", "count\n")],
-        [("    var = ", "    print(mean)\n    var = ")],
         [("    ", "\t")],
         [("@triton.jit\n", "import triton\nimport triton.language as tl\nimport torch\nfrom course_lib.lessons import step\n\n@triton.jit\n")],
         [("\n\n\nstep(", "\n\n\nprint(norm_kernel)\nstep('98-add')\nstep(")],
         [("@triton.jit\n", "@triton.jit\ndef centre(x, mean, mask):\n    return tl.where(mask, x - mean, 0.0)\n\n\n@triton.jit\n"), ("d = tl.where(mask, x - mean, 0.0)", "d = centre(x, mean, mask)")],
-        [("d = tl.where(mask, x - mean, 0.0)", "d = ZERO + tl.where(mask, x - mean, 0.0)"), ("@triton.jit\n", "ZERO: tl.constexpr = 0.0\n\n\n@triton.jit\n")],
+        [("d = tl.where(mask, x - mean, 0.0)", "d = ZERO + tl.where(mask, x - mean, 0.0)"), ("@triton.jit\n", "ZERO = tl.constexpr(0.0)\n\n\n@triton.jit\n")],
     ],
-    ids=["comment", "product", "renamed parameters", "print", "tabs", "imports", "two steps", "helper", "constant"],
+    ids=["comment", "product", "renamed parameters", "tabs", "imports", "two steps", "helper", "constant"],
 )  # fmt: skip
-def test_another_right_way_passes(scratch, changes, request):
-    if course_lib.MODE == "gpu" and request.node.callspec.id in ("print", "constant"):
-        pytest.skip("the compiler takes neither; CPU mode does not compile a step")
+def test_another_right_way_passes(scratch, changes):
     assert check("98-mend", *changes).startswith("✓ Step 98-mend: passed")
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ([("    var = ", "    print(mean)\n    var = ")], ["Line 8", "8 |     print(mean)"]),
+        ([("    d = ", "    d = 0.0\n    for _ in range(N):\n        d += tl.zeros([BLOCK], tl.float32)\n    d = ")], ["loop-carried variable `d` changes its type", "9 |         d += "]),
+        ([("d = tl.where(mask, x - mean, 0.0)", "d = ZERO + tl.where(mask, x - mean, 0.0)"), ("@triton.jit\n", "ZERO: tl.constexpr = 0.0\n\n\n@triton.jit\n")], ["ZERO", "Line 10"]),
+    ],
+    ids=["print", "loop-carried", "annotated global"],
+)  # fmt: skip
+def test_what_a_compiler_refuses_is_no_pass(scratch, changes, says):
+    told = check("98-mend", *changes)
+    assert not progress.read_steps() and QUESTION not in told
+    if course_lib.MODE == "cpu":
+        assert told.endswith(CAUSES["would_not_compile"].question)
+        for part in ("not right yet", "a GPU's compiler refuses it", *says):
+            assert part in told, told
 
 
 def test_comments_docstrings_and_prints_beside_it_are_no_try(scratch):
@@ -237,6 +254,27 @@ def test_a_wrong_value_is_named_with_try_element_line_and_question(scratch):
     assert told[:4] == ["✗ Step 98-mend: not right yet", "Wrong values.", "Tried: five numbers in a block of eight.", "expected y_ptr[0]: -1.40182"]  # fmt: skip
     assert told[4].startswith("got: -1.2") and "5 of 5 elements of `y_ptr` are wrong." in told
     assert any(line.startswith("9 |     tl.store(y_ptr") for line in told) and told[-1] == QUESTION
+
+
+def test_without_a_fit_there_is_no_question(scratch, monkeypatch):
+    in_a_given_line = check("98-mend", ("mean = tl.sum(x) / N", "mean = tl.sum(x) / (N + 1)"))
+    of_another_shape = check("98-centre", ("return (x - x.mean()) * w", "return ((x - x.mean()) * w).sum()"))
+    mend = STEPS["98-mend"]
+    tries = (replace(mend.tries[0], asked=False), *mend.tries[1:])
+    monkeypatch.setitem(STEPS, "98-mend", replace(mend, tries=tries))
+    in_a_try_without_spare_lanes = check("98-mend", ("x - mean, 0.0", "x + mean, 0.0"))
+    for told in (in_a_given_line, of_another_shape, in_a_try_without_spare_lanes):
+        assert "not right yet" in told and "?" not in told, told
+
+
+def test_a_slip_is_known_by_what_comes_out_of_it(scratch, monkeypatch):
+    slip = Slip("x - mean, 0.0", "x - mean, 1.0", "spare lanes hold 1", "What is the square of 1?")
+    monkeypatch.setitem(STEPS, "98-mend", replace(STEPS["98-mend"], slips=(slip,)))
+    for same in ("(x - mean) * mask + (cols >= N)", "tl.where(cols >= N, 1, x - mean)"):
+        told = check("98-mend", ("tl.where(mask, x - mean, 0.0)", same)).split("\n")
+        assert told[1] == "Spare lanes hold 1." and told[-1] == "What is the square of 1?"
+    for other in ("x - mean, 1.01", "x - mean, mean"):
+        assert check("98-mend", ("x - mean, 0.0", other)).endswith(QUESTION)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +370,7 @@ def test_programs_that_overwrite_each_other_are_caught(scratch):
     told = check(
         "98-add", ("tl.atomic_add(total_ptr, tl.sum(x))", "tl.store(total_ptr, tl.load(total_ptr) + tl.sum(x))")
     )
-    assert "not right yet" in told and "program" in told and told.endswith("Who else writes there?")
+    assert "not right yet" in told and "A race." in told and told.endswith(CAUSES["race"].question)
 
 
 @pytest.mark.parametrize(
@@ -504,12 +542,14 @@ def test_what_else_stands_in_a_cell_does_no_harm(shell, cell):
         (lambda: Step("98-a", "numpy", "f", "q", "d"), "at least one Try"),
         (lambda: Step("98-a", "numpy", "f", " ", "d", (Try("t", (1,), 1.0),)), "must say something"),
         (lambda: Step("98-a", "numpy", "f", "q", "d", Try("t", (1,), 1.0)), "is a comma missing"),
-        (lambda: Step("98-a", "numpy", "f", "q", "d", (Try("t", (1,), 1.0),), slips=("a", "b")), "pairs of texts"),
+        (lambda: Step("98-a", "numpy", "f", "q", "d", (Try("t", (1,), 1.0),), slips=("a", "b")), "a tuple of Slip"),
         (lambda: Step("98-a", "numpy", "f", "q", "d", (Try("t", {"x": In([1])}, 1.0),)), "arguments are a tuple"),
         (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", (In([1]),), {"y": [1]}),)), "are dicts"),
         (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,))}, {"z": [1, 2]}),)), "an entry for each Out"),
         (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,))}, {"y": [1]}),)), "not the shape of its Out"),
         (lambda: Step("98-a", "kernel", "k", "q", "d", (Try("t", {"y": Out((2,)), "n": "2"}, {"y": [1, 2]}),)), "an argument is an In"),
+        (lambda: Slip("a", "b", "a cause of its own"), "needs a question"),
+        (lambda: Slip("a", "b", question="Why?"), "a question needs a cause"),
         (lambda: In([[1], [2, 3]]), "numbers of one shape"),
         (lambda: In([1], dtype="float32"), "dtype is one of fp32"),
         (lambda: Out(5), "has to be a tuple"),
@@ -623,17 +663,50 @@ def test_the_courses_answer_to_a_step_passes_and_the_unsolved_cell_is_not_tried(
 
 
 @each_step
-def test_what_stands_there_and_each_slip_fails(step_id, monkeypatch):
-    wanted, unsolved, solved = steps.find(step_id), step_cells.make_unsolved(step_id), step_cells.make_solved(step_id)
+def test_each_slip_fails_with_its_cause_and_its_question(step_id, monkeypatch):
+    wanted, solved = steps.find(step_id), step_cells.make_solved(step_id)
     assert wanted.slips, "without a wrong answer nothing shows that the step tells right from wrong"
     monkeypatch.setattr(step_cells, "make_unsolved", lambda _: "")  # a slip may be what is there to be repaired
-    cells = {slip: solved.replace(right, slip) for right, slip in wanted.slips if right in solved}
-    assert [right for right, _ in wanted.slips if right not in solved] == [], "no text of the solution"
-    if "# REPAIR" in unsolved:
-        cells["what is to be repaired"] = unsolved
-    for slip, cell in cells.items():
-        told = stepping.check_cell(wanted, cell, run_value(wanted, cell)).text
-        assert told.startswith("✗") and told.endswith(wanted.question), f"{slip}: {told}"
+    for slip in wanted.slips:
+        assert slip.right in solved, f"{slip.right!r} is no text of the solution"
+        cell = solved.replace(slip.right, slip.wrong)
+        told = stepping.check_cell(wanted, cell, run_value(wanted, cell)).text.split("\n")
+        assert told[0].startswith("✗"), f"{slip.wrong}: {told}"
+        if slip.cause:
+            _, headline, question = slip.word_for(wanted.kind)
+            assert told[1] == headline and told[-1] == question, f"{slip.wrong}: {told}"
+        elif wanted.kind != "value":
+            assert told[1] != "Wrong values.", f"{slip.wrong} needs a cause: the run shows none"
+
+
+@each_step
+def test_what_is_to_be_repaired_fails_and_is_asked_about(step_id, monkeypatch):
+    wanted, unsolved = steps.find(step_id), step_cells.make_unsolved(step_id)
+    if "# REPAIR" not in unsolved:
+        pytest.skip("its cell holds no wrong answer")
+    monkeypatch.setattr(step_cells, "make_unsolved", lambda _: "")
+    told = stepping.check_cell(wanted, unsolved, run_value(wanted, unsolved)).text
+    assert told.startswith("✗") and "?" in told.split("\n")[-1], told
+
+
+@each_step
+def test_an_answer_without_one_of_its_lines_does_not_pass(step_id):
+    wanted, solved = steps.find(step_id), step_cells.make_solved(step_id)
+    if wanted.kind == "value":
+        pytest.skip("Python itself refuses the rest of the cell, or `accepts` is asked about nothing")
+    answer = [line.strip() for line in step_cells.read_answer(step_id).splitlines()]
+    for line in (line for line in solved.splitlines(keepends=True) if line.strip() and line.strip() in answer):
+        assert not stepping.check_cell(wanted, solved.replace(line, "", 1), {}).passed, f"without {line.strip()!r}"
+
+
+@each_step
+def test_a_function_that_hands_back_an_argument_does_not_pass(step_id):
+    wanted, solved = steps.find(step_id), step_cells.make_solved(step_id)
+    if wanted.kind not in ("torch", "numpy"):
+        pytest.skip("no function")
+    for name in step_cells.list_parameters(step_id, wanted.entry_point):
+        cell = re.sub(r"return .*", f"return {name}", solved)
+        assert not stepping.check_cell(wanted, cell, {}).passed, cell
 
 
 @each_step

@@ -6,6 +6,7 @@ seconds to start, so it is started while the cases run, and it compiles while a 
 
 from __future__ import annotations
 
+import ast
 from collections import OrderedDict
 from concurrent.futures import Future
 
@@ -31,6 +32,11 @@ class Compilation:
 
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
+        # a step's cell need not import these
+        given = [
+            line for line in ast.parse((kernels.rules or {}).get("given", "")).body if isinstance(line, ast.Import)
+        ]
+        self._modules = {alias.asname or alias.name: alias.name for line in given for alias in line.names}
         self._plans = _find_specialisations(plans)
         self._warmed = background.start(self._warm)
         self._answer: Future[CompileError | None] | None = None
@@ -61,7 +67,7 @@ class Compilation:
         if asked in _accepted:
             return None
         self._warmed.result()
-        source = KernelSource(self._source, self._plans[0].kernel, self._file)
+        source = KernelSource(self._source, self._plans[0].kernel, self._file, modules=self._modules)
         refusal = None
         for _ in range(_TRIES):
             try:

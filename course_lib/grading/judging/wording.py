@@ -256,11 +256,11 @@ def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) 
         return None
     parameters = [argument.arg for argument in (*home.args.posonlyargs, *home.args.args)]
     tensors = {name: to for to, (kind, name) in zip(parameters, plan.arguments, strict=False) if kind == "tensor"}
-    if judged.fault and judged.fault["line"]:
-        line = judged.fault["line"]
-        access = places.find_only_access(tree, line, judged.fault["kind"])
+    if judged.fault and judged.fault.line:
+        line = judged.fault.line
+        access = places.find_only_access(tree, line, judged.fault.kind)
         inside = next((node for node in functions if node.lineno <= line <= (node.end_lineno or line)), home)
-        return access and location.Flow(tree, inside, judged.fault["tensor"], access, access, tensors)
+        return access and location.Flow(tree, inside, judged.fault.tensor, access, access, tensors)
     if judged.fault or judged.changed or subject is None:
         return None
     if not plan.grid:

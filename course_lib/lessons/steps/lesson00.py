@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 
 def _try_deal(programs: int, block: int) -> Try:
@@ -39,6 +39,7 @@ def _try_smallest(*numbers: float) -> Try:
         constexprs={"BLOCK": 8},
         expected={"smallest_ptr": [min(numbers)]},
         within=0,
+        asked=len(numbers) < 8,
     )
 
 
@@ -51,9 +52,14 @@ STEPS = (
         question="Lane 0 of program 1 writes element 1. Which element does lane 1 of program 1 write?",
         debrief="An offset is any whole number that you can compute from the program and the lane. Later lessons choose it with care: on a GPU, lanes side by side are fast when they read elements side by side.",
         slips=(
-            ("lanes * programs + program", "program * BLOCK + lanes"),
-            ("lanes * programs + program", "lanes * BLOCK + program"),
-            ("lanes * programs + program", "lanes + program"),
+            Slip(
+                "lanes * programs + program",
+                "program * BLOCK + lanes",
+                "each program takes elements that lie side by side",
+                "Lane 0 of program 1 should write element 1. Which element does yours write?",
+            ),
+            Slip("lanes * programs + program", "lanes * BLOCK + program"),
+            Slip("lanes * programs + program", "lanes + program", "programs_overlap"),
         ),
     ),
     Step(
@@ -64,10 +70,30 @@ STEPS = (
         question="Is the element `start` in the slice? Is the element `stop`? The page says which sign joins two conditions.",
         debrief="The store of a masked lane never happens, so the other elements keep what they held. Python's `and` asks for one truth value, and a block has many: that is why kernels write `&`.",
         slips=(
-            ("(offsets >= start) & (offsets < stop)", "(offsets > start) & (offsets < stop)"),
-            ("(offsets >= start) & (offsets < stop)", "(offsets >= start) & (offsets <= stop)"),
-            ("(offsets >= start) & (offsets < stop)", "offsets < stop"),
-            ("(offsets >= start) & (offsets < stop)", "(offsets >= start) | (offsets < stop)"),
+            Slip(
+                "(offsets >= start) & (offsets < stop)",
+                "(offsets > start) & (offsets < stop)",
+                "the element `start` is left out",
+                "A slice begins with the element `start`. What does your condition say of it?",
+            ),
+            Slip(
+                "(offsets >= start) & (offsets < stop)",
+                "(offsets >= start) & (offsets <= stop)",
+                "the element `stop` is written, too",
+                "A slice ends before the element `stop`. What does your condition say of it?",
+            ),
+            Slip(
+                "(offsets >= start) & (offsets < stop)",
+                "offsets < stop",
+                "elements before `start` are written",
+                "A slice has two ends. Which of them does your condition look at?",
+            ),
+            Slip(
+                "(offsets >= start) & (offsets < stop)",
+                "(offsets >= start) | (offsets < stop)",
+                "every lane passes the mask",
+                "Take an offset before `start`: which of your two conditions lets it through?",
+            ),
         ),
     ),
     Step(
@@ -82,9 +108,24 @@ STEPS = (
         question="Three lanes have no number. Which value could they hold so that the smallest of all lanes is still a number of the row?",
         debrief='`float("inf")` is the value that never wins a minimum, as 0 is the value that changes no sum. Such a value is called the neutral element of an operation.',
         slips=(
-            ('float("inf")', 'float("-inf")'),
-            ('float("inf")', "1000.0"),
-            ('other=float("inf")', "other=0.0"),
+            Slip(
+                'float("inf")',
+                'float("-inf")',
+                "a spare lane wins the minimum",
+                "What do the three spare lanes hold? Which of two numbers does `tl.min` keep?",
+            ),
+            Slip(
+                'float("inf")',
+                "1000.0",
+                "what the spare lanes hold is not large enough for every row",
+                "Take a row whose numbers are all larger than what your spare lanes hold. What does `tl.min` give?",
+            ),
+            Slip(
+                'other=float("inf")',
+                "other=0.0",
+                "a spare lane wins the minimum",
+                "What do the three spare lanes hold? Which of two numbers does `tl.min` keep?",
+            ),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 
 def _try_row(what: str, row: list[float], block: int) -> Try:
@@ -13,6 +13,7 @@ def _try_row(what: str, row: list[float], block: int) -> Try:
         arguments={"x_ptr": In(row), "y_ptr": Out((len(row),)), "N": len(row)},
         constexprs={"BLOCK": block},
         expected={"y_ptr": (np.array(row) - np.mean(row)) / np.std(row)},  # np.std divides by N
+        asked=len(row) < block,
     )
 
 
@@ -66,10 +67,25 @@ STEPS = (
         question="A spare lane loaded 0. What does `x - mean` hold there, and what should `d` hold?",
         debrief="A mask stops a load or a store. It does not stop arithmetic: after every operation, ask what the spare lanes hold now.",
         slips=(
-            ("tl.where(mask, x - mean, 0.0)", "x - mean"),
-            ("tl.where(mask, x - mean, 0.0)", "tl.where(mask, x, 0.0)"),
-            ("tl.where(mask, x - mean, 0.0)", "tl.where(mask, x - mean, mean)"),
-            ("tl.where(mask, x - mean, 0.0)", "tl.where(mask, 0.0, x - mean)"),
+            Slip(
+                "tl.where(mask, x - mean, 0.0)",
+                "x - mean",
+                "padding_in_variance",
+                "What does `d` hold in a lane past column N, and what is its square?",
+            ),
+            Slip("tl.where(mask, x - mean, 0.0)", "tl.where(mask, x, 0.0)", "mean_not_subtracted"),
+            Slip(
+                "tl.where(mask, x - mean, 0.0)",
+                "tl.where(mask, x - mean, mean)",
+                "padding_in_variance",
+                "What does `d` hold in a lane past column N, and what is its square?",
+            ),
+            Slip(
+                "tl.where(mask, x - mean, 0.0)",
+                "tl.where(mask, 0.0, x - mean)",
+                "the two values of `tl.where` have changed places",
+                "Which of its two values does `tl.where` give to a lane whose mask is true?",
+            ),
         ),
     ),
     Step(
@@ -83,10 +99,20 @@ STEPS = (
         question="For a variance of 0 and eps = 0.01, the formula says 1 over the root of 0.01. Is that what your line computes?",
         debrief="A row of equal numbers now gives 0: each deviation is 0, and `rstd` is finite. Lesson 02 shows what changes when eps stands outside the root.",
         slips=(
-            ("tl.rsqrt(var + eps)", "tl.rsqrt(var)"),
-            ("tl.rsqrt(var + eps)", "tl.rsqrt(var) + eps"),
-            ("tl.rsqrt(var + eps)", "1 / (tl.sqrt(var) + eps)"),
-            ("tl.rsqrt(var + eps)", "tl.sqrt(var + eps)"),
+            Slip("tl.rsqrt(var + eps)", "tl.rsqrt(var)", "eps_missing"),
+            Slip(
+                "tl.rsqrt(var + eps)",
+                "tl.rsqrt(var) + eps",
+                "eps is added to the reciprocal root",
+                "For a variance of 0, what is `tl.rsqrt(var)` before eps is added to it?",
+            ),
+            Slip("tl.rsqrt(var + eps)", "1 / (tl.sqrt(var) + eps)", "eps_outside"),
+            Slip(
+                "tl.rsqrt(var + eps)",
+                "tl.sqrt(var + eps)",
+                "the root multiplies where it should divide",
+                "`rstd` multiplies each deviation. Which of the two does your line compute: the standard deviation, or 1 over it?",
+            ),
         ),
     ),
     Step(
@@ -100,10 +126,15 @@ STEPS = (
         question="Column j of y is xhat[j] * w[j] + b[j]. Which lanes may read w and b, and which may write y?",
         debrief="`w` and `b` are read by every program, once for each row. Other lessons ask where such numbers wait in the meantime.",
         slips=(
-            ("xhat * w + b, mask=mask", "xhat * w + b"),
-            ("xhat * w + b", "xhat * b + w"),
-            ("xhat * w + b", "(xhat + b) * w"),
-            ("b = tl.load(b_ptr + cols, mask=mask, other=0.0)", "b = tl.load(b_ptr)"),
+            Slip("xhat * w + b, mask=mask", "xhat * w + b"),
+            Slip("xhat * w + b", "xhat * b + w", "w_and_b_swapped"),
+            Slip("xhat * w + b", "(xhat + b) * w", "b_misapplied"),
+            Slip(
+                "b = tl.load(b_ptr + cols, mask=mask, other=0.0)",
+                "b = tl.load(b_ptr)",
+                "every column is given the first b",
+                "Column 3 needs b[3]. Which address does each of your lanes read?",
+            ),
         ),
     ),
     Step(
@@ -117,10 +148,20 @@ STEPS = (
         question="Row 2 of x begins 2 * stride_x elements after x_ptr. Where does row 2 of y begin?",
         debrief="The kernel of Triton's tutorial uses one stride for x and y. It is right until somebody sends a slice.",
         slips=(
-            ("row * stride_x", "row * N"),
-            ("row * stride_y", "row * stride_x"),
-            ("y_ptr + row * stride_y + cols", "y_ptr + cols"),
-            ("x_ptr + row * stride_x + cols", "x_ptr + row + cols"),
+            Slip("row * stride_x", "row * N", "stride_ignored"),
+            Slip("row * stride_y", "row * stride_x", "stride_ignored"),
+            Slip(
+                "y_ptr + row * stride_y + cols",
+                "y_ptr + cols",
+                "every program writes to row 0 of y",
+                "Where does row 2 of y begin, and which program should write it?",
+            ),
+            Slip(
+                "x_ptr + row * stride_x + cols",
+                "x_ptr + row + cols",
+                "rows of x begin one element apart",
+                "How many elements lie between the start of row 0 of x and the start of row 1?",
+            ),
         ),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.lessons.block_stepper.model import EXAMPLE
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
 _EPS = 1e-5
 
@@ -22,9 +22,9 @@ def accept_quiet_row(row: Any) -> str:
     try:
         numbers = np.asarray(row, dtype=np.float64)
     except (TypeError, ValueError):
-        return "`row` should be a list of four numbers, such as [2, -1, 3, 0.5]."
+        raise WrongForm("`row` should be a list of four numbers, such as [2, -1, 3, 0.5].") from None
     if numbers.shape != (4,) or not np.isfinite(numbers).all():
-        return "`row` should be a list of four finite numbers, such as [2, -1, 3, 0.5]."
+        raise WrongForm("`row` should be a list of four finite numbers, such as [2, -1, 3, 0.5].")
     mean_square = float((numbers**2).mean())
     if mean_square == 0:
         return "On a row of zeros both results are 0, so it tells nothing about `y`."
@@ -75,11 +75,36 @@ STEPS = (
         question="Square first, then the mean. Which axis runs along a row?",
         debrief="Any result of a norm can be checked so, before `w` is applied. It tells that a row has the wrong size. It does not tell that the row is right.",
         slips=(
-            ("axis=1", "axis=0"),
-            ("(y * y).mean(axis=1)", "(y * y).mean()"),
-            ("(y * y).mean(axis=1)", "y.mean(axis=1) ** 2"),
-            ("(y * y).mean(axis=1)", "np.sqrt((y * y).mean(axis=1))"),
-            (".mean(axis=1)", ".sum(axis=1)"),
+            Slip(
+                "axis=1",
+                "axis=0",
+                "the mean is taken down the columns",
+                "Which axis runs along a row, 0 or 1? How many numbers should come out?",
+            ),
+            Slip(
+                "(y * y).mean(axis=1)",
+                "(y * y).mean()",
+                "one mean is taken of all rows",
+                "How many means have two rows, and how many do you return?",
+            ),
+            Slip(
+                "(y * y).mean(axis=1)",
+                "y.mean(axis=1) ** 2",
+                "the mean is taken before the square",
+                "For the row 1, -1: what is the mean of the squares, and what is the square of the mean?",
+            ),
+            Slip(
+                "(y * y).mean(axis=1)",
+                "np.sqrt((y * y).mean(axis=1))",
+                "a root is taken of the mean",
+                "The function returns the mean of the squares. Which of your operations comes after the mean?",
+            ),
+            Slip(
+                ".mean(axis=1)",
+                ".sum(axis=1)",
+                "the sum of the squares is not divided",
+                "For the row 3, 4 the squares are 9 and 16. What is their mean, and what does your line give?",
+            ),
         ),
     ),
     Step(
@@ -90,10 +115,10 @@ STEPS = (
         question="How large are the squares of a row beside which 1e-5 is not small?",
         debrief="A test that should catch eps in the wrong place needs such a row. On numbers from `torch.randn` both formulas pass.",
         slips=(
-            ("[0.001, -0.001, 0.001, 0.001]", "[2, -1, 3, 0.5]"),
-            ("[0.001, -0.001, 0.001, 0.001]", "[0.1, 0.1, -0.1, 0.1]"),
-            ("[0.001, -0.001, 0.001, 0.001]", "[0, 0, 0, 0]"),
-            ("[0.001, -0.001, 0.001, 0.001]", "0.001"),
+            Slip("[0.001, -0.001, 0.001, 0.001]", "[2, -1, 3, 0.5]"),
+            Slip("[0.001, -0.001, 0.001, 0.001]", "[0.1, 0.1, -0.1, 0.1]"),
+            Slip("[0.001, -0.001, 0.001, 0.001]", "[0, 0, 0, 0]"),
+            Slip("[0.001, -0.001, 0.001, 0.001]", "0.001"),
         ),
     ),
     Step(
@@ -107,11 +132,12 @@ STEPS = (
         question="In which dtype is `x * x` computed, if `x` is fp16?",
         debrief="A conversion after the product comes too late: the infinity is there already. At the load nothing is lost, because every fp16 number is an fp32 number, too.",
         slips=(
-            (
+            Slip(
                 "x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)",
                 "x = tl.load(x_ptr + cols, mask=mask, other=0.0)",
+                "low_precision",
             ),
-            (".to(tl.float32)", ".to(tl.float16)"),
+            Slip(".to(tl.float32)", ".to(tl.float16)", "low_precision"),
         ),
     ),
     Step(
@@ -125,9 +151,19 @@ STEPS = (
         question="Program 2 has one number to store. At which address, seen from peak_ptr?",
         debrief="No mask is needed: there is one number and one address, and each program has its own.",
         slips=(
-            ("peak_ptr + row", "peak_ptr"),
-            ("tl.max(tl.abs(x), axis=0)", "tl.max(x, axis=0)"),
-            ("peak_ptr + row", "peak_ptr + row * stride_x"),
+            Slip(
+                "peak_ptr + row",
+                "peak_ptr",
+                "every program stores to the same address",
+                "Three programs store one number each. To how many addresses do yours store?",
+            ),
+            Slip(
+                "tl.max(tl.abs(x), axis=0)",
+                "tl.max(x, axis=0)",
+                "negative numbers count with their sign",
+                "The largest of -9, 0 and 1 without their signs is 9. What does your line give?",
+            ),
+            Slip("peak_ptr + row", "peak_ptr + row * stride_x"),
         ),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
 _SMALL = np.array([[0.25, -1.0, 0.5, 0.75, -0.5], [1.5, -0.25, 0.0, 0.25, -1.5]])
 _MEANS = np.array([[0.0], [10.0]])
@@ -30,14 +30,14 @@ def _subtract_mean(what: str, x: np.ndarray) -> Try:
 
 
 def _mean_square(what: str, x: np.ndarray, dtype: str) -> Try:
-    return Try(what, arguments=(In(x, dtype),), expected=(x**2).mean(axis=1), within=1e-3)
+    return Try(what, arguments=(In(x, dtype),), expected=(x**2).mean(axis=1), within=1e-3, asked=dtype == "fp16")
 
 
 def _is_half(value: Any) -> str:
     try:
         kappa = float(value)
     except (TypeError, ValueError):
-        return f"kappa has to be a number, and is {value!r}."
+        raise WrongForm(f"kappa has to be a number, and is {value!r}.") from None
     if abs(kappa - 64) < 1:
         return ""
     if abs(kappa - 4096) < 5:
@@ -53,7 +53,7 @@ STEPS = (
         accepts=_is_half,
         question="Which number, squared and multiplied by 2**-24, gives 2**-12?",
         debrief="64. A row with a mean of 64 standard deviations is nothing unusual, and half of its variance's digits are gone.",
-        slips=(("(2.0**-12 / u) ** 0.5", "2.0**-12 / u"), ("(2.0**-12 / u) ** 0.5", "(1 / u) ** 0.5")),
+        slips=(Slip("(2.0**-12 / u) ** 0.5", "2.0**-12 / u"), Slip("(2.0**-12 / u) ** 0.5", "(1 / u) ** 0.5")),
     ),
     Step(
         "03-mend",
@@ -66,9 +66,15 @@ STEPS = (
         question="What does `x - mean` hold in a lane that loaded 0, and what is its square?",
         debrief="One load, two passes over the lanes, and the digits are back. The same two lines stand in the LayerNorm kernel of lesson 01.",
         slips=(
-            ("tl.where(cols < N, x - mean, 0.0)", "x - mean"),
-            ("tl.where(cols < N, x - mean, 0.0)", "x"),
-            ("tl.sum(deviation * deviation) / N", "tl.sum(deviation * deviation) / BLOCK"),
+            Slip("tl.where(cols < N, x - mean, 0.0)", "x - mean", "padding_in_variance"),
+            Slip(
+                "tl.where(cols < N, x - mean, 0.0)",
+                "x",
+                "mean_not_subtracted",
+                "Which number do you square: `x`, or its distance from the mean?",
+            ),
+            Slip("tl.sum(deviation * deviation) / N", "tl.sum(x * x) / N - mean * mean", "cancellation"),
+            Slip("tl.sum(deviation * deviation) / N", "tl.sum(deviation * deviation) / BLOCK", "divisor"),
         ),
     ),
     Step(
@@ -81,7 +87,20 @@ STEPS = (
         ),
         question="`x` has the shape (M, N). Which shape must the means have, so that each stands in front of its row?",
         debrief="A test with as many rows as columns passes no error on to you, only wrong numbers. Test with M and N that differ.",
-        slips=(("mean[:, None]", "mean[None, :]"), ("mean[:, None]", "mean.mean()")),
+        slips=(
+            Slip(
+                "mean[:, None]",
+                "mean[None, :]",
+                "the means lie along the rows",
+                "Which element of `mean` is subtracted from x[0, 1], and which should be?",
+            ),
+            Slip(
+                "mean[:, None]",
+                "mean.mean()",
+                "one mean is taken of all rows",
+                "How many means have two rows, and how many do you subtract?",
+            ),
+        ),
     ),
     Step(
         "03-widen",
@@ -94,8 +113,13 @@ STEPS = (
         question="In which dtype is `x * x` computed, and what is 300 * 300 there?",
         debrief="A kernel does the same with `.to(tl.float32)` at its load, as in lesson 02.",
         slips=(
-            ("x = x.astype(np.float32)", "x = x.astype(np.float16)"),
-            ("np.mean(x * x, axis=1)", "np.mean(x * x)"),
+            Slip("x = x.astype(np.float32)", "x = x.astype(np.float16)", "low_precision"),
+            Slip(
+                "np.mean(x * x, axis=1)",
+                "np.mean(x * x)",
+                "one mean is taken of all rows",
+                "How many means have two rows, and how many do you return?",
+            ),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Step, Try
+from course_lib.lessons.steps.step import In, Slip, Step, Try
 
 _ROW = np.array([2.0, 4.0, 9.0, -3.0, 0.5])
 _ROWS = np.array([[2.0, -1.0, 3.0, 0.5], [-4.0, -3.0, -2.5, -1.0], [0.25, 7.0, 7.0, -7.0]])
@@ -23,8 +23,8 @@ STEPS = (
         question="b has n_b of how many numbers in all?",
         debrief="This line works for parts of any size, and for a part of one number. The rest of the lesson is built on it.",
         slips=(
-            ("n_b / (n_a + n_b)", "n_a / (n_a + n_b)"),
-            ("n_b / (n_a + n_b)", "n_b / n_a"),
+            Slip("n_b / (n_a + n_b)", "n_a / (n_a + n_b)", "merge_weights"),
+            Slip("n_b / (n_a + n_b)", "n_b / n_a", "merge_weights"),
         ),
     ),
     Step(
@@ -38,9 +38,9 @@ STEPS = (
         question="Before the first number `count` is 0. How many numbers are in `mean` after it?",
         debrief="The first number moves the mean all the way, by 1/1. So it does not matter that mean was 0 before.",
         slips=(
-            ("(count + 1)", "max(count, 1)"),
-            ("(count + 1)", "len(x)"),
-            ("mean + (x[count] - mean)", "(x[count] - mean)"),
+            Slip("(count + 1)", "max(count, 1)", "the divisor is one too small", "How many numbers are in `mean` after the second one? By how many does your line divide then?"),
+            Slip("(count + 1)", "len(x)", "each step divides by the number of all elements", "How many numbers are in `mean` after the second one?"),
+            Slip("mean + (x[count] - mean)", "(x[count] - mean)", "what the mean was before is lost", "Each step moves the mean a little. From which number does your line start?"),
         ),
     ),
     Step(
@@ -54,8 +54,8 @@ STEPS = (
         question="Which array holds one number per row, and which slice of x is one column?",
         debrief="Welford has the same shape: a state of no numbers, one update per column, all rows side by side.",
         slips=(
-            ("np.full(M, -np.inf, np.float32)", "np.zeros(M, np.float32)"),
-            ("range(N)", "range(M)"),
+            Slip("np.full(M, -np.inf, np.float32)", "np.zeros(M, np.float32)", "the largest number so far begins at 0", "A row holds the number -7 alone. Which is larger: -7, or what `known` holds at the beginning?"),
+            Slip("range(N)", "range(M)", "elements_skipped"),
         ),
     ),
     Step(
@@ -69,9 +69,9 @@ STEPS = (
         question="Where n is 0 the divisor must be another number. Where n is 1 or more, which number must it be?",
         debrief="In a kernel it reads `tl.maximum(n, 1.0)`. Lanes past the end of a row are such empty sides.",
         slips=(
-            ("np.maximum(n, 1)", "(n + 1)"),
-            ("np.maximum(n, 1)", "np.maximum(n, 2)"),
-            ("n_b / np.maximum(n, 1)", "np.where(n > 0, 0.5, 0.0)"),
+            Slip("np.maximum(n, 1)", "(n + 1)", "the divisor is too large where there are numbers", "For 3 and 1 numbers: by which number does your line divide, and by which should it?"),
+            Slip("np.maximum(n, 1)", "np.maximum(n, 2)", "the divisor is wrong where there is one number", "0 numbers and 1 number make n = 1. By which number does your line divide?"),
+            Slip("n_b / np.maximum(n, 1)", "np.where(n > 0, 0.5, 0.0)", "every merge is given the same share", "Of 8 and 8 numbers b has one half. Which share has it of 3 and 1 numbers?"),
         ),
     ),
 )  # fmt: skip

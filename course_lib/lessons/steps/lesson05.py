@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 _ROWS = np.array([[2.0, -1.0, 3.0, 0.5, -0.5], [1.0, 4.0, -2.0, 0.25, 6.0]])
 _LONG = np.arange(1.0, 12.0)
@@ -67,10 +67,10 @@ STEPS = (
         question="At which column does the second block begin, and what must be left of the first block then?",
         debrief="This loop is the skeleton of every kernel for long rows. In exercise 05a it stands twice.",
         slips=(
-            ("squares += x * x", "squares = x * x"),
-            ("cols = start + tl.arange(0, BLOCK)", "cols = tl.arange(0, BLOCK)"),
-            ("range(0, N, BLOCK)", "range(0, N - BLOCK, BLOCK)"),
-            ("row * stride_x + cols", "row * N + cols"),
+            Slip("squares += x * x", "squares = x * x", "block_not_accumulated"),
+            Slip("cols = start + tl.arange(0, BLOCK)", "cols = tl.arange(0, BLOCK)", "same_block"),
+            Slip("range(0, N, BLOCK)", "range(0, N - BLOCK, BLOCK)", "tail_left_out"),
+            Slip("row * stride_x + cols", "row * N + cols", "stride_ignored"),
         ),
     ),
     Step(
@@ -84,8 +84,8 @@ STEPS = (
         question="How many bits has `tl.program_id(0)`, and which dtype does `x` have when it is squared?",
         debrief="Both lines cost nothing that you can measure. Put them into every kernel from now on, as this course does.",
         slips=(
-            ("tl.program_id(0).to(tl.int64)", "tl.program_id(0).to(tl.int32)"),
-            ("tl.load(x_ptr + row).to(tl.float32)", "tl.load(x_ptr + row).to(tl.float16)"),
+            Slip("tl.program_id(0).to(tl.int64)", "tl.program_id(0).to(tl.int32)", "offset_32_bit"),
+            Slip("tl.load(x_ptr + row).to(tl.float32)", "tl.load(x_ptr + row).to(tl.float16)", "low_precision"),
         ),
     ),
     Step(
@@ -99,9 +99,14 @@ STEPS = (
         question="What do `count` and `x - mean` become in a lane that loaded 0 because its mask is false?",
         debrief="Two masks for two values: `tl.where` keeps the mean, and `mask.to(tl.float32)` keeps the count. One of them is not enough.",
         slips=(
-            ("count += mask.to(tl.float32)", "count += 1.0"),
-            ("tl.where(mask, x - mean, 0.0)", "(x - mean)"),
-            ("tl.maximum(count, 1.0)", "count"),
+            Slip("count += mask.to(tl.float32)", "count += 1.0", "lane_counts"),
+            Slip(
+                "tl.where(mask, x - mean, 0.0)",
+                "(x - mean)",
+                "a lane without an element moves its mean",
+                "Where the mask is false, `x` is 0. To which number does your line move the mean of such a lane?",
+            ),
+            Slip("tl.maximum(count, 1.0)", "count", "empty_lane"),
         ),
     ),
     Step(
@@ -115,11 +120,23 @@ STEPS = (
         question="`combine` gets low and high of one side first, then of the other. Which two of the four make the new low?",
         debrief="Two results from one tree. Welford's merge has three, so it takes six values and returns three.",
         slips=(
-            ("tl.minimum(low_a, low_b)", "tl.minimum(low_a, high_a)"),
-            ("tl.maximum(high_a, high_b)", "high_a"),
-            (
+            Slip(
+                "tl.minimum(low_a, low_b)",
+                "tl.minimum(low_a, high_a)",
+                "the smallest number of one side is left out",
+                "Four numbers come in, two from each side. Which of them does your `low` never look at?",
+            ),
+            Slip(
+                "tl.maximum(high_a, high_b)",
+                "high_a",
+                "the largest number of one side is left out",
+                "Four numbers come in, two from each side. Which of them does your `high` never look at?",
+            ),
+            Slip(
                 "tl.minimum(low_a, low_b), tl.maximum(high_a, high_b)",
                 "tl.maximum(low_a, low_b), tl.minimum(high_a, high_b)",
+                "smallest and largest have changed places",
+                "Which of two numbers does `tl.minimum` keep, and which one does `low` need?",
             ),
         ),
     ),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 
 def _sum_lanes(row: Sequence[float], block: int) -> np.ndarray:
@@ -38,9 +38,9 @@ STEPS = (
         question="With stride 4, what do threads 0 to 3 add?",
         debrief="Four rounds for 16 threads, ten for 1024. The GPU does the same, with registers in the place of slices.",
         slips=(
-            ("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[stride]"),
-            ("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[1 : stride + 1]"),
-            ("held[:stride] + held[stride : 2 * stride]", "held[:stride]"),
+            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[stride]", "one element is added to all others", "With stride 4, which element does each of threads 0 to 3 add? Are they four different ones?"),
+            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride] + held[1 : stride + 1]", "elements side by side are added", "With stride 4, which element does thread 0 add, and how far is it from thread 0's own?"),
+            Slip("held[:stride] + held[stride : 2 * stride]", "held[:stride]", "half of the elements is dropped", "Which elements of `held` does your line never add?"),
         ),
     ),
     Step(
@@ -70,9 +70,9 @@ STEPS = (
         question="Ten columns in blocks of 4: which columns does lane 1 add up, and which lanes load nothing in the last block?",
         debrief="After the loop one tl.sum over these lanes is the sum of the row. The exercise at the end of this page does that.",
         slips=(
-            ("total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "total = tl.load(x_ptr + cols, mask=cols < N, other=0.0)"),
-            ("other=0.0)", "other=1.0)"),
-            ("tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "tl.sum(tl.load(x_ptr + cols, mask=cols < N, other=0.0), axis=0)"),
+            Slip("total += tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "total = tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "block_not_accumulated"),
+            Slip("other=0.0)", "other=1.0)", "a lane without an element adds a number", "What does a lane add whose mask is false?"),
+            Slip("tl.load(x_ptr + cols, mask=cols < N, other=0.0)", "tl.sum(tl.load(x_ptr + cols, mask=cols < N, other=0.0), axis=0)", "every lane adds the whole block", "The sum of a block is one number. What does lane 1 hold after your line, and what should it hold?"),
         ),
     ),
     Step(
@@ -86,10 +86,10 @@ STEPS = (
         question="How many bytes are moved? How many seconds do they take at gbps * 10**9 bytes per second, and how many microseconds is that?",
         debrief="48 µs for LayerNorm of 4096 x 8192, before anybody has written it. A measured time means something beside this number.",
         slips=(
-            ("passes * M * N * itemsize", "passes * M * N"),
-            ("passes * M * N * itemsize", "M * N * itemsize"),
-            ("moved / (gbps * 1e9) * 1e6", "moved / gbps * 1e3"),
-            ("moved / (gbps * 1e9) * 1e6", "moved / (gbps * 1e9)"),
+            Slip("passes * M * N * itemsize", "passes * M * N", "numbers_for_bytes"),
+            Slip("passes * M * N * itemsize", "M * N * itemsize", "the passes are not counted", "Three passes over a matrix: how often is each of its numbers moved?"),
+            Slip("moved / (gbps * 1e9) * 1e6", "moved / gbps * 1e3", "the unit is not the microsecond", "gbps * 10**9 bytes take one second. How many microseconds is that, and what does your line give for so many bytes?"),
+            Slip("moved / (gbps * 1e9) * 1e6", "moved / (gbps * 1e9)", "the result is in seconds", "How many microseconds has a second?"),
         ),
     ),
     Step(
@@ -130,9 +130,9 @@ STEPS = (
         question="What is the largest number of 32 bits, and what is 3 * 2^30? What is the largest fp16, and what is 40000 + 40000?",
         debrief="Both faults stay silent: a wrong address, and an infinity. The first needs a matrix of more than 2^31 elements, which no small test has.",
         slips=(
-            ("tl.program_id(0).to(tl.int64)", "tl.program_id(0)"),
-            ("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0)"),
-            ("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0).to(tl.float32)"),
+            Slip("tl.program_id(0).to(tl.int64)", "tl.program_id(0)", "offset_32_bit"),
+            Slip("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0)", "low_precision"),
+            Slip("tl.sum(x.to(tl.float32), axis=0)", "tl.sum(x, axis=0).to(tl.float32)", "low_precision"),
         ),
     ),
 )  # fmt: skip

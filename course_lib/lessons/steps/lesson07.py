@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 from course_lib.norms.reference import layer_norm
 
 _EPS = 1e-5
@@ -33,13 +33,27 @@ def _move_rows(what: str, stride_x: int, stride_y: int) -> Try:
 def _normalise_row(what: str, row: np.ndarray, dtype: str, within: float) -> Try:
     """One row in one block; ``within`` is what rounding y to ``dtype`` may cost."""
     arguments = {"x_ptr": In(row, dtype=dtype), "y_ptr": Out(row.shape, dtype=dtype), "N": row.size, "eps": _EPS}
-    return Try(what, arguments, {"y_ptr": layer_norm(row[None], eps=_EPS).y[0]}, constexprs={"BLOCK": 8}, within=within)
+    return Try(
+        what,
+        arguments,
+        {"y_ptr": layer_norm(row[None], eps=_EPS).y[0]},
+        constexprs={"BLOCK": 8},
+        within=within,
+        asked=dtype == "fp16",
+    )
 
 
 def _find_rows(what: str, stride: int, programs: int) -> Try:
     """Where each row begins. fp32 holds these offsets exactly: their strides are powers of two."""
     arguments = {"offset_ptr": Out((programs,)), "stride": stride}
-    return Try(what, arguments, {"offset_ptr": np.arange(programs) * float(stride)}, grid=(programs,), within=0)
+    return Try(
+        what,
+        arguments,
+        {"offset_ptr": np.arange(programs) * float(stride)},
+        grid=(programs,),
+        within=0,
+        asked=stride * programs > 2**31,
+    )
 
 
 STEPS = (
@@ -55,10 +69,25 @@ STEPS = (
         question="In the second turn of the loop `start` is BLOCK. Which columns do the lanes take then, and which of them exist?",
         debrief="Three loops, three reads of the row: mean, variance, `y`. With `other=0.0` a lane past column N holds `-mean * rstd` here, and the mask of the store keeps it out of memory.",
         slips=(
-            ("cols = start + tl.arange(0, BLOCK)", "cols = tl.arange(0, BLOCK)"),
-            ("(x - mean) * rstd", "x - mean * rstd"),
-            ("(x - mean) * rstd", "(x - mean) / rstd"),
-            ("(x - mean) * rstd, mask=cols < N)", "(x - mean) * rstd, mask=cols < BLOCK)"),
+            Slip(
+                "cols = start + tl.arange(0, BLOCK)",
+                "cols = tl.arange(0, BLOCK)",
+                "every turn takes the first block",
+                "In the second turn `start` is BLOCK. Which columns do your lanes take then?",
+            ),
+            Slip(
+                "(x - mean) * rstd",
+                "x - mean * rstd",
+                "rstd multiplies the mean alone",
+                "Which numbers does `rstd` multiply in your line, and which should it?",
+            ),
+            Slip(
+                "(x - mean) * rstd",
+                "(x - mean) / rstd",
+                "rstd divides where it should multiply",
+                "Spread the row ten times as wide: `y` should stay as it is. What does yours do?",
+            ),
+            Slip("(x - mean) * rstd, mask=cols < N)", "(x - mean) * rstd, mask=cols < BLOCK)"),
         ),
     ),
     Step(
@@ -73,9 +102,9 @@ STEPS = (
         question="How many elements lie between the start of one row and the start of the next, in `x`, and in `y`?",
         debrief="Each tensor has its own stride. The tutorial that most LayerNorm kernels in Triton began as has one for `x` and `y` together.",
         slips=(
-            ("y_ptr += row * stride_y", "y_ptr += row * stride_x"),
-            ("x_ptr += row * stride_x", "x_ptr += row * stride_y"),
-            ("y_ptr += row * stride_y", "y_ptr += row * N"),
+            Slip("y_ptr += row * stride_y", "y_ptr += row * stride_x", "stride_ignored"),
+            Slip("x_ptr += row * stride_x", "x_ptr += row * stride_y", "stride_ignored"),
+            Slip("y_ptr += row * stride_y", "y_ptr += row * N", "stride_ignored"),
         ),
     ),
     Step(
@@ -90,8 +119,8 @@ STEPS = (
         question="In which dtype does `tl.sum` add, if `x` is a block of fp16 numbers?",
         debrief="One conversion, right behind the load, and everything after it is fp32. The store rounds once, to what `y_ptr` points at.",
         slips=(
-            (".to(tl.float32)", ".to(tl.float16)"),
-            (".to(tl.float32)", ".to(x_ptr.dtype.element_ty)"),
+            Slip(".to(tl.float32)", ".to(tl.float16)", "low_precision"),
+            Slip(".to(tl.float32)", ".to(x_ptr.dtype.element_ty)", "low_precision"),
         ),
     ),
     Step(
@@ -105,8 +134,18 @@ STEPS = (
         question="The product is computed first, and widened then. How many bits does it have at that moment?",
         debrief="One cast, before the product. In your exercise it stands in the first line: `row = tl.program_id(0).to(tl.int64)`.",
         slips=(
-            ("row.to(tl.int64) * stride", "(row * stride).to(tl.int64)"),
-            ("row.to(tl.int64) * stride", "row * stride"),
+            Slip(
+                "row.to(tl.int64) * stride",
+                "(row * stride).to(tl.int64)",
+                "offset_32_bit",
+                "The product passes 2^31 here. How many bits does it have at the moment when it is computed?",
+            ),
+            Slip(
+                "row.to(tl.int64) * stride",
+                "row * stride",
+                "offset_32_bit",
+                "The product passes 2^31 here. How many bits does it have at the moment when it is computed?",
+            ),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 _NUMBERS = np.array(
     [[2.0, -1, 3, 0.5, -0.5, 1.5], [-2, 1, 4, -3, 2.5, 1], [-1.5, 0, -0.5, 2, 6, 7], [8, 9, 1, 1, 2, 3]]
@@ -25,7 +25,9 @@ def _centre_rows(what: str, x: np.ndarray) -> Try:
     """One tile that takes the whole of x."""
     arguments = {"x_ptr": In(x), "y_ptr": Out(x.shape)}
     want = x - x.mean(axis=1, keepdims=True)
-    return Try(what, arguments, {"y_ptr": want}, constexprs={"ROWS": x.shape[0], "BLOCK": x.shape[1]})
+    return Try(
+        what, arguments, {"y_ptr": want}, constexprs={"ROWS": x.shape[0], "BLOCK": x.shape[1]}, asked=x.shape[0] > 1
+    )
 
 
 def _average_rows(what: str, x: np.ndarray, rows: int, block: int) -> Try:
@@ -33,7 +35,9 @@ def _average_rows(what: str, x: np.ndarray, rows: int, block: int) -> Try:
     M, N = x.shape
     arguments = {"x_ptr": In(x), "mean_ptr": Out((M,)), "M": M, "N": N}
     constexprs = {"ROWS": rows, "BLOCK": block}
-    return Try(what, arguments, {"mean_ptr": x.mean(axis=1)}, grid=(-(-M // rows),), constexprs=constexprs)
+    return Try(
+        what, arguments, {"mean_ptr": x.mean(axis=1)}, grid=(-(-M // rows),), constexprs=constexprs, asked=M % rows > 0
+    )
 
 
 STEPS = (
@@ -49,10 +53,15 @@ STEPS = (
         question="What is the offset of row `rows[i]`, column `cols[j]`? Which of the two has to become a column, and which a row?",
         debrief="One `tl.load` brings ROWS rows, and one `tl.sum` adds up all of them, each along its own columns.",
         slips=(
-            ("rows[:, None] * stride + cols[None, :]", "rows[:, None] + cols[None, :] * stride"),
-            ("rows[:, None] * stride", "rows[:, None] * N"),
-            ("rows[:, None] * stride", "rows[:, None] * BLOCK"),
-            ("mask=(cols < N)[None, :], other=0.0", "mask=(cols < BLOCK)[None, :], other=0.0"),
+            Slip("rows[:, None] * stride + cols[None, :]", "rows[:, None] + cols[None, :] * stride", "stride_ignored"),
+            Slip("rows[:, None] * stride", "rows[:, None] * N", "stride_ignored"),
+            Slip("rows[:, None] * stride", "rows[:, None] * BLOCK", "stride_ignored"),
+            Slip(
+                "mask=(cols < N)[None, :], other=0.0",
+                "mask=(cols < BLOCK)[None, :], other=0.0",
+                "columns past column N take part",
+                "Which columns has a row, and which of them does your mask let through?",
+            ),
         ),
     ),
     Step(
@@ -67,9 +76,24 @@ STEPS = (
         question="`mean` has one number per row. Which shape must it have to stand as a column beside the tile?",
         debrief="With ROWS = BLOCK this slip is no error, and with ROWS = 1 it is not even wrong. FlagGems met it when its LayerNorm first took several rows per program (the review of pull request 59, June 2024).",
         slips=(
-            ("mean[:, None]", "mean[None, :]"),
-            ("mean[:, None]", "mean"),
-            ("x - mean[:, None]", "x - tl.sum(mean, axis=0) / ROWS"),
+            Slip(
+                "mean[:, None]",
+                "mean[None, :]",
+                "the means lie along the columns",
+                "Which element of `mean` is subtracted from x[0, 1], and which should be?",
+            ),
+            Slip(
+                "mean[:, None]",
+                "mean",
+                "the means lie along the columns",
+                "Which element of `mean` is subtracted from x[0, 1], and which should be?",
+            ),
+            Slip(
+                "x - mean[:, None]",
+                "x - tl.sum(mean, axis=0) / ROWS",
+                "one mean is taken of all rows",
+                "How many means has the tile, and how many does your line subtract?",
+            ),
         ),
     ),
     Step(
@@ -84,9 +108,14 @@ STEPS = (
         question="Which rows does the last program have, and which of them exist?",
         debrief="Two masks: the tile needs row and column, what has one number per row needs the row alone.",
         slips=(
-            ("row_mask = rows < M", "row_mask = rows <= M"),
-            ("row_mask = rows < M", "row_mask = rows >= 0"),
-            ("(rows < M)[:, None] & (cols < N)[None, :]", "(rows < M)[:, None]"),
+            Slip("row_mask = rows < M", "row_mask = rows <= M"),
+            Slip("row_mask = rows < M", "row_mask = rows >= 0"),
+            Slip(
+                "(rows < M)[:, None] & (cols < N)[None, :]",
+                "(rows < M)[:, None]",
+                "columns past column N take part",
+                "What lies in memory after the last column of a row, and which part of your mask keeps it out?",
+            ),
         ),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
 _EPS = 1e-5
@@ -26,7 +26,7 @@ def _accept_passes(passes: Any) -> str:
     try:
         three, one = passes
     except (TypeError, ValueError):
-        return "passes has to be two numbers."
+        raise WrongForm("passes has to be two numbers.") from None
     if three != 8:
         return f"Three kernels do not make {three} passes. Write down for each of them which matrices it reads and which it writes, y too."
     if one != 5:
@@ -63,7 +63,7 @@ STEPS = (
         accepts=_accept_passes,
         question="In the fused kernel, what is still in the lanes when it is needed again?",
         debrief="3 of 8 passes saved: a longer chain has more to fuse. What is neither an input nor kept never leaves the registers.",
-        slips=(("8, 5", "8, 4"), ("8, 5", "7, 5"), ("8, 5", "8, 6"), ("8, 5", "5, 4")),
+        slips=(Slip("8, 5", "8, 4"), Slip("8, 5", "7, 5"), Slip("8, 5", "8, 6"), Slip("8, 5", "5, 4")),
     ),
     Step(
         "09-round",
@@ -76,10 +76,20 @@ STEPS = (
         question="total is 256 and the exact sum is 257. Of which of the two is y the norm? And in which dtype is that norm computed?",
         debrief="One rounding more, at the right place, and one kernel gives the bits of two. In the exercise it is one line.",
         slips=(
-            ("wide = total.float()", "wide = x.float() + residual.float()"),
-            ("total = x + residual", "total = x.float() + residual.float()"),
-            ("wide = total.float()", "wide = x.float()"),
-            ("wide = total.float()", "wide = total"),
+            Slip("wide = total.float()", "wide = x.float() + residual.float()", "unrounded_total"),
+            Slip(
+                "total = x + residual",
+                "total = x.float() + residual.float()",
+                "total is not rounded to the dtype of x",
+                "`total` goes to memory in the dtype of `x`. Which number arrives there, 257 or 256?",
+            ),
+            Slip(
+                "wide = total.float()",
+                "wide = x.float()",
+                "y is the norm of x alone",
+                "`y` is the norm of a sum. What is missing in the matrix that you take?",
+            ),
+            Slip("wide = total.float()", "wide = total", "low_precision"),
         ),
     ),
     Step(
@@ -93,10 +103,15 @@ STEPS = (
         question="Where does row 1 of residual begin? And what does `lost` hold if nothing was rounded?",
         debrief="A total in fp32 would lose nothing, and cost twice the bytes. The tutorial's LayerNorm has one stride for all its matrices, and reads beside the row where they differ.",
         slips=(
-            ("row * stride_residual", "row * N"),
-            ("row * stride_residual", "row * BLOCK"),
-            ("exact.to(total_ptr.dtype.element_ty)", "exact"),
-            ("exact.to(total_ptr.dtype.element_ty)", "exact.to(tl.float16)"),
+            Slip("row * stride_residual", "row * N", "stride_ignored"),
+            Slip("row * stride_residual", "row * BLOCK", "stride_ignored"),
+            Slip(
+                "exact.to(total_ptr.dtype.element_ty)",
+                "exact",
+                "nothing is lost, because nothing is rounded",
+                "`lost` is what the rounding takes away. Which number do you subtract from `exact`, and in which dtype is it?",
+            ),
+            Slip("exact.to(total_ptr.dtype.element_ty)", "exact.to(tl.float16)", "another_dtype"),
         ),
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Step, Try
+from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
 _PUSH = np.array([2.0, -1, 0.5, 4])
@@ -27,7 +27,7 @@ def _accept_weights(value: Any) -> str:
     try:
         numbers = np.asarray(value, dtype=np.float64).ravel()
     except (TypeError, ValueError):
-        return "dw has to be four numbers."
+        raise WrongForm("dw has to be four numbers.") from None
     known = {
         (3.0, 3, 1, 3): "That is db: each dy alone. A unit of w[i] moves y by xhat, not by 1.",
         (-4.0, 2): "You added up along the rows. There is one number for each w, and each w has its own column.",
@@ -57,10 +57,30 @@ STEPS = (
         question="Four numbers add up to 5.5. You subtract the same number from each of them. Which one, so that 0 is left?",
         debrief="What is left adds up to 0: it stands at a right angle to 1. The number that you subtracted is the mean of the push.",
         slips=(
-            ("push - push.mean()", "push - push.sum()"),
-            ("push - push.mean()", "push - push[0]"),
-            ("push - push.mean()", "push.mean()"),
-            ("push - push.mean()", "push + push.mean()"),
+            Slip(
+                "push - push.mean()",
+                "push - push.sum()",
+                "the sum is subtracted where the mean belongs",
+                "Four numbers add up to 5.5. What do they add up to after your line?",
+            ),
+            Slip(
+                "push - push.mean()",
+                "push - push[0]",
+                "one element is subtracted from all",
+                "Four numbers add up to 5.5. What do they add up to after your line?",
+            ),
+            Slip(
+                "push - push.mean()",
+                "push.mean()",
+                "one number is returned",
+                "Something is taken away from four numbers. How many are left?",
+            ),
+            Slip(
+                "push - push.mean()",
+                "push + push.mean()",
+                "the mean is added",
+                "Four numbers add up to 5.5. What do they add up to after your line?",
+            ),
         ),
     ),
     Step(
@@ -71,10 +91,30 @@ STEPS = (
         question="Let k be the number of xhats. `sum(xhat * (push - k * xhat))` has to be 0, and `sum(xhat * xhat)` is N. What is k?",
         debrief="What is left does not stretch the row. The number of xhats is the mean of `xhat * push`, one number for the whole row.",
         slips=(
-            ("(xhat * push).mean()", "(xhat * push).sum()"),
-            ("(xhat * push).mean()", "push.mean()"),
-            ("xhat * (xhat * push).mean()", "(xhat * push).mean()"),
-            ("push - xhat * (xhat * push).mean()", "push - xhat * xhat * push"),
+            Slip(
+                "(xhat * push).mean()",
+                "(xhat * push).sum()",
+                "the sum stands where the mean belongs",
+                "Take a push that is `xhat` itself: nothing should be left of it. What does your line leave?",
+            ),
+            Slip(
+                "(xhat * push).mean()",
+                "push.mean()",
+                "the mean of push is taken for the number of xhats",
+                "Take a push that is `xhat` itself: nothing should be left of it. What does your line leave?",
+            ),
+            Slip(
+                "xhat * (xhat * push).mean()",
+                "(xhat * push).mean()",
+                "the same number is subtracted from every element",
+                "What you take away should be a multiple of `xhat`. What does your line take away?",
+            ),
+            Slip(
+                "push - xhat * (xhat * push).mean()",
+                "push - xhat * xhat * push",
+                "each element has a number of its own",
+                "The number of xhats in a push is one number for the whole row. How many does your line have?",
+            ),
         ),
     ),
     Step(
@@ -92,10 +132,30 @@ STEPS = (
         question="Along which dimension does a row lie, 0 or 1? And which shape does the mean need, so that each row gets its own?",
         debrief="Without `keepdim=True` a square matrix gives no error: element j of the means is then subtracted from column j.",
         slips=(
-            ("push.mean(dim=1, keepdim=True)", "push.mean(dim=0, keepdim=True)"),
-            ("push.mean(dim=1, keepdim=True)", "push.mean(dim=1)"),
-            ("push.mean(dim=1, keepdim=True)", "push.mean()"),
-            ("push.mean(dim=1, keepdim=True)", "push.sum(dim=1, keepdim=True)"),
+            Slip(
+                "push.mean(dim=1, keepdim=True)",
+                "push.mean(dim=0, keepdim=True)",
+                "the means run down the columns",
+                "Along which dimension does a row lie? Which numbers share one of your means?",
+            ),
+            Slip(
+                "push.mean(dim=1, keepdim=True)",
+                "push.mean(dim=1)",
+                "the mean of row i is subtracted from column i",
+                "Which shape has your mean, and which element of it is subtracted from push[0, 1]?",
+            ),
+            Slip(
+                "push.mean(dim=1, keepdim=True)",
+                "push.mean()",
+                "one mean is taken of all rows",
+                "How many means have three rows, and how many do you subtract?",
+            ),
+            Slip(
+                "push.mean(dim=1, keepdim=True)",
+                "push.sum(dim=1, keepdim=True)",
+                "the sum is subtracted where the mean belongs",
+                "What does each row add up to after your line?",
+            ),
         ),
     ),
     Step(
@@ -106,9 +166,9 @@ STEPS = (
         question="Raise w[1] by 1. By how much does y[0, 1] move, and by how much y[1, 1]? What does the loss make of each?",
         debrief="One term for each row that uses the same w. So these sums run down the columns, while every mean so far ran along a row.",
         slips=(
-            ("[3, -1, -1, -3]", "[3, 3, 1, 3]"),
-            ("[3, -1, -1, -3]", "[-4, 2]"),
-            ("[3, -1, -1, -3]", "[3, 1, -1, -3]"),
+            Slip("[3, -1, -1, -3]", "[3, 3, 1, 3]"),
+            Slip("[3, -1, -1, -3]", "[-4, 2]"),
+            Slip("[3, -1, -1, -3]", "[3, 1, -1, -3]"),
         ),
     ),
 )

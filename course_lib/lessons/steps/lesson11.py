@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
 EPS = 1e-5
@@ -19,11 +19,11 @@ _DY = np.array([[0.5, 1, -1, 2, 1], [1, 1, 0, 3, -2], [2, -1, 1, 0.5, 1]])
 def _accept_missing(value: Any) -> str:
     """Why these are not the two missing numbers; "" if they are."""
     if not isinstance(value, dict) or set(value) != {"c1", "c2"}:
-        return 'missing has to be a dict with the keys "c1" and "c2".'
+        raise WrongForm('missing has to be a dict with the keys "c1" and "c2".')
     try:
         c1, c2 = (float(value[key]) for key in ("c1", "c2"))
     except (TypeError, ValueError):
-        return "c1 and c2 have to be numbers."
+        raise WrongForm("c1 and c2 have to be numbers.") from None
     if abs(c1 - 0.6) < 1e-3 and abs(c2 - 0.4) < 1e-3:
         return ""
     if abs(c1 - 0.3) < 1e-3 and abs(c2 - 0.2) < 1e-3:
@@ -39,19 +39,22 @@ def _accept_missing(value: Any) -> str:
     return "Neither is right. The error is (c2 + c1 * xhat) * rstd: read its height at xhat = 0, and its slope."
 
 
-def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of: str) -> Try:
-    """One row with w = 1: ``of`` is "dx" or "c1"."""
+def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of: str, mean_off: float = 0.0) -> Try:
+    """One row with w = 1: ``of`` is "dx" or "c1". With ``mean_off`` the mean that is given is not the row's, and xhat does not add up to 0."""
     x, dy = row
     forward = reference.layer_norm([x], eps=EPS)
+    mean, rstd = float(forward.mean[0]) + mean_off, float(forward.rstd[0])
     size = len(x) if of == "dx" else 1
     dx = reference.layer_norm_vjp([dy], [x], eps=EPS).dx[0]
+    c1 = np.mean((x - mean) * rstd * (dy - dy.mean()))
     return Try(
         what,
         arguments={
-            "dy_ptr": In(dy), "x_ptr": In(x), f"{of}_ptr": Out((size,)), "mean": float(forward.mean[0]), "rstd": float(forward.rstd[0]), "N": len(x),
+            "dy_ptr": In(dy), "x_ptr": In(x), f"{of}_ptr": Out((size,)), "mean": mean, "rstd": rstd, "N": len(x),
         },
         constexprs={"BLOCK": block},
-        expected={f"{of}_ptr": dx if of == "dx" else np.array([(forward.y[0] * dy).mean()])},
+        expected={f"{of}_ptr": dx if of == "dx" else np.array([c1])},
+        asked=of == "dx" or (len(x) < block and not mean_off),
     )  # fmt: skip
 
 
@@ -78,9 +81,9 @@ STEPS = (
         question="The error is (c2 + c1 * xhat) * rstd. What is its height at xhat = 0, and how much does it rise for a unit of xhat?",
         debrief="You computed two row sums from nothing but an error. A verdict of your exercises does the same to say which term is missing.",
         slips=(
-            ('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.3, "c2": 0.2}'),
-            ('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.4, "c2": 0.6}'),
-            ('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.6, "c2": 0.2}'),
+            Slip('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.3, "c2": 0.2}'),
+            Slip('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.4, "c2": 0.6}'),
+            Slip('{"c1": 0.6, "c2": 0.4}', '{"c1": 0.6, "c2": 0.2}'),
         ),
     ),
     Step(
@@ -94,11 +97,26 @@ STEPS = (
         question="c1 and c2 are means over the N columns of the row. Which sums, and divided by what?",
         debrief="That is a whole dx kernel. What the exercise adds is w, a tile of rows, three dtypes, and strides.",
         slips=(
-            ("tl.sum(xhat * wdy) / N", "tl.sum(xhat * wdy) / BLOCK"),
-            ("tl.sum(wdy) / N", "tl.sum(wdy) / BLOCK"),
-            ("tl.sum(xhat * wdy) / N", "tl.sum(xhat * wdy)"),
-            ("tl.sum(xhat * wdy) / N", "tl.sum(xhat) / N"),
-            ("tl.sum(wdy) / N", "tl.sum(xhat) / N"),
+            Slip("tl.sum(xhat * wdy) / N", "tl.sum(xhat * wdy) / BLOCK", "divisor"),
+            Slip("tl.sum(wdy) / N", "tl.sum(wdy) / BLOCK", "divisor"),
+            Slip(
+                "tl.sum(xhat * wdy) / N",
+                "tl.sum(xhat * wdy)",
+                "c1 is a sum, not a mean",
+                "c1 is a mean over the columns of the row. By how many do you divide?",
+            ),
+            Slip(
+                "tl.sum(xhat * wdy) / N",
+                "tl.sum(xhat) / N",
+                "c1 is made of xhat alone",
+                "c1 says how much of `xhat` is in `wdy`. Where does `wdy` enter your c1?",
+            ),
+            Slip(
+                "tl.sum(wdy) / N",
+                "tl.sum(xhat) / N",
+                "c2 is made of xhat",
+                "c2 is the mean of what comes in. Which numbers does your c2 add up?",
+            ),
         ),
     ),
     Step(
@@ -108,13 +126,38 @@ STEPS = (
         tries=(
             _make_row_try("eight numbers in a block of eight", _EIGHT, 8, "c1"),
             _make_row_try("five numbers in a block of eight, mean 10", _FIVE, 8, "c1"),
+            # without it the sum is right if c2 is never taken out
+            _make_row_try(
+                "five numbers, and a mean that is off by 1: xhat does not add up to 0", _FIVE, 8, "c1", mean_off=1.0
+            ),
         ),
         question="What does wdy - c2 hold in a lane that loaded 0? And what is it multiplied by?",
         debrief="The step on paper used that xhat adds up to 0. Over N columns it does; over the lanes of a block it does not.",
         slips=(
-            ("tl.where(mask, wdy - c2, 0.0)", "wdy - c2"),
-            ("tl.where(mask, wdy - c2, 0.0)", "tl.where(mask, wdy, -c2)"),
-            ("tl.where(mask, wdy - c2, 0.0)", "tl.where(mask, wdy, 0.0) - c2"),
+            Slip(
+                "tl.where(mask, wdy - c2, 0.0)",
+                "wdy",
+                "c2 is not taken out",
+                "Where `xhat` does not add up to 0, c1 depends on c2. Which of your lines takes it out of `wdy`?",
+            ),
+            Slip(
+                "tl.where(mask, wdy - c2, 0.0)",
+                "wdy - c2",
+                "c2 is taken out of the spare lanes, too",
+                "What does `wdy` hold after your line in a lane that loaded 0? And what is it multiplied by?",
+            ),
+            Slip(
+                "tl.where(mask, wdy - c2, 0.0)",
+                "tl.where(mask, wdy, -c2)",
+                "c2 is taken out of the spare lanes, and of no others",
+                "Which lanes does your line take c2 out of: those whose mask is true, or those whose mask is false?",
+            ),
+            Slip(
+                "tl.where(mask, wdy - c2, 0.0)",
+                "tl.where(mask, wdy, 0.0) - c2",
+                "c2 is taken out of the spare lanes, too",
+                "What does `wdy` hold after your line in a lane that loaded 0? And what is it multiplied by?",
+            ),
         ),
     ),
     Step(
@@ -129,10 +172,10 @@ STEPS = (
         question="How many elements of memory lie between dy[0, 0] and dy[1, 0], and how many between dy[0, 0] and dy[0, 1]?",
         debrief="FlagGems took dy for a packed matrix (PR 1082), and was wrong after `y.sum().backward()`.",
         slips=(
-            ("row * dy_row + cols * dy_col", "row * dy_row + cols"),
-            ("row * dy_row + cols * dy_col", "row * stride_x + cols * dy_col"),
-            ("row * dy_row + cols * dy_col", "row * dy_col + cols * dy_row"),
-            ("row * dy_row + cols * dy_col", "row * N + cols"),
+            Slip("row * dy_row + cols * dy_col", "row * dy_row + cols", "stride_ignored"),
+            Slip("row * dy_row + cols * dy_col", "row * stride_x + cols * dy_col", "stride_ignored"),
+            Slip("row * dy_row + cols * dy_col", "row * dy_col + cols * dy_row", "stride_ignored"),
+            Slip("row * dy_row + cols * dy_col", "row * N + cols", "stride_ignored"),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
 _PARTS = (1, 10, 100, 1000)
 _ROWS = [[1, 2, 3, 4], [10, 20, 30, 40], [100, 200, 300, 400], [1000, 2000, 3000, 4000]]
@@ -27,9 +27,11 @@ def _find_fault(order: Any) -> str:
     try:
         programs = [int(program) for program in order]
     except (TypeError, ValueError):
-        return "`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3]."
+        raise WrongForm("`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3].") from None
     if sorted(programs) != [0, 0, 1, 1, 2, 2, 3, 3]:
-        return f"each of the programs 0 to 3 has to appear twice, once for its load and once for its store; yours is {programs}."
+        raise WrongForm(
+            f"each of the programs 0 to 3 has to appear twice, once for its load and once for its store; yours is {programs}."
+        )
     total = find_total(programs)
     return "" if total == 1010 else f"this order leaves {total}, and 1010 is wanted."
 
@@ -43,9 +45,9 @@ STEPS = (
         question="Who has to store last so that 1000 is in? And what must that program have loaded so that 10 is in, too?",
         debrief="Programs 0 and 2 stored while another program held an old total, and its store wiped them out. You have made the race that a lock prevents.",
         slips=(
-            ("[1, 1, 3, 0, 0, 2, 2, 3]", "[3, 0, 0, 1, 1, 2, 2, 3]"),
-            ("[1, 1, 3, 0, 0, 2, 2, 3]", "[0, 2, 1, 3, 0, 2, 1, 3]"),
-            ("[1, 1, 3, 0, 0, 2, 2, 3]", "[1, 1, 3, 3]"),
+            Slip("[1, 1, 3, 0, 0, 2, 2, 3]", "[3, 0, 0, 1, 1, 2, 2, 3]"),
+            Slip("[1, 1, 3, 0, 0, 2, 2, 3]", "[0, 2, 1, 3, 0, 2, 1, 3]"),
+            Slip("[1, 1, 3, 0, 0, 2, 2, 3]", "[1, 1, 3, 3]"),
         ),
     ),
     Step(
@@ -69,9 +71,9 @@ STEPS = (
         question="What does `tl.atomic_cas` return to a program that has just got the lock, and what to one that has to wait?",
         debrief="Everything between the two is done by one program at a time. Nothing else in the kernel had to change.",
         slips=(
-            ("while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass", "tl.atomic_cas(lock_ptr, 0, 1)"),
-            ("tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 1)"),
-            ("tl.atomic_xchg(lock_ptr, 0)", "pass"),
+            Slip("while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass", "tl.atomic_cas(lock_ptr, 0, 1)"),
+            Slip("tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 1)"),
+            Slip("tl.atomic_xchg(lock_ptr, 0)", "pass"),
         ),
     ),
     Step(
@@ -91,11 +93,8 @@ STEPS = (
         question="What may another program do as soon as the lock holds 0? And which threads have stored by then?",
         debrief="Store, meet, give back. The barrier costs next to nothing, and without it about 99 of 100 runs were wrong on one GPU.",
         slips=(
-            ("tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 0)"),
-            (
-                "tl.store(total_ptr + cols, total + part)\n    tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)",
-                "tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)\n    tl.store(total_ptr + cols, total + part)",
-            ),
+            Slip("tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 0)"),
+            Slip("tl.store(total_ptr + cols, total + part)\n    tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)", "tl.debug_barrier()\n    tl.atomic_xchg(lock_ptr, 0)\n    tl.store(total_ptr + cols, total + part)"),
         ),
     ),
     Step(
@@ -125,9 +124,9 @@ STEPS = (
         question="What does the flag hold for the first program, and who changes it? Which programs may read the buffer?",
         debrief="The lock protects the flag, too. Read outside the lock, it may be out of date before you use it.",
         slips=(
-            ("tl.store(flag_ptr, 1)", "pass"),
-            ("part += tl.load(buffer_ptr)", "pass"),
-            ("tl.load(flag_ptr) == 0", "tl.load(flag_ptr) == 1"),
+            Slip("tl.store(flag_ptr, 1)", "pass", "the flag never changes", "What does the second program find in the flag, and what should it find there?"),
+            Slip("part += tl.load(buffer_ptr)", "pass", "later programs drop what is in the buffer", "The second program finds the first one's part in the buffer. What does it store there?"),
+            Slip("tl.load(flag_ptr) == 0", "tl.load(flag_ptr) == 1"),
         ),
     ),
 )  # fmt: skip

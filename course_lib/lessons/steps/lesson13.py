@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 _NUMBERS = np.random.default_rng(13)
 _DY, _XHAT = (_NUMBERS.integers(-8, 9, size=(5, 4)).astype(float) for _ in range(2))  # sums of small integers are exact
@@ -58,8 +58,8 @@ STEPS = (
         question="Which number tells this program from the others, and how many elements lie between two rows?",
         debrief="Each row of partial sums has one writer. Where nobody shares a place, no order can matter.",
         slips=(
-            ("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + row + cols, part)"),
-            ("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + cols, part)"),
+            Slip("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + row + cols, part)", "programs_overlap"),
+            Slip("partial_ptr + row * BLOCK + cols, part)", "partial_ptr + cols, part)", "programs_overlap"),
         ),
     ),
     Step(
@@ -74,9 +74,19 @@ STEPS = (
         question="A row counts if it exists and if it belongs to this chunk. Which lines of your mask say the one and the other, and which shape has each?",
         debrief="With chunks of 4 or 8 rows the line that you mended would have been right: tests with round numbers never see it.",
         slips=(
-            ("(rows < M) & (within < rows_a_chunk)[:, None]", "(within < rows_a_chunk)[:, None]"),
-            ("(rows < M) & (within < rows_a_chunk)[:, None]", "rows < M"),
-            ("(rows < M) & (within < rows_a_chunk)[:, None]", "(rows < M) & (within < BLOCK_M)[:, None]"),
+            Slip("(rows < M) & (within < rows_a_chunk)[:, None]", "(within < rows_a_chunk)[:, None]"),
+            Slip(
+                "(rows < M) & (within < rows_a_chunk)[:, None]",
+                "rows < M",
+                "rows are counted by two chunks",
+                "A chunk of 5 rows takes 4 rows in a step. Which rows does its second step take, and to which chunk do they belong?",
+            ),
+            Slip(
+                "(rows < M) & (within < rows_a_chunk)[:, None]",
+                "(rows < M) & (within < BLOCK_M)[:, None]",
+                "rows after the first step are left out",
+                "In the second step `within` begins at BLOCK_M. Which rows does your mask let through then?",
+            ),
         ),
     ),
     Step(
@@ -91,9 +101,24 @@ STEPS = (
         question="Program 1 of 3 takes rows 1, 4, 7, ...: what are the three numbers of `range`?",
         debrief="The grid no longer depends on M. A program without a row never enters the loop, and stores zeros.",
         slips=(
-            ("range(program, M, tl.num_programs(0))", "range(0, M, tl.num_programs(0))"),
-            ("range(program, M, tl.num_programs(0))", "range(program, M)"),
-            ("range(program, M, tl.num_programs(0))", "range(program, tl.num_programs(0))"),
+            Slip(
+                "range(program, M, tl.num_programs(0))",
+                "range(0, M, tl.num_programs(0))",
+                "every program begins at row 0",
+                "Program 1 of 3 takes rows 1, 4, 7, ... With which row does yours begin?",
+            ),
+            Slip(
+                "range(program, M, tl.num_programs(0))",
+                "range(program, M)",
+                "a row is counted by several programs",
+                "Program 0 of 3 takes row 0. Which row does yours take next, and to which program does that row belong?",
+            ),
+            Slip(
+                "range(program, M, tl.num_programs(0))",
+                "range(program, tl.num_programs(0))",
+                "the walk ends before the last row",
+                "Where should the walk end, and where does yours?",
+            ),
         ),
     ),
 )

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Step, Try
+from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 
 
 def _accept_returned(returned: Any) -> str:
     if not isinstance(returned, (list, tuple)):
-        return "`returned` is a list of what backward returns, one entry for each argument of forward."
+        raise WrongForm("`returned` is a list of what backward returns, one entry for each argument of forward.")
     if len(returned) != 4:
         return f"forward has four arguments behind ctx: x, w, b and eps. backward returns {len(returned)} here."
     wanted = {"x": "dx", "w": None, "b": None, "eps": None}
@@ -53,10 +53,10 @@ STEPS = (
         question="Go through the arguments of forward one by one. Does anybody want a gradient for this one?",
         debrief="One value for each argument, by position. `ctx.needs_input_grad` is (True, False, False, False) in this call: it says where a gradient is wanted.",
         slips=(
-            ('["dx", None, None, None]', '["dx", "dw", "db", None]'),
-            ('["dx", None, None, None]', '["dx"]'),
-            ('["dx", None, None, None]', '["dx", None, "db", None]'),
-            ('["dx", None, None, None]', '[None, "dx", None, None]'),
+            Slip('["dx", None, None, None]', '["dx", "dw", "db", None]'),
+            Slip('["dx", None, None, None]', '["dx"]'),
+            Slip('["dx", None, None, None]', '["dx", None, "db", None]'),
+            Slip('["dx", None, None, None]', '[None, "dx", None, None]'),
         ),
     ),
     Step(
@@ -70,9 +70,19 @@ STEPS = (
         question="`x` is a view with its last two dimensions exchanged. How far apart in memory are two neighbours of one row?",
         debrief="`reshape` copies only if it must, so its result may still have strides. `.contiguous()` copies where the rows are not packed, and returns the same tensor where they are.",
         slips=(
-            ("x.reshape(-1, x.shape[-1]).contiguous()", "x.contiguous().reshape(x.shape[-1], -1)"),
-            ("x.reshape(-1, x.shape[-1]).contiguous()", "x.reshape(-1, x.shape[-1]) + 1"),
-            ("x.reshape(-1, x.shape[-1]).contiguous()", "x.transpose(-1, -2).reshape(-1, x.shape[-1])"),
+            Slip("x.reshape(-1, x.shape[-1]).contiguous()", "x.contiguous().reshape(x.shape[-1], -1)"),
+            Slip(
+                "x.reshape(-1, x.shape[-1]).contiguous()",
+                "x.reshape(-1, x.shape[-1]) + 1",
+                "the numbers are changed",
+                "A view and a copy hold the same numbers. Which of your operations computes?",
+            ),
+            Slip(
+                "x.reshape(-1, x.shape[-1]).contiguous()",
+                "x.transpose(-1, -2).reshape(-1, x.shape[-1])",
+                "the columns of the view are taken for its rows",
+                "Which is the last dimension of the view, and what does your line do with it?",
+            ),
         ),
     ),
     Step(
@@ -87,9 +97,30 @@ STEPS = (
         question="Compare shape and dtype of what you return with those of the tensor that it belongs to. Which differs?",
         debrief="`dw` is added up in fp32 and rounded once, at the end, to the dtype of `w`. The dtype of `dy` has no say in it: a dive below shows what happens otherwise.",
         slips=(
-            ("return dx.view(dy.shape), dw.to(w.dtype)", "return dx, dw.to(w.dtype)"),
-            ("return dx.view(dy.shape), dw.to(w.dtype)", "return dx.view(dy.shape), dw"),
-            ("return dx.view(dy.shape), dw.to(w.dtype)", "return dx.view(dy.shape), dw.to(dy.dtype)"),
+            Slip(
+                "return dx.view(dy.shape), dw.to(w.dtype)",
+                "return dx, dw",
+                "dx is handed back as a matrix",
+                "Which shape has `dy`, and which one has the `dx` that you return?",
+            ),
+            Slip(
+                "return dx.view(dy.shape), dw.to(w.dtype)",
+                "return dx, dw.to(w.dtype)",
+                "dx is handed back as a matrix",
+                "Which shape has `dy`, and which one has the `dx` that you return?",
+            ),
+            Slip(
+                "return dx.view(dy.shape), dw.to(w.dtype)",
+                "return dx.view(dy.shape), dw",
+                "gradient_dtype",
+                "`dw` belongs to `w`. Which dtype has `w`, and which one has your `dw`?",
+            ),
+            Slip(
+                "return dx.view(dy.shape), dw.to(w.dtype)",
+                "return dx.view(dy.shape), dw.to(dy.dtype)",
+                "gradient_dtype",
+                "`dw` belongs to `w`. Which dtype has `w`, and which one has your `dw`?",
+            ),
         ),
     ),
 )

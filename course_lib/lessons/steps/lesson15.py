@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course_lib.lessons.steps.step import In, Step, Try
+from course_lib.lessons.steps.step import In, Slip, Step, Try
 
 
 def _report_try(what: str, moved: int, call_us: float, memory_gbps: float, gbps: float) -> Try:
@@ -28,11 +28,36 @@ STEPS = (
         question="The device can only begin when the call is made, and the next call is made while it works. How long does one call take if both go on at the same time?",
         debrief="Where the call is longer, the reported figure is bytes over a constant: a straight line through 0, on any GPU.",
         slips=(
-            ("max(call_us, memory_us)", "memory_us"),
-            ("max(call_us, memory_us)", "call_us"),
-            ("max(call_us, memory_us)", "call_us + memory_us"),
-            ("max(call_us, memory_us)", "min(call_us, memory_us)"),
-            ("memory_us = moved / memory_gbps / 1e3", "memory_us = moved / memory_gbps"),
+            Slip(
+                "max(call_us, memory_us)",
+                "memory_us",
+                "the time of the call is left out",
+                "A call takes 200 µs, and its memory 20 µs. How soon can the next call be made?",
+            ),
+            Slip(
+                "max(call_us, memory_us)",
+                "call_us",
+                "the time of the memory is left out",
+                "A call takes 200 µs, and its memory 400 µs. When has the device finished with it?",
+            ),
+            Slip(
+                "max(call_us, memory_us)",
+                "call_us + memory_us",
+                "the two times are added",
+                "The next call is made while the device works. Do the two times follow each other, or pass side by side?",
+            ),
+            Slip(
+                "max(call_us, memory_us)",
+                "min(call_us, memory_us)",
+                "the shorter time is taken",
+                "A call takes 200 µs, and its memory 20 µs. How soon can the next call be made?",
+            ),
+            Slip(
+                "memory_us = moved / memory_gbps / 1e3",
+                "memory_us = moved / memory_gbps",
+                "the unit is not the microsecond",
+                "How many bytes does 1 GB/s bring in one microsecond?",
+            ),
         ),
     ),
     Step(
@@ -52,10 +77,30 @@ STEPS = (
         question="Which calls do not belong to the answer at all? Of the others, what does one call of 900 µs do to a mean, and what to a median?",
         debrief='A median forgets an interruption, a mean never does. `triton.testing.do_bench` gives the mean unless you pass `return_mode="median"`.',
         slips=(
-            ("np.median(times[warm_up:])", "np.median(times)"),
-            ("np.median(times[warm_up:])", "np.mean(times[warm_up:])"),
-            ("np.median(times[warm_up:])", "np.min(times[warm_up:])"),
-            ("np.median(times[warm_up:])", "np.median(times[warm_up + 1:])"),
+            Slip(
+                "np.median(times[warm_up:])",
+                "np.median(times)",
+                "the slow first calls are counted",
+                "How many calls at the beginning does `warm_up` leave out, and does your line leave them out?",
+            ),
+            Slip(
+                "np.median(times[warm_up:])",
+                "np.mean(times[warm_up:])",
+                "a mean is taken",
+                "What does one call of 900 µs do to a mean, and what to a median?",
+            ),
+            Slip(
+                "np.median(times[warm_up:])",
+                "np.min(times[warm_up:])",
+                "the smallest time is taken",
+                "Half of the calls are slower than the number that is asked for. How many are slower than yours?",
+            ),
+            Slip(
+                "np.median(times[warm_up:])",
+                "np.median(times[warm_up + 1:])",
+                "one call too many is left out",
+                "With warm_up = 1, which is the first call that counts, and which is yours?",
+            ),
         ),
     ),
     Step(
@@ -73,10 +118,30 @@ STEPS = (
         question="GB/s are bytes per nanosecond: 10**9 cancels. How many bytes arrive, over the whole GPU, while one load is on its way? Whose are they?",
         debrief="15 KB at any moment, on each of 132 multiprocessors. A row of 8192 fp16 numbers has 16 KB, so one program that has asked for one row is about enough, and one that is still adding up is not.",
         slips=(
-            ("gbps * latency_ns / multiprocessors", "gbps * latency_ns"),
-            ("gbps * latency_ns / multiprocessors", "gbps / latency_ns / multiprocessors"),
-            ("gbps * latency_ns / multiprocessors", "gbps * latency_ns * multiprocessors"),
-            ("gbps * latency_ns / multiprocessors", "gbps * 1e9 * latency_ns / multiprocessors"),
+            Slip(
+                "gbps * latency_ns / multiprocessors",
+                "gbps * latency_ns",
+                "the bytes of the whole GPU are given",
+                "Whose bytes does your line give: those of one multiprocessor, or of all?",
+            ),
+            Slip(
+                "gbps * latency_ns / multiprocessors",
+                "gbps / latency_ns / multiprocessors",
+                "the latency divides",
+                "A load takes twice as long on its way. Are there more bytes under way then, or fewer?",
+            ),
+            Slip(
+                "gbps * latency_ns / multiprocessors",
+                "gbps * latency_ns * multiprocessors",
+                "the multiprocessors multiply",
+                "Twice as many multiprocessors share the same bytes. How many has each of them?",
+            ),
+            Slip(
+                "gbps * latency_ns / multiprocessors",
+                "gbps * 1e9 * latency_ns / multiprocessors",
+                "the unit is not the byte",
+                "How many bytes does 1 GB/s bring in one nanosecond?",
+            ),
         ),
     ),
     Step(
@@ -91,10 +156,10 @@ STEPS = (
         question="Five rows, four a program: how many programs are started? Each of them loads w once.",
         debrief="With a row a program, `w` is asked for as often as `x`. It comes from a cache nearly always, but a count of what was asked for has it.",
         slips=(
-            ("-(-M // ROWS)", "M // ROWS"),
-            ("-(-M // ROWS)", "M"),
-            ("-(-M // ROWS) * N * itemsize", "N * itemsize"),
-            ("-(-M // ROWS) * N * itemsize", "-(-M // ROWS) * N"),
+            Slip("-(-M // ROWS)", "M // ROWS", "programs_rounded_down"),
+            Slip("-(-M // ROWS)", "M", "w_counted_for_each_row"),
+            Slip("-(-M // ROWS) * N * itemsize", "N * itemsize", "w_counted_once"),
+            Slip("-(-M // ROWS) * N * itemsize", "-(-M // ROWS) * N", "numbers_for_bytes"),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from course_lib.lessons.steps.step import In, Out, Step, Try
+from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 _PARTS = [
     [1, 10, 100],
@@ -37,9 +37,9 @@ STEPS = (
         question="At which column does each chunk begin? How many columns are there from it to the end of the row, and when is that too many?",
         debrief="One word per chunk: a row of 262144 columns in chunks of 4096 has 64 words, 512 bytes beside 1 MB of x and y.",
         slips=(
-            ("np.minimum(N - begins, length)", "np.full(len(begins), length)"),
-            ("np.minimum(N - begins, length)", "N - begins"),
-            ("np.minimum(N - begins, length)", "np.minimum(N % length, length) + 0 * begins"),
+            Slip("np.minimum(N - begins, length)", "np.full(len(begins), length)", "short_chunk"),
+            Slip("np.minimum(N - begins, length)", "N - begins", "every chunk reaches to the end of the row", "10 columns in chunks of 4: how many columns may the first chunk have, and how many does your line give it?"),
+            Slip("np.minimum(N - begins, length)", "np.minimum(N % length, length) + 0 * begins", "every chunk is as short as the last one", "10 columns in chunks of 4: how many columns has the first chunk, and how many does your line give it?"),
         ),
     ),
     Step(
@@ -66,10 +66,10 @@ STEPS = (
         question="What does a word hold before its program has come, and what afterwards? Does your wait look at a word again until it has changed?",
         debrief="The value is its own flag, so there is nothing to order. The course's words have 64 bits: a mean, and an M2 whose sign bit is the flag.",
         slips=(
-            ("while word >= 0:\n            word = tl.load(word_ptr + k, volatile=True)", "pass"),
-            ("-part, sem", "part, sem"),
-            ("total -= word", "total += word"),
-            ("while word >= 0:", "while word <= 0:"),
+            Slip("while word >= 0:\n            word = tl.load(word_ptr + k, volatile=True)", "pass", "a word is added before its program has come", "What does a word hold before its program has come, and does your loop look at it again?"),
+            Slip("-part, sem", "part, sem", "deadlock", "For which word does the program wait? What stands in it by then, and for what does your loop go on waiting?"),
+            Slip("total -= word", "total += word", "the sum has the wrong sign", "A word holds its part with the sign turned. What comes out if you add up words?"),
+            Slip("while word >= 0:", "while word <= 0:", "deadlock", "For which word does the program wait? What stands in it by then, and for what does your loop go on waiting?"),
         ),
     ),
     Step(
@@ -94,9 +94,9 @@ STEPS = (
         question="Which number says how many programs have started before this one, whatever their ids are? Who counts it?",
         debrief="Whoever starts first takes the first chunk. So a program waits only for programs that have started, and those with a smaller ticket have a place already.",
         slips=(
-            ("tl.atomic_add(ticket_ptr, 1)", "tl.atomic_add(ticket_ptr, 1) * 0 + tl.program_id(0)"),
-            ("tl.atomic_add(ticket_ptr, 1)", "tl.atomic_add(ticket_ptr, 1) + 1"),
-            ("tl.atomic_add(ticket_ptr, 1)", "tl.load(ticket_ptr)\n    tl.store(ticket_ptr, place + 1)"),
+            Slip("tl.atomic_add(ticket_ptr, 1)", "tl.atomic_add(ticket_ptr, 1) * 0 + tl.program_id(0)", "deadlock", "A program waits for the words of its row. Has every program that should write one a place on the GPU already?"),
+            Slip("tl.atomic_add(ticket_ptr, 1)", "tl.atomic_add(ticket_ptr, 1) + 1"),
+            Slip("tl.atomic_add(ticket_ptr, 1)", "tl.load(ticket_ptr)\n    tl.store(ticket_ptr, place + 1)"),
         ),
     ),
     Step(
@@ -122,8 +122,8 @@ STEPS = (
         question="Which part does each program add first? Which number may decide that, if all are to find the same bits?",
         debrief="The order may depend on the shape, and on nothing else. Then a row has the same bits in every run and in every batch.",
         slips=(
-            ("tl.load(part_ptr + i)", "tl.load(part_ptr + (CHUNKS - 1 - i + chunk) % CHUNKS)"),
-            ("tl.load(part_ptr + i)", "tl.load(part_ptr + chunk)"),
+            Slip("tl.load(part_ptr + i)", "tl.load(part_ptr + (CHUNKS - 1 - i + chunk) % CHUNKS)", "each program adds in an order of its own", "Which part does each program add first? Which number decides that?"),
+            Slip("tl.load(part_ptr + i)", "tl.load(part_ptr + chunk)", "one part is added again and again", "Which part does your loop load in its second turn?"),
         ),
     ),
 )  # fmt: skip

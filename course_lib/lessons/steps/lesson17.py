@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from course_lib.lessons.steps.step import In, Step, Try
+from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 from course_lib.norms import specimens
 
 _NAN = float("nan")
@@ -19,9 +19,9 @@ def _accept_row(row: Any) -> str:
     try:
         x = torch.tensor([[float(number) for number in row]])
     except (TypeError, ValueError):
-        return "`row` has to be a list of four numbers."
+        raise WrongForm("`row` has to be a list of four numbers.") from None
     if x.numel() != 4 or not x.isfinite().all() or x.abs().max() > _LARGEST:
-        return f"`row` has to be four numbers between -{_LARGEST:,} and {_LARGEST:,}."
+        raise WrongForm(f"`row` has to be four numbers between -{_LARGEST:,} and {_LARGEST:,}.")
     one, zero = torch.ones(4), torch.zeros(4)
     right = specimens.make_plain("right", backward=False)(x, one, zero, 1e-5)
     wrong = specimens.make_plain("one pass", backward=False)(x, one, zero, 1e-5)
@@ -33,9 +33,11 @@ def _accept_shape(shape: Any) -> str:
     try:
         M, N = (int(size) for size in shape)
     except (TypeError, ValueError):
-        return "`shape` has to be two numbers, M and N."
+        raise WrongForm("`shape` has to be two numbers, M and N.") from None
     if M < 1 or N < 1 or M * N > _MOST_ELEMENTS:
-        return f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the course can try it."
+        raise WrongForm(
+            f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the course can try it."
+        )
     add = specimens.make_plain("partials of a large batch, floor", backward=True)
     db = add(torch.ones(M, N), torch.randn(M, N), torch.ones(N), 1e-5)[2]
     return f"for this shape db is {M} everywhere, as it should be: no row is lost." if bool((db == M).all()) else ""
@@ -43,7 +45,7 @@ def _accept_shape(shape: Any) -> str:
 
 def _accept_last_row(rows: Any) -> str:
     if isinstance(rows, bool) or not isinstance(rows, numbers.Real) or rows % 1 != 0:
-        return "`rows` has to be a whole number."
+        raise WrongForm("`rows` has to be a whole number.")
     rows = math.floor(rows)
     last = (rows - 1) * 256
     if last < 2**31:
@@ -54,7 +56,7 @@ def _accept_last_row(rows: Any) -> str:
 
 
 def _try_near(what: str, got: list[float], want: list[float], near: bool) -> Try:
-    return Try(what, arguments=(In(got), In(want)), expected=float(near))
+    return Try(what, arguments=(In(got), In(want)), expected=float(near), asked=any(map(math.isnan, got)))
 
 
 STEPS = (
@@ -66,10 +68,10 @@ STEPS = (
         question="fp32 has about seven digits. How large is the square of your numbers, and how large is what the variance has to keep of it?",
         debrief="The squares are so large that fp32 has no room left for the variance. Large numbers alone would not do: with the mean near 0 nothing cancels.",
         slips=(
-            ("[8000, 8001, 8002, 8003]", "[80, 81, 82, 83]"),
-            ("[8000, 8001, 8002, 8003]", "[-10000, 10000, -10000, 10000]"),
-            ("[8000, 8001, 8002, 8003]", "[80000, 80001, 80002, 80003]"),
-            ("[8000, 8001, 8002, 8003]", "[8000, 8001]"),
+            Slip("[8000, 8001, 8002, 8003]", "[80, 81, 82, 83]"),
+            Slip("[8000, 8001, 8002, 8003]", "[-10000, 10000, -10000, 10000]"),
+            Slip("[8000, 8001, 8002, 8003]", "[80000, 80001, 80002, 80003]"),
+            Slip("[8000, 8001, 8002, 8003]", "[8000, 8001]"),
         ),
     ),
     Step(
@@ -84,10 +86,30 @@ STEPS = (
         question="What is NaN > 0.001, and what is NaN <= 0.001? Which of the two should a test wait for?",
         debrief="Every comparison with NaN is False. So a test asks whether all is well, and not whether something is wrong. `torch.testing.assert_close` does it like that.",
         slips=(
-            ("((got - want).abs() <= 0.001).all()", "(got - want).abs().max() < 100"),
-            ("((got - want).abs() <= 0.001).all()", "((got - want).abs() > 0.001).sum() == 0"),
-            ("((got - want).abs() <= 0.001).all()", "((got - want).abs() <= 0.001).any()"),
-            ("((got - want).abs() <= 0.001).all()", "(got == want).all()"),
+            Slip(
+                "((got - want).abs() <= 0.001).all()",
+                "(got - want).abs().max() < 100",
+                "the limit is too wide",
+                "How far may a number be off, and how far does your line let it be?",
+            ),
+            Slip(
+                "((got - want).abs() <= 0.001).all()",
+                "((got - want).abs() > 0.001).sum() == 0",
+                "NaN passes",
+                "What is NaN > 0.001? How many such places does your line count in a result with a NaN?",
+            ),
+            Slip(
+                "((got - want).abs() <= 0.001).all()",
+                "((got - want).abs() <= 0.001).any()",
+                "one number that is near is enough",
+                "How many of the numbers have to be near, and how many does your line ask for?",
+            ),
+            Slip(
+                "((got - want).abs() <= 0.001).all()",
+                "(got == want).all()",
+                "a rounding error is refused",
+                "3.0 and 3.0001 are near enough. What does your line say of them?",
+            ),
         ),
     ),
     Step(
@@ -98,10 +120,10 @@ STEPS = (
         question="Below 1024 rows, or from 64 columns on, a program takes one row. Where it takes eight, what is left over of your M?",
         debrief="All three conditions at once: a large batch, narrow rows, and a remainder. A test that draws its shapes from powers of two never comes here.",
         slips=(
-            ("(1027, 20)", "(4096, 20)"),
-            ("(1027, 20)", "(1027, 64)"),
-            ("(1027, 20)", "(37, 20)"),
-            ("(1027, 20)", "(1032, 20)"),
+            Slip("(1027, 20)", "(4096, 20)"),
+            Slip("(1027, 20)", "(1027, 64)"),
+            Slip("(1027, 20)", "(37, 20)"),
+            Slip("(1027, 20)", "(1032, 20)"),
         ),
     ),
     Step(
@@ -112,10 +134,10 @@ STEPS = (
         question="The row with number r begins at element r * 256, and the last of M rows has number M - 1. From which number on is r * 256 too large?",
         debrief="2^23 + 1 rows: in bf16, input and output together take 8.6 GB. Hardly any project tests with so much, so such a line is mostly found by reading it.",
         slips=(
-            ("2**23 + 1", "2**23"),
-            ("2**23 + 1", "2**31"),
-            ("2**23 + 1", "2**22"),
-            ("2**23 + 1", "2**24 + 1"),
+            Slip("2**23 + 1", "2**23"),
+            Slip("2**23 + 1", "2**31"),
+            Slip("2**23 + 1", "2**22"),
+            Slip("2**23 + 1", "2**24 + 1"),
         ),
     ),
 )

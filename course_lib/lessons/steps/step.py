@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 
 from course_lib.base.errors import CourseError
+from course_lib.grading.public import CAUSES, make_sentence
 
 KINDS = ("kernel", "torch", "numpy", "value")
 DTYPES = ("fp32", "fp16", "bf16", "int32")
+
+
+class WrongForm(ValueError):
+    """Raised by ``accepts``, in words for the learner: the value is not of the form that the step asks for, so that its question says nothing."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class Try:
         within: how far a number may be off, relative to the largest finite expected one of its output. Where NaN or an infinity is
             expected, the same has to come.
         orders: in how many orders the programs' memory operations are tried, in CPU mode; above 0 where programs share memory.
+        asked: False if the step's question leads nowhere when this try fails.
     """
 
     what: str
@@ -82,6 +88,7 @@ class Try:
     constexprs: Mapping[str, int] = field(default_factory=dict)
     within: float = 1e-4
     orders: int = 0
+    asked: bool = True
 
     def __post_init__(self) -> None:
         faults = [
@@ -106,6 +113,43 @@ class Try:
 
 
 @dataclass(frozen=True)
+class Slip:
+    """A plausible wrong answer. The check knows it again by what comes out of it.
+
+    Attributes:
+        right: a text of the cell's solution.
+        wrong: what stands there instead.
+        cause: an identifier of the grader's causes, or a headline for this step alone. "" where the run shows the cause (an address outside of
+            a tensor, a race, a deadlock, an error), and for a value, whose ``accepts`` says what is wrong.
+        question: leads to the remedy without giving it; "" takes that of the grader's cause.
+    """
+
+    right: str
+    wrong: str
+    cause: str = ""
+    question: str = ""
+
+    def __post_init__(self) -> None:
+        texts = (self.right, self.wrong, self.cause, self.question)
+        faults = [
+            (not all(isinstance(text, str) for text in texts), "right, wrong, cause and question are texts"),
+            (bool(self.question) and not self.cause, "a question needs a cause"),
+            (
+                bool(self.cause) and self.cause not in CAUSES and not self.question,
+                "a headline of its own needs a question",
+            ),
+        ]
+        _raise_first(f"slip {self.wrong!r}", faults)
+
+    def word_for(self, kind: str) -> tuple[str, str, str]:
+        """Cause, headline and question as a verdict has them, for a step of this kind."""
+        if self.cause not in CAUSES:
+            return "known_slip", make_sentence(self.cause), self.question
+        headline, question = CAUSES[self.cause].word_for(kind)
+        return self.cause, make_sentence(headline), self.question or question
+
+
+@dataclass(frozen=True)
 class Step:
     """One step of a lesson.
 
@@ -113,11 +157,12 @@ class Step:
         id: "01-mend": the lesson's number, and a word or two.
         kind: "kernel" (a Triton kernel), "torch" or "numpy" (a function), "value" (a name that the cell gives a value).
         entry_point: the kernel, the function, or the name.
-        question: told after a failure.
+        question: asked after a failure that no slip explains, if the lines that the learner was not asked for still stand in the cell.
         debrief: one or two sentences after a pass: what it was good for. `code` in backquotes, here and in the question.
         tries: two or three, small; none for a value.
-        accepts: for a value: "" if it is right, else why not, in words for the learner.
-        slips: plausible wrong answers: (text in the cell's solution, what stands there instead). Tests prove that each fails.
+        accepts: for a value: "" if it is right, else why not, in words for the learner; the step's question follows, unless these words end in
+            one. May raise WrongForm.
+        slips: wrong answers whose causes are known. Tests prove that each fails, with its cause and its question.
     """
 
     id: str
@@ -127,7 +172,7 @@ class Step:
     debrief: str
     tries: tuple[Try, ...] = ()
     accepts: Callable[[Any], str] | None = None
-    slips: tuple[tuple[str, str], ...] = ()
+    slips: tuple[Slip, ...] = ()
 
     def __post_init__(self) -> None:
         is_value = self.kind == "value"
@@ -139,10 +184,7 @@ class Step:
             (is_value and (self.accepts is None or bool(self.tries)), "a value has `accepts`, and no tries"),
             (not is_value and (self.accepts is not None or not self.tries), "it needs at least one Try, and `accepts` is for values"),
             (not isinstance(self.tries, tuple) or not all(isinstance(t, Try) for t in self.tries), "tries is a tuple of Try: is a comma missing?"),
-            (
-                not isinstance(self.slips, tuple) or not all(isinstance(s, tuple) and len(s) == 2 and all(isinstance(t, str) for t in s) for s in self.slips),
-                "slips is a tuple of pairs of texts: is a comma missing?",
-            ),
+            (not isinstance(self.slips, tuple) or not all(isinstance(s, Slip) for s in self.slips), "slips is a tuple of Slip: is a comma missing?"),
         ]  # fmt: skip
         _raise_first(f"step {self.id}", faults)
         for attempt in self.tries:
