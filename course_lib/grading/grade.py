@@ -51,7 +51,6 @@ def grade(
         return _write_unreadable(exercise, path, text, unreadable, mode), []
     if kernels is None:
         return _write_not_attempted(exercise, path, mode), []
-
     plans = make_plans(exercise, seed, secret)
     hidden = secret is not None
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
@@ -63,18 +62,25 @@ def grade(
     search = None if hidden else SmallCases(kernels, exercise, mode, limits)
     writer = VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, hidden, search=search)
     verdict = writer.write()
-
     if verdict.passed:
         verdict = replace(verdict, message=f"{verdict.message} {unchecked}".rstrip())
-        if compilation:
-            compilation.ask()
-        verdict = _run_again(running, exercise, plans, secret, writer) or verdict
-    if verdict.passed and compilation:
-        verdict = _ask_compiler(compilation, writer) or verdict
-    if verdict.passed:
-        verdict = _time(exercise, verdict, writer)
+        verdict = _look_again(verdict, running, exercise, plans, secret, writer, compilation)
     verdict = _note_oddities(verdict, kernels, exercise)
     return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
+
+
+def _look_again(
+    verdict: Verdict, running: Running, exercise: Exercise, plans: list[Plan], secret: Secret | None, writer: VerdictWriter,
+    compilation: Compilation | None,
+) -> Verdict:  # fmt: skip
+    """The pass, unless a second run, the compiler or the clock says otherwise."""
+    if compilation:
+        compilation.ask()
+    if (again := _run_again(running, exercise, plans, secret, writer)) is not None:
+        return again
+    if compilation and (refused := _ask_compiler(compilation, writer)) is not None:
+        return refused
+    return _time(exercise, verdict, writer)
 
 
 def _describe_reset(exercise: Exercise) -> str:

@@ -48,42 +48,58 @@ class VerdictWriter:
         self.search, self.smaller = search, None
 
     def write(self) -> Verdict:
-        run, judged = self.run, self.judged
-        if run.ended in _FLOODS:
-            return self._fail("output_flood", Finding("", _FLOODS[run.ended]))
-        of_case = next((j for j in judged if j.raised), None)
-        raised = run.import_error or (of_case and of_case.raised)
-        if raised and raised.type == child.REFUSED:
-            return self._write_refused(raised)
-        if of_case and of_case.raised and run.import_error is None and of_case.raised.type == "WrongReturn":
-            return self._write_wrong_return(of_case.plan, of_case.raised.text)
-        if raised and raised.type == "OSError" and "File too large" in raised.text:
-            size = runner.ResourceLimits.file_bytes >> 20
-            return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
-        if raised:
-            return self._write_raised(raised, of_case)
-        if run.case is not None or not all(j.right for j in judged if j.ran):
-            for j in judged:  # how it came to its outputs matters only where these are right
-                if self.first is None or j.fault is None or j.fault.kind is not FaultKind.UNWRITTEN:
-                    forget_minor_fault(j)
-        failed = [j for j in judged if j.ran and not j.passed]
-        if run.case is not None and not failed:
-            return self._write_stopped(judged[run.case].plan)
+        if self.run.ended in _FLOODS:
+            return self._fail("output_flood", Finding("", _FLOODS[self.run.ended]))
+        of_case = next((j for j in self.judged if j.raised), None)
+        if self.run.import_error is not None:
+            return self._write_exception(self.run.import_error, None)
+        if of_case is not None and of_case.raised is not None:
+            return self._write_exception(of_case.raised, of_case)
+        if self.run.case is not None or not all(j.right for j in self.judged if j.ran):
+            self._forget_minor_faults()
+        failed = [j for j in self.judged if j.ran and not j.passed]
         if failed:
             return self._write_wrong(failed)
-        left_out = sum(not j.ran for j in judged)
-        if left_out > len(run.left_out) + sum(j.plan.case.is_far for j in judged if self.mode == "gpu" and not j.ran):
-            raise RuntimeError("a case was neither run nor left out")  # never a pass for what nobody saw
-        if left_out:
+        if self.run.case is not None:
+            return self._write_stopped(self.judged[self.run.case].plan)
+        self._require_all_cases()
+        message = f"All {len(self.judged)} cases are right."
+        if self.exercise.kind == "tests":
+            message = f"{wording.count_caught(self.judged)}, and no right kernel is accused."
+        return self._make(PASS, "none", message)
+
+    def _write_exception(self, raised: Raised, of_case: Judged | None) -> Verdict:
+        if raised.type == child.REFUSED:
+            return self._write_refused(raised)
+        if raised.type == "WrongReturn" and of_case is not None:
+            return self._write_wrong_return(of_case.plan, raised.text)
+        if raised.type == "OSError" and "File too large" in raised.text:
+            size = runner.ResourceLimits.file_bytes >> 20
+            return self._fail("output_flood", Finding("", f"It wrote more than {size} MB to a file and was stopped."))
+        return self._write_raised(raised, of_case)
+
+    def _forget_minor_faults(self) -> None:
+        """Forget how a case came to its outputs: that counts only where all outputs are right. In a second look a read of an output
+        that was not written stays: it is what differs."""
+        for j in self.judged:
+            if self.first is None or j.fault is None or j.fault.kind is not FaultKind.UNWRITTEN:
+                forget_minor_fault(j)
+
+    def _require_all_cases(self) -> None:
+        """No pass for a case that was not run.
+
+        Raises: EnvironmentFault if this machine has no room for one; RuntimeError if one is missing for no reason.
+        """
+        missing = [j for j in self.judged if not j.ran]
+        far_on_gpu = sum(j.plan.case.is_far for j in missing) if self.mode == "gpu" else 0
+        if len(missing) > len(self.run.left_out) + far_on_gpu:
+            raise RuntimeError("a case was neither run nor left out")
+        if missing:
             raise EnvironmentFault(
-                f"{len(judged) - left_out} cases are right, and {left_out} could not be run: their rows lie more than 2^30 elements apart, and "
-                "this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
+                f"{len(self.judged) - len(missing)} cases are right, and {len(missing)} could not be run: their rows lie more than 2^30 elements "
+                "apart, and this machine gives no address space for that. `ulimit -v unlimited` takes away a limit of this shell; "
                 "otherwise check on another machine."
             )
-        message = f"All {len(judged)} cases are right."
-        if self.exercise.kind == "tests":
-            message = f"{wording.count_caught(judged)}, and no right kernel is accused."
-        return self._make(PASS, "none", message)
 
     def write_refusal(self, refusal: CompileError) -> Verdict:
         """A pass in the interpreter that the compiler refuses."""

@@ -277,6 +277,17 @@ class _KernelCheck:
             self.refuse(
                 kernel, f"`{kernel.name}` stands inside something else. A kernel begins at the left margin of the file."
             )
+        self._check_decorators()
+        for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
+            self._check_node(node)
+        # Python evaluates defaults and annotations as it defines the function.
+        annotations = [argument.annotation for argument in ast.walk(kernel.args) if isinstance(argument, ast.arg)]
+        for value in (*kernel.args.defaults, *kernel.args.kw_defaults, *annotations, kernel.returns):
+            for part in ast.walk(value or ast.Constant(None)):
+                self.file.check_part_of_constant(part, value or kernel)
+
+    def _check_decorators(self) -> None:
+        kernel = self.kernel
         others = [d for d in kernel.decorator_list if not needed.is_jit(d, self.file.imports)]
         if others or isinstance(kernel, ast.AsyncFunctionDef):
             decorators = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
@@ -287,13 +298,6 @@ class _KernelCheck:
         for value in (k.value for d in kernel.decorator_list if isinstance(d, ast.Call) for k in d.keywords):
             if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
                 self.refuse(value, f"`{ast.unparse(value)}` is no plain setting of `@triton.jit`.")
-        for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
-            self._check_node(node)
-        # Python evaluates defaults and annotations as it defines the function
-        annotations = [argument.annotation for argument in ast.walk(kernel.args) if isinstance(argument, ast.arg)]
-        for value in (*kernel.args.defaults, *kernel.args.kw_defaults, *annotations, kernel.returns):
-            for part in ast.walk(value or ast.Constant(None)):
-                self.file.check_part_of_constant(part, value or kernel)
 
     def _check_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef):

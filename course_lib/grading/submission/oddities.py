@@ -37,27 +37,28 @@ def find_oddities(cut: str) -> tuple[Oddity, ...]:
 
 
 def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    bound = {path.partition(".")[0]: name for name, path in needed.list_imports(tree)}
+    has_torch = any(path.partition(".")[0] == "torch" for _, path in needed.list_imports(tree))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for _, path in needed.list_imports(node):
-                root = path.partition(".")[0]
-                if root in _REACHES_THE_PROCESS:
-                    yield node.lineno, f"imports `{root}`, which computes nothing"
-                elif not _DISPATCHER.isdisjoint(path.split(".")[1:]):
-                    yield node.lineno, f"imports `{path}`, which goes past PyTorch's dispatcher"
-        elif isinstance(node, ast.Attribute) and node.attr in _FRAMES:
-            yield node.lineno, f"reads `.{node.attr}`, the insides of a running program"
-        elif isinstance(node, ast.Attribute) and node.attr in _DISPATCHER and "torch" in bound:
-            yield node.lineno, f"uses `.{node.attr}`, which goes past PyTorch's dispatcher"
-        elif isinstance(node, ast.Name) and node.id in _RUNS_TEXT and isinstance(node.ctx, ast.Load):
-            yield node.lineno, f"uses `{node.id}`, which runs or finds code that the text does not show"
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and _is_computed(node.args[1:2]):
-            yield node.lineno, "looks up a name that the text does not show, by `getattr`"
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                for _, path in needed.list_imports(node):
+                    if words := _describe_import(path):
+                        yield node.lineno, words
+            case ast.Attribute(attr=name) if name in _FRAMES:
+                yield node.lineno, f"reads `.{name}`, the insides of a running program"
+            case ast.Attribute(attr=name) if name in _DISPATCHER and has_torch:
+                yield node.lineno, f"uses `.{name}`, which goes past PyTorch's dispatcher"
+            case ast.Name(id=name, ctx=ast.Load()) if name in _RUNS_TEXT:
+                yield node.lineno, f"uses `{name}`, which runs or finds code that the text does not show"
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(name, ast.Constant):
+                yield node.lineno, "looks up a name that the text does not show, by `getattr`"
 
 
-def _is_computed(arguments: list[ast.expr]) -> bool:
-    return any(not isinstance(argument, ast.Constant) for argument in arguments)
+def _describe_import(path: str) -> str:
+    root, *rest = path.split(".")
+    if root in _REACHES_THE_PROCESS:
+        return f"imports `{root}`, which computes nothing"
+    return "" if _DISPATCHER.isdisjoint(rest) else f"imports `{path}`, which goes past PyTorch's dispatcher"
 
 
 def find_code_of_its_own(tree: ast.Module, cut: str) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from course_lib.grading.submission import needed
 from course_lib.grading.submission.kernel_check import find_root, list_bound
@@ -53,30 +53,27 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
     bound = set(list_bound(tree))
     known = bound | imports.keys() | set(dir(builtins)) | {"__file__", "__name__", "__spec__"}
     own = _list_own_attributes(tree)
-    has_star = any(
-        alias.name == "*" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names
-    )
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                _refuse_shortcut(shortcuts, alias.name, f"{node.module}.{alias.name}", node, file)
-        elif isinstance(node, ast.Attribute):
-            root = find_root(node)
-            of_library = root in imports and root not in bound
-            if of_library or node.attr not in own:
-                word = ast.unparse(node) if of_library else f".{node.attr}"
-                _refuse_shortcut(shortcuts, node.attr, word, node, file)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
-            for name in (a.value for a in node.args[1:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)):
-                _refuse_shortcut(shortcuts, name, f".{name}", node, file)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not (has_star or node.id in known):
+        if isinstance(node, ast.stmt | ast.expr):
+            for name, word in _list_names(node, imports.keys() - bound, own):
+                if (why := shortcuts.describe(name, word)) is not None:
+                    raise make_refusal("not_allowed", file, node, why)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not known & {node.id, "*"}:
             what = f"`{node.id}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?"
             raise make_refusal("undefined_name", file, node, what)
 
 
-def _refuse_shortcut(shortcuts: Shortcuts, name: str, word: str, node: ast.stmt | ast.expr, file: str) -> None:
-    if (why := shortcuts.describe(name, word)) is not None:
-        raise make_refusal("not_allowed", file, node, why)
+def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str]) -> Iterator[tuple[str, str]]:
+    """The names of libraries, and of values, that a node reaches for, each with the words that name it."""
+    match node:
+        case ast.ImportFrom():
+            yield from ((alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+        case ast.Attribute() if find_root(node) in libraries:
+            yield node.attr, ast.unparse(node)
+        case ast.Attribute() if node.attr not in own:
+            yield node.attr, f".{node.attr}"
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
+            yield name, f".{name}"
 
 
 def _list_own_attributes(tree: ast.Module) -> set[str]:
