@@ -26,6 +26,8 @@ ONLY = ("01a", "04a")
 def write_good(folder):
     for name in ONLY:
         write_file(folder / "ann", name, texts.read_solution(catalog.get(name)))
+    odd = texts.read_solution(catalog.get("04a")).replace("    # BEGIN SOLUTION\n", "    import gc\n", 1)
+    write_file(folder / "cai", "04a", odd + "\n\nwhile True:\n    pass\n")
     write_file(folder / "bob", "01a", texts.make_unsolved_text(catalog.get("01a")))
     write_file(folder / "bob", "04a", texts.read_solution(catalog.get("04a")).replace("(x - new_mean)", "(x - mean)"))
 
@@ -108,3 +110,16 @@ def test_no_class_is_graded_with_less_isolation_than_was_asked_for(best, asked):
     else:
         with pytest.raises(EnvironmentFault, match="Nothing was run"):
             choose_tier(asked, best)
+
+
+@pytest.mark.slow
+def test_odd_lines_stand_beside_points_that_stay(graded):
+    rows = read_rows(graded / "out good")
+    assert rows["cai"]["04a status"] == PASS and rows["ann"]["Odd"] == rows["bob"]["Odd"] == ""
+    text = (graded / "good" / "cai" / f"{catalog.get('04a').file}.py").read_text()
+    loop = text[: text.index("while True")].count("\n") + 1
+    assert rows["cai"]["Odd"].split("; ") == [
+        f"04a line {text[: text.index('import gc')].count(chr(10)) + 1}: imports `gc`, which computes nothing",
+        f"04a line {loop}: code outside of what is checked did not end within 3 s",
+    ]
+    assert "imports `gc`" in (graded / "out good" / "class.html").read_text()
