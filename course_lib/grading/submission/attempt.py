@@ -25,12 +25,18 @@ def read_attempt(exercise: Exercise, unsolved: str, text: str, name: str, given:
 
     Raises: Unreadable if the text does not parse, or lacks an entry point.
     """
-    tree = parse(text, name)
     if _normalise(_cut_or_whole(exercise, unsolved, exercise.file)) == _normalise(_cut_or_whole(exercise, text, name)):
         return None
-    wanted = _NEEDED.get(exercise.kind, "This exercise needs only `import torch`; remove the line.")
+    return extract(exercise, text, name, given)
+
+
+def extract(exercise: Exercise, text: str, name: str, given: str | None = None) -> Kernels:
+    """As :func:`read_attempt`, also of a file that is as the course wrote it."""
+    tree = parse(text, name)
     if given is None:
-        check_imports(tree, name, wanted)
+        check_imports(
+            tree, name, _NEEDED.get(exercise.kind, "This exercise needs only `import torch`; remove the line.")
+        )
     source = needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
     if given is not None:
         check_imports(parse(source, name), name, _NEEDED_BY_A_STEP)
