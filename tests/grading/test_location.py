@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import time
 
 import numpy as np
 import pytest
@@ -94,3 +95,15 @@ def test_each_gradient_has_its_own_part_of_the_return():
     assert len({place.line for place in places}) == 3 and all(
         f"{name}." in place.source for name, place in zip(("dx", "dw", "db"), places, strict=True)
     )
+
+
+@pytest.mark.parametrize(
+    "more", ["x = x / tl.sum(x / x, axis=0)\n    ", "x = x" + " + x" * 60 + "\n    ", "x = " + "-" * 150 + "x\n    "]
+)
+@pytest.mark.parametrize("times", [100, 400])
+def test_a_file_that_is_long_or_nested_costs_no_time(more, times):
+    text = texts.read_solution(catalog.get("01b")).replace("tl.store(y_ptr", more * times + "tl.store(y_ptr", 1)
+    started = time.monotonic()
+    for cause in ("divisor", "low_precision", "cancellation", "xhat_wrong", "tail_left_out", "padding_in_variance"):
+        assert find_place("01b", "y", cause, text) is not None
+    assert time.monotonic() - started < 30

@@ -48,15 +48,16 @@ class Flow:
 
     def trace(self, *values: ast.expr) -> list[ast.stmt]:
         found: dict[ast.stmt, None] = {}
-        waiting: list[ast.AST] = list(values)
         helpers = {node.name: node for node in self.tree.body if isinstance(node, ast.FunctionDef)}
+        seen: set[str] = set()
+        waiting: list[ast.AST] = list(values)
         while waiting:
-            for name in [node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)]:
+            for name in sorted(_list_names(waiting.pop()) - seen):
+                seen.add(name)
                 home = helpers.get(name)
                 if home is not None and home is not self.function:
-                    feeding = [
-                        node for node in ast.walk(home) if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return))
-                    ]
+                    parts = (ast.Assign, ast.AugAssign, ast.Return)
+                    feeding = [node for node in ast.walk(home) if isinstance(node, parts)]
                 else:
                     feeding = self.list_bindings(name)
                 for statement in feeding:
@@ -65,18 +66,19 @@ class Flow:
                         waiting += [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)]
         return sorted(found, key=lambda statement: statement.lineno)
 
+    @cached_property
+    def bindings(self) -> dict[str, list[ast.stmt]]:
+        found: dict[str, list[ast.stmt]] = {}
+        for node in ast.walk(self.function):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    for name in _list_names(target):
+                        found.setdefault(name, []).append(node)
+        return found
+
     def list_bindings(self, name: str) -> list[ast.stmt]:
         """The statements of the function that give ``name`` a value."""
-        return [
-            node
-            for node in ast.walk(self.function)
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For))
-            and any(
-                isinstance(part, ast.Name) and part.id == name
-                for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-                for part in ast.walk(target)
-            )
-        ]
+        return self.bindings.get(name, [])
 
     def walk(self) -> Iterator[ast.expr]:
         """Every expression in what feeds the value, in the order of the file, and those of the value itself."""
@@ -612,5 +614,14 @@ _RULES: dict[str, tuple[Rule, ...]] = {
 
 
 def find_slip(cause: str, flow: Flow) -> ast.expr | ast.stmt | None:
-    """The code that ``cause`` speaks of, in what feeds a wrong output; None if no rule finds any."""
-    return next((node for rule in _RULES.get(cause, ()) for node in rule(flow)), None)
+    """The code that ``cause`` speaks of, in what feeds a wrong output; None if no rule finds any, or if the code is far longer, or nested
+    far deeper, than what a rule knows."""
+    if sum(1 for _ in ast.walk(flow.tree)) > _MOST_NODES:
+        return None
+    try:
+        return next((node for rule in _RULES.get(cause, ()) for node in rule(flow)), None)
+    except RecursionError:  # of ast.unparse and ast.dump
+        return None
+
+
+_MOST_NODES = 10_000  # of the syntax tree of the file: the solutions have some hundreds for each function
