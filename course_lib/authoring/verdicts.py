@@ -23,8 +23,8 @@ PAGE = paths.ROOT / "docs" / "verdicts.md"
 FILE = "mine.py"  # what the mutant's file is called in the messages
 _HEAD = """# What the grader says, cause by cause
 
-A failing verdict names a cause, shows the smallest case that fails and the line that the evidence points to, asks a question whose answer
-is the remedy, and says what else fails. Where the code is wrong in the same way on a case that a person can work out by hand, that one is
+A failing verdict names a cause, shows the smallest case that fails and a line, asks a question whose answer is the remedy, and says what
+else fails. The line is the cause's, or, after "It shows here:", the one in which the error comes out. Where the code is wrong in the same way on a case that a person can work out by hand, that one is
 shown, with its inputs; it is none of the check's own cases. This page has one real verdict for each cause: a wrong solution was handed in as `mine.py`, in CPU
 mode, and this came back. It is made by `python -m course_lib.authoring.verdicts`, and `make test` fails when the grader's words are no
 longer these.
@@ -62,17 +62,8 @@ def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict)
     if report.place:
         shown = quote_line(report.place)
         below = [f"{shown.below}{shown.carets} {shown.label}".rstrip()] if shown.carets else []
-        found.append(
-            "\n".join(
-                [
-                    f"{report.place.lead}`{FILE}:{report.place.line}`",
-                    "```python",
-                    f"{shown.gutter}{shown.source}",
-                    *below,
-                    "```",
-                ]
-            )
-        )
+        where = f"{report.place.lead} `{FILE}:{report.place.line}`".lstrip()
+        found.append("\n".join([where, "```python", f"{shown.gutter}{shown.source}", *below, "```"]))
     text = "\n\n".join(piece for piece in (*found, report.question, report.common) if piece)
     quotation = "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     return f"## {cause}{headline}\n\nExercise {exercise.id}, mutant `{entry['id']}`:\n\n{quotation}\n"

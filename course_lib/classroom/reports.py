@@ -221,5 +221,5 @@ def _quote(place: dict[str, Any]) -> str:
     """The learner's line with carets below it, as the terminal shows it."""
     shown = Place(**place)
     quoted = quote_line(shown, _COLUMNS)
-    first = f"{shown.lead}{shown.file}:{shown.line}\n{quoted.gutter}{quoted.source}"
+    first = f"{shown.lead}\n{shown.file}:{shown.line}\n{quoted.gutter}{quoted.source}".lstrip()
     return f"{first}\n{quoted.below}{quoted.carets} {quoted.label}".rstrip() if quoted.carets else first

@@ -59,7 +59,8 @@ class VerdictView:
         if place is None:
             return []
         shown = quote_line(place, width)
-        file = Text(f"{place.lead}{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri()))
+        file = Text(f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri()))
+        lead = [Text(place.lead)] if place.lead else []
         lines = [Text.assemble((shown.gutter, "dim"), shown.source)]
         below = f"{shown.carets} {shown.label}".rstrip()
         fits = cell_len(shown.below + below) <= width
@@ -67,7 +68,12 @@ class VerdictView:
             lines.append(Text.assemble((shown.below, "dim"), (below if fits else shown.carets, self.colour)))
         for line in lines:
             line.no_wrap, line.overflow = True, "ignore"
-        return [file, *lines, *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))])]
+        return [
+            *lead,
+            file,
+            *lines,
+            *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))]),
+        ]
 
 
 def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:

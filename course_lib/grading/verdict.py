@@ -88,7 +88,7 @@ class Place(_Shown):
     @property
     def lead(self) -> str:
         """What stands before the line: a line with a label is not said to be the cause's."""
-        return "It shows here: " if self.label else ""
+        return "It shows here:" if self.label else ""
 
     def __post_init__(self) -> None:
         """The marks stay on what they mark, and of a line too long that part is kept."""

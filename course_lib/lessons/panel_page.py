@@ -239,7 +239,7 @@ def write_quotation(told: Report) -> str:
     below = (
         f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>" if shown.carets else ""
     )
-    return f"<div>{told.place.lead}{link}<pre>{shown.gutter}{line}{below}</pre></div>"
+    return f"<div>{told.place.lead} {link}<pre>{shown.gutter}{line}{below}</pre></div>"
 
 
 def write_inline(text: str) -> str:

@@ -264,10 +264,10 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
         marked = html.escape(shown.source[shown.start : shown.end])
         code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"
         below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
-        where = f"{verdict.place.lead}line {verdict.place.line}"
-        lines += [f"{where.capitalize()}:", f"{shown.gutter}{shown.source}", *([below] if below else [])]
+        where = f"{verdict.place.lead} line {verdict.place.line}"
+        lines += [f"{where.strip().capitalize()}:", f"{shown.gutter}{shown.source}", *([below] if below else [])]
         parts.append(
-            f"<div>{where.capitalize()} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>"
+            f"<div>{where.strip().capitalize()} of this cell:</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>"
         )
     if verdict.question:
         parts.append(f"<p>{write_inline(verdict.question)}</p>")

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from course_lib.grading.submission import places
+
 Rule = Callable[["Flow"], Iterator[ast.expr | ast.stmt]]
 _HALF = ("float16", "bfloat16", "half", "element_ty", "dtype")
 _REDUCTIONS = ("sum", "mean", "max", "var", "std", "reduce")
@@ -46,15 +48,16 @@ class Flow:
 
     def trace(self, *values: ast.expr) -> list[ast.stmt]:
         found: dict[ast.stmt, None] = {}
-        waiting: list[ast.AST] = list(values)
         helpers = {node.name: node for node in self.tree.body if isinstance(node, ast.FunctionDef)}
+        seen: set[str] = set()
+        waiting: list[ast.AST] = list(values)
         while waiting:
-            for name in [node.id for node in ast.walk(waiting.pop()) if isinstance(node, ast.Name)]:
+            for name in sorted(_list_names(waiting.pop()) - seen):
+                seen.add(name)
                 home = helpers.get(name)
                 if home is not None and home is not self.function:
-                    feeding = [
-                        node for node in ast.walk(home) if isinstance(node, (ast.Assign, ast.AugAssign, ast.Return))
-                    ]
+                    parts = (ast.Assign, ast.AugAssign, ast.Return)
+                    feeding = [node for node in ast.walk(home) if isinstance(node, parts)]
                 else:
                     feeding = self.list_bindings(name)
                 for statement in feeding:
@@ -63,18 +66,19 @@ class Flow:
                         waiting += [node for node in ast.iter_child_nodes(statement) if isinstance(node, ast.expr)]
         return sorted(found, key=lambda statement: statement.lineno)
 
+    @cached_property
+    def bindings(self) -> dict[str, list[ast.stmt]]:
+        found: dict[str, list[ast.stmt]] = {}
+        for node in ast.walk(self.function):
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    for name in _list_names(target):
+                        found.setdefault(name, []).append(node)
+        return found
+
     def list_bindings(self, name: str) -> list[ast.stmt]:
         """The statements of the function that give ``name`` a value."""
-        return [
-            node
-            for node in ast.walk(self.function)
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For))
-            and any(
-                isinstance(part, ast.Name) and part.id == name
-                for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-                for part in ast.walk(target)
-            )
-        ]
+        return self.bindings.get(name, [])
 
     def walk(self) -> Iterator[ast.expr]:
         """Every expression in what feeds the value, in the order of the file, and those of the value itself."""
@@ -463,7 +467,12 @@ def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
     for call in flow.calls("sum"):
         for node in ast.walk(call):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Name):
-                yield from flow.list_bindings(node.right.id)
+                bindings = flow.list_bindings(node.right.id)
+                yield from (
+                    made
+                    for made in bindings
+                    if not (isinstance(made, ast.Assign) and isinstance(made.value, ast.Tuple))
+                )
 
 
 def _find_conditions(flow: Flow) -> Iterator[ast.stmt]:
@@ -508,11 +517,28 @@ def _find_calls(*names: str) -> Rule:
     return lambda flow: flow.calls(*names)
 
 
-def _find_value(flow: Flow) -> Iterator[ast.expr]:
-    yield flow.value
+def _find_writing(flow: Flow) -> Iterator[ast.expr]:
+    """The store, or the value that is returned."""
+    yield flow.access or flow.value
+
+
+def _find_formula(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
+    """The expression that makes the output: in one assignment, or where it is stored or returned."""
+    value = places.strip_casts(flow.value)
+    if not isinstance(value, ast.Name):
+        yield from _find_writing(flow)
+    else:
+        match flow.list_bindings(value.id):
+            case [ast.Assign(targets=[ast.Name()]) as made] if not isinstance(made.value, ast.Name):
+                yield made
 
 
 _MASKS = (_find_others, _find_odd_masks)
+_OF_WRITING = ("gradient_dtype", "needs_misread", "outputs_swapped", "wrong_statistic_saved")
+# what is wrong with a term of the output's own formula
+_OF_FORMULA = """b_ignored w_ignored b_misapplied w_misapplied w_and_b_swapped std_for_var rstd_for_var variance_turned negative_variance mean_for_sum
+    not_divided rstd_not_applied projection_missing c1_missing c2_missing c1_and_c2_swapped sign_of_c1_or_c2 rstd_in_dx dw_sums_columns
+    w_outside_means c2_times_xhat sign_of_dx c2_in_rms_norm product_of_sums""".split()
 # for each cause the rules that are asked, the likelier first
 _RULES: dict[str, tuple[Rule, ...]] = {
     "divisor": (_find_divisors,),
@@ -582,11 +608,20 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "another_block": (_find_lanes_without_start,),
     "programs_overlap": (_find_addresses_without, _find_store_loop),
     "uninitialised": (_find_conditions,),
-    "gradient_dtype": (_find_value,),
-    "needs_misread": (_find_value,),
+    **dict.fromkeys(_OF_WRITING, (_find_writing,)),
+    **dict.fromkeys(_OF_FORMULA, (_find_formula,)),
 }
 
 
 def find_slip(cause: str, flow: Flow) -> ast.expr | ast.stmt | None:
-    """The code that ``cause`` speaks of, in what feeds a wrong output; None if no rule finds any."""
-    return next((node for rule in _RULES.get(cause, ()) for node in rule(flow)), None)
+    """The code that ``cause`` speaks of, in what feeds a wrong output; None if no rule finds any, or if the code is far longer, or nested
+    far deeper, than what a rule knows."""
+    if sum(1 for _ in ast.walk(flow.tree)) > _MOST_NODES:
+        return None
+    try:
+        return next((node for rule in _RULES.get(cause, ()) for node in rule(flow)), None)
+    except RecursionError:  # of ast.unparse and ast.dump
+        return None
+
+
+_MOST_NODES = 10_000  # of the syntax tree of the file: the solutions have some hundreds for each function
