@@ -23,7 +23,7 @@ def reduce_as_a_tree() -> None:
     from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle, _get_np_dtype
 
     stock_sum, stock_min_max, stock_cumsum = ReduceOps.sum, ReduceOps.min_max, ScanOps.cumsum
-    getattr(ReduceOps, "generic_reduce")  # noqa: B009 - a Triton that moved them is told so
+    getattr(ReduceOps, "generic_reduce")  # noqa: B009 - raises AttributeError if this Triton has no such function
     getattr(ScanOps, "generic_scan")  # noqa: B009
 
     def as_tensor(data: np.ndarray, scalar):

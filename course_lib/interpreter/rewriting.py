@@ -33,7 +33,7 @@ def rewrite_kernels() -> None:
     """
     from triton.runtime import interpreter
 
-    getattr(interpreter.FunctionRewriter, "rewrite_ast")  # noqa: B009 - a Triton that moved it is told so
+    getattr(interpreter.FunctionRewriter, "rewrite_ast")  # noqa: B009 - raises AttributeError if this Triton has no such function
     stock_core = interpreter._patch_lang_core
 
     def _patch_lang_core(language, scope):
