@@ -58,7 +58,7 @@ def compute_bf16_by_value() -> None:
         return stock["unary_op"](self, arg, op) if wide is None else narrow(stock["unary_op"](self, *wide, op))
 
     def ternary_op(self, lhs, rhs, other, op):
-        # Np.where only chooses bit patterns, which is right without a cast.
+        # For np.where no cast is needed: it only chooses bit patterns.
         wide = widen(lhs, rhs, other) if op is np.clip else None
         return (
             stock["ternary_op"](self, lhs, rhs, other, op)

@@ -1,6 +1,6 @@
 """Compute as the compiled kernel does, where the NumPy of the stock interpreter gives other results.
 
-Integer division by zero is undefined, and a comparison gives int1. ``tl.fma`` rounds once, ``tl.clamp`` turns a NaN into its lower bound,
+Division by zero is undefined, and a comparison gives int1. ``tl.fma`` rounds once, ``tl.clamp`` turns a NaN into its lower bound,
 ``tl.umulhi`` is unsigned for signed integers, too. ``tl.dot`` of fp32 rounds its operands to tf32 unless told not to. An atomic
 addition of fp16 or bf16 rounds every sum.
 """
@@ -158,5 +158,5 @@ def _fuse_doubles(x: float, y: float, z: float) -> float:
 
 
 def _to_tf32(data: np.ndarray, thrice: bool) -> np.ndarray:
-    """Cut fp32 to the 10 mantissa bits that a tensor core reads; with ``thrice`` (tf32x3) add the rest that was cut off."""
+    """Cut fp32 to the 10 mantissa bits that a tensor core reads. With ``thrice`` (tf32x3), which adds the lost bits again, cut nothing."""
     return data if thrice else (np.ascontiguousarray(data).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
