@@ -1,6 +1,6 @@
 """Compute as the compiled kernel does, where the NumPy of the stock interpreter gives other results.
 
-Division by zero is undefined, and a comparison gives int1. ``tl.fma`` rounds once, ``tl.clamp`` turns a NaN into its lower bound,
+Integer division by zero is undefined, and a comparison gives int1. ``tl.fma`` rounds once, ``tl.clamp`` turns a NaN into its lower bound,
 ``tl.umulhi`` is unsigned for signed integers, too. ``tl.dot`` of fp32 rounds its operands to tf32 unless told not to. An atomic
 addition of fp16 or bf16 rounds every sum.
 """
