@@ -1,4 +1,4 @@
-"""The exercises: the facts of each (its catalog file), the text that it is cut to, and the solution it is cut from."""
+"""The exercises: the catalog file of each has its facts; its text is cut out of its solution."""
 
 from course_lib.catalog.exercise import KINDS, Exercise, exercises, get
 

@@ -1,4 +1,4 @@
-"""Cuts an exercise out of its solution.
+"""Cut an exercise out of its solution.
 
 A solution marks what the learner writes::
 
@@ -7,11 +7,11 @@ A solution marks what the learner writes::
     ...code...
     # END SOLUTION
 
-The exercise keeps everything else, so solving it only ever adds lines. The sentences stay, with the number of lines
-the solution took: ``# YOUR CODE, about 3 lines: What this part has to do.``
+The exercise keeps all other lines, so that a learner only adds lines. In place of the code it has the sentences, with the number of
+lines of the solution: ``# YOUR CODE, about 3 lines: What this part has to do.``
 
-Where the learner repairs code instead of writing it, lines that start with ``#|`` hold what the exercise has in that
-place, and the sentences begin with ``# REPAIR``.
+Where the learner repairs code, lines that start with ``#|`` hold the code that stands in the exercise, and the sentences begin
+with ``# REPAIR``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from course_lib.base.errors import CourseError
 BEGIN = "# BEGIN SOLUTION"
 END = "# END SOLUTION"
 WIDTH = 118  # columns of a task in a file
-CELL_WIDTH = 84  # and in a cell: at 900 pixels JupyterLab shows about 87
+CELL_WIDTH = 84  # columns of a task in a cell: JupyterLab shows about 87 in a page of 900 pixels
 
 
 def cut(solution: str, name: str = "solution", width: int = WIDTH) -> str:
-    """The exercise text of a solution's text; what the learner has to do is a comment of at most ``width`` columns.
+    """Return the text of the exercise. The task of the learner is a comment of at most ``width`` columns.
 
     Raises: CourseError, with the line, if the marks do not pair up, a part has no task sentence, no code, or nothing is cut.
     """
@@ -61,7 +61,7 @@ def cut(solution: str, name: str = "solution", width: int = WIDTH) -> str:
 
 
 def drop_marks(solution: str) -> str:
-    """A solution's code without the marks, the task sentences and what a repair starts from."""
+    """Return the code of a solution without the marks, the task sentences and the code that a repair starts from."""
     marks = (BEGIN, END, "#:", "#|")
     return "".join(line for line in solution.splitlines(keepends=True) if not line.strip().startswith(marks))
 
@@ -107,9 +107,9 @@ def _make_parseable(text: str, name: str) -> str:
 
 
 def _find_empty_block(lines: list[str], complaint: str) -> tuple[int, str] | None:
-    """Where, and how far indented, a ``pass`` mends the block whose header the parser's ``complaint`` names."""
+    """Return the line and the indentation of the ``pass`` that completes the block whose header the parser's ``complaint`` names."""
     header = re.search(r"expected an indented block after .* on line (\d+)", complaint)
-    # from the header on: the nearest part above the place of the complaint may belong to an outer block
+    # Search from the header on: the part that is nearest above the reported line may belong to an outer block.
     for index in range(int(header[1]) if header else len(lines), len(lines)):
         if lines[index].strip().startswith("# YOUR CODE"):
             indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]

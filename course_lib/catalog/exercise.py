@@ -1,4 +1,4 @@
-"""The exercises of the course. The facts of each are in one file of this folder, ``<stem>.toml``; its solution has the same stem.
+"""Read the exercises of the course. The facts of each stand in a file of this folder, ``<stem>.toml``; its solution has the same stem.
 
 The stem says which exercise it is: ``ex07a_layer_norm_forward`` is exercise 07a of lesson 07.
 """
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 KINDS = ("kernel", "torch", "numpy", "autograd", "tests")
 STEM = re.compile(r"ex(\d\d[a-z])_[a-z0-9_]+")
 _FROM_THE_STEM = ("id", "lesson", "file")
-# what a field's annotation asks for, in words for an author
+# the types of fields, in words for an author
 _WORDS = {
     "str": "a text",
     "int": "a whole number",
@@ -32,20 +32,20 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class Exercise:
-    """What the course knows of one exercise. ``id``, ``lesson`` and ``file`` (its stem) come from the name of its catalog file.
+    """The facts of one exercise. ``id``, ``lesson`` and ``file`` (its stem) come from the name of its catalog file.
 
     Attributes:
-        kind: what the learner writes: "kernel" (Triton), functions in "torch" or "numpy" operations, "autograd" (the
+        kind: the form of the answer: "kernel" (Triton), functions in "torch" or "numpy" operations, "autograd" (the
             ``forward`` and ``backward`` of an autograd Function), or "tests" (functions that get a kernel and raise AssertionError
             if it is wrong).
         family: the module of ``course_lib.grading.families`` that has the cases of its entry points.
-        entry_points: the kernels that the course launches, or the functions that it calls.
+        entry_points: the kernels that the course launches, or the functions that it calls, by name.
         difficulty: 1 to 5.
         prerequisites: exercises, lessons, or what a learner knows before the course.
         hints: three or more, each more direct than the last.
         stretch: what to try after a pass.
-        debrief: what the bug that the learner avoided did elsewhere; shown after a pass.
-        forbidden: words that the code must do without, each with the reason, which the verdict gives.
+        debrief: the harm that the avoided bug did elsewhere; shown after a pass.
+        forbidden: words that the code must not contain, each with the reason that the verdict gives.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Exercise:
 
 @functools.cache
 def exercises() -> dict[str, Exercise]:
-    """Every exercise by id, in the order of the course.
+    """Return every exercise by id, in the order of the course.
 
     Raises: CourseError, with file and field, if a catalog file is wrong.
     """
@@ -76,10 +76,10 @@ def exercises() -> dict[str, Exercise]:
 
 
 def read_catalog(folder: Path) -> dict[str, Exercise]:
-    """Every exercise that has a file in ``folder``, by id.
+    """Return every exercise that has a file in ``folder``, by id.
 
-    Raises: CourseError, with file and field, if a file has no valid name or is no TOML, lacks a field, has one too many or one of
-        the wrong type, or if two files have the same id.
+    Raises: CourseError, with file and field, if the name of a file is not valid, if the file is no TOML, if a field is missing, unknown
+        or of the wrong type, or if two files have the same id.
     """
     found: dict[str, Exercise] = {}
     for file in sorted(folder.glob("*.toml")):
@@ -93,9 +93,9 @@ def read_catalog(folder: Path) -> dict[str, Exercise]:
 
 
 def read_exercise(file: Path) -> Exercise:
-    """The exercise of one catalog file.
+    """Read one catalog file.
 
-    Raises: CourseError, with file and field, if something in it is wrong.
+    Raises: CourseError, with file and field, if the file is not valid.
     """
     where = paths.shown(file)
     if (name := STEM.fullmatch(file.stem)) is None:
@@ -123,9 +123,9 @@ def read_exercise(file: Path) -> Exercise:
 
 
 def get(exercise_id: str) -> Exercise:
-    """The exercise called ``exercise_id``; "7a" and "07A" mean "07a", and so does the name of its file, with folders or without.
+    """Return the exercise with this id. "7a" and "07A" mean "07a", and so does the name of its file, with folders or without.
 
-    Raises: CourseError, naming the exercises there are.
+    Raises: CourseError, with the ids that exist, if there is none.
     """
     wanted = next((e.id for e in exercises().values() if e.file == Path(exercise_id).stem), exercise_id)
     wanted = wanted.strip().lower().removeprefix("ex").zfill(3)

@@ -1,6 +1,6 @@
-"""The cells of steps, as they stand in the lessons' scripts: solved, with the marks of what a learner writes.
+"""Read the cells of steps out of the lessons' scripts. There they are solved, with marks around the part that a learner writes.
 
-A learner's release has no scripts. It has their cells with steps alone, because a step shows an answer after a pass or two failures.
+A learner's release has no scripts. It has only the cells of steps, because a step shows an answer after a pass or two failures.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _CALL = re.compile(r"""^step\((["'])(\d\d-[a-z0-9-]+)\1\)""", re.MULTILINE)
 
 
 def list_ids(lesson: str) -> list[str]:
-    """The ids of a lesson's steps, "03", in the order of its page; none if it has no script."""
+    """Return the ids of the steps of a lesson, such as "03", in the order of its page; none if the lesson has no script."""
     return [
         found[2] for script in _find_scripts(lesson) for found in _CALL.finditer(script.read_text(encoding="utf-8"))
     ]
 
 
 def make_unsolved(step_id: str) -> str:
-    """The cell as the course gives it to the learner.
+    """Return the cell as the course gives it to the learner.
 
     Raises: CourseError if no script has it, or its marks do not pair up.
     """
@@ -33,7 +33,7 @@ def make_unsolved(step_id: str) -> str:
 
 
 def cut_cell(solved: str, where: str) -> str:
-    """A step's cell as the course gives it to the learner, cut out of its solved form.
+    """Cut a step's cell, as the course gives it to the learner, out of its solved form.
 
     Raises: CourseError, with ``where``, if its marks do not pair up.
     """
@@ -41,7 +41,7 @@ def cut_cell(solved: str, where: str) -> str:
 
 
 def make_solved(step_id: str) -> str:
-    """The cell with the course's answer.
+    """Return the cell with the course's answer.
 
     Raises: CourseError if no script has it.
     """
@@ -49,7 +49,7 @@ def make_solved(step_id: str) -> str:
 
 
 def read_answer(step_id: str) -> str:
-    """The lines that the learner is asked for, as the course writes them.
+    """Return the lines that the learner is asked for, as the course writes them.
 
     Raises: CourseError if no script has the step.
     """
@@ -57,7 +57,7 @@ def read_answer(step_id: str) -> str:
 
 
 def list_given(step_id: str) -> tuple[str, ...]:
-    """The lines that the learner is not asked for.
+    """Return the lines that the learner is not asked for.
 
     Raises: CourseError if no script has the step.
     """
@@ -65,7 +65,7 @@ def list_given(step_id: str) -> tuple[str, ...]:
 
 
 def _split_at_marks(step_id: str) -> list[list[str]]:
-    """The lines of the solved cell in parts: those before the first mark, the first answer, those up to the next mark, and so on."""
+    """Split the solved cell at its marks: the lines before the first mark, the first answer, the lines up to the next mark, and so on."""
     parts: list[list[str]] = [[]]
     for line in _read(step_id).splitlines():
         if line.strip() in (BEGIN, END):
@@ -76,7 +76,7 @@ def _split_at_marks(step_id: str) -> list[list[str]]:
 
 
 def list_parameters(step_id: str, function: str) -> list[str]:
-    """The names of the parameters of a function, or kernel, of the solved cell; none if it has no such function."""
+    """Return the names of the parameters of a function or kernel of the solved cell; none if it has no such function."""
     for node in ast.walk(ast.parse(make_solved(step_id))):
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
@@ -94,7 +94,7 @@ def _read(step_id: str) -> str:
 
 
 def extract(script: Path) -> str:
-    """A lesson's script with its cells of steps alone."""
+    """Return the text of a lesson's script with only its cells of steps."""
     cells = [cell.strip("\n") for cell in _split(script) if _CALL.search(cell)]
     return "".join(f"# %%\n{cell}\n" for cell in cells)
 

@@ -1,4 +1,4 @@
-"""The texts of an exercise: the learner's file, the course's solution, and what the exercise looks like before anyone works on it."""
+"""The texts of an exercise: the learner's file, the course's solution, and the unsolved exercise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from course_lib.catalog.exercise import Exercise
 
 
 def find_file(exercise: Exercise) -> Path:
-    """The learner's file."""
+    """Return the path of the learner's file."""
     return paths.exercises() / f"{exercise.file}.py"
 
 
@@ -25,7 +25,7 @@ def require_solution(exercise: Exercise) -> None:
 
 
 def read_solution(exercise: Exercise) -> str:
-    """The course's own solution, marks and task sentences included.
+    """Return the course's own solution with its marks and task sentences.
 
     Raises: CourseError if this copy of the course was made without solutions.
     """
@@ -34,12 +34,12 @@ def read_solution(exercise: Exercise) -> str:
 
 
 def make_plain_solution(exercise: Exercise) -> str:
-    """The course's own solution as code to be read: without marks and task sentences."""
+    """Return the course's own solution without marks and task sentences, to be shown."""
     return drop_marks(read_solution(exercise))
 
 
 def make_unsolved_text(exercise: Exercise) -> str:
-    """What the exercise looks like before anyone works on it."""
+    """Return the text of the unsolved exercise."""
     if paths.is_release():
         return (paths.RELEASED / f"{exercise.file}.py").read_text(encoding="utf-8")
     return cut(read_solution(exercise), f"{exercise.file}.py")

@@ -1,6 +1,6 @@
-"""What makes Triton's CPU interpreter fit for teaching. The only package that touches Triton's private interpreter.
+"""Make Triton's CPU interpreter behave as a GPU does. Only this package touches Triton's private interpreter.
 
-``install()`` is called once, by ``import course_lib``, when the interpreter was chosen.
+``import course_lib`` calls ``install()`` once, if this process interprets its kernels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A kernel's arguments with the types that Triton's launcher gives them.
+"""Give the arguments of a kernel the types that Triton's launcher gives them.
 
-The stock interpreter leaves a float a Python number, which takes on the type of whatever it meets: half precision times
-``eps`` stays half precision, where a GPU makes it fp32. A bool it cannot take at all.
+The stock interpreter keeps a float argument as a Python number, which takes the type of the other operand: half precision times
+``eps`` stays half precision, where a GPU makes it fp32. The stock interpreter refuses a bool argument.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Stops an interpreted kernel at its first access outside the tensors it was given, before memory is touched.
+"""Stop an interpreted kernel before its first access outside the tensors that it was given.
 
-A GPU answers an overrun with another tensor's values or with an error long after; the stock interpreter with silence
-or a segmentation fault. Here it is an exception that names the lane.
+On a GPU such an access reads the values of another tensor, or raises an error much later; in the stock interpreter it has no
+visible effect, or ends in a segmentation fault. Here it is an exception that names the lane.
 
-Membership is arithmetic, not a list of addresses: strides sorted from large to small take an offset apart digit by
-digit, so rows 2^30 apart cost as much as packed ones.
+Whether an address belongs to a tensor is computed and not looked up in a list: an offset is divided by the strides, from the
+largest to the smallest. Rows that lie 2^30 elements apart therefore cost as much as packed rows.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ import numpy as np
 from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks
 
-_MOST_LISTED = 2**22  # offsets of a layout that overlaps itself in no regular way, listed one by one
+_MOST_LISTED = 2**22  # so many offsets are listed one by one, where a layout overlaps itself in no regular way
 
 
 @dataclass(frozen=True)
 class Region:
-    """Where one tensor's elements lie. ``address`` is that of element 0, in bytes; ``strides`` are in elements, of any sign."""
+    """The memory of one tensor. ``address`` is the byte address of element 0; ``strides`` count elements and may be negative."""
 
     name: str
     address: int
@@ -48,9 +48,9 @@ class Region:
 
     @classmethod
     def of(cls, name: str, tensor) -> Region:
-        """The elements of a PyTorch tensor on the CPU: anything with data_ptr, element_size, shape and stride.
+        """Make the region of a PyTorch tensor on the CPU, or of any object with data_ptr, element_size, shape and stride.
 
-        Raises: CourseError if the tensor is on a device: the interpreter works on a copy, at other addresses.
+        Raises: CourseError if the tensor is on a device: the interpreter then works on a copy, at other addresses.
         """
         device = getattr(getattr(tensor, "device", None), "type", "cpu")
         if device != "cpu":
@@ -61,7 +61,7 @@ class Region:
 
     @property
     def elements(self) -> int:
-        """Elements by the shape: an expanded tensor counts one for each index, as ``numel`` does."""
+        """Return the number of elements by the shape. An expanded tensor has one per index, as for ``numel``."""
         return math.prod(self.shape)
 
     @property
@@ -70,17 +70,17 @@ class Region:
 
     @property
     def _below(self) -> int:
-        """Elements that negative strides reach below element 0."""
+        """Return how many elements below element 0 the negative strides reach."""
         return sum((size - 1) * -stride for size, stride in zip(self.shape, self.strides, strict=True) if stride < 0)
 
     @cached_property
     def low(self) -> int:
-        """The lowest address of an element."""
+        """Return the lowest address of an element."""
         return self.address - self._below * self.itemsize
 
     @cached_property
     def high(self) -> int:
-        """The highest address of an element; below ``low`` if there is none."""
+        """Return the highest address of an element; it is below ``low`` if there is no element."""
         if not self.elements:
             return self.low - 1
         return (
@@ -91,8 +91,8 @@ class Region:
 
     @cached_property
     def _layout(self) -> tuple[tuple[tuple[int, int], ...], np.ndarray | None]:
-        """How to take a byte offset from ``low`` apart: (largest offset, stride) from the outermost dimension in, and
-        the sorted offsets of the innermost dimensions where those interleave (None where they do not)."""
+        """Return the numbers by which a byte offset from ``low`` is taken apart: (largest offset, stride) for each dimension, the
+        outermost first, and the sorted offsets of the innermost dimensions where those interleave (else None)."""
         merged: list[tuple[int, int]] = []
         for stride, size in sorted((abs(t), s) for s, t in zip(self.shape, self.strides, strict=True) if s > 1 and t):
             for k, (inner_size, inner) in enumerate(merged):
@@ -123,12 +123,12 @@ class Region:
         return tuple(reversed(steps[listed:])), offsets
 
     def contains(self, addresses: np.ndarray) -> np.ndarray:
-        """Which of ``addresses`` (int64, any shape) are exactly an element's."""
+        """Return True for each of ``addresses`` (int64, any shape) that is exactly the address of an element."""
         inside = (addresses >= self.low) & (addresses <= self.high)
         return inside & self._on_elements(np.where(inside, addresses, self.low))
 
     def contains_all(self, addresses: np.ndarray, lowest: int, highest: int) -> bool:
-        """Whether all are; ``lowest`` and ``highest`` of them are known."""
+        """Return True if all ``addresses`` are those of elements. ``lowest`` and ``highest`` are the extremes of them."""
         return self.low <= lowest and highest <= self.high and bool(self._on_elements(addresses).all())
 
     def _on_elements(self, addresses: np.ndarray) -> np.ndarray:
@@ -139,7 +139,7 @@ class Region:
             if k:
                 fits = offset <= largest
                 inside = fits if inside is None else inside & fits
-            # a division costs several times what a bit mask does, and most innermost strides are the element's size
+            # A bit mask is several times as fast as a division, and most innermost strides are the size of the element.
             offset = offset & (stride - 1) if stride & (stride - 1) == 0 else offset - offset // stride * stride
         here = (
             offset == 0
@@ -149,10 +149,10 @@ class Region:
         return here if inside is None else inside & here
 
     def index(self, element: int) -> tuple[tuple[int, ...], int]:
-        """The index of the element offset ``element``, and what is left over of it (not 0 between two elements).
+        """Return the index of the element offset ``element``, and the remainder (not 0 between two elements).
 
-        Inside the tensor this is the tensor's index. Outside it is where the index would be if the outermost dimension
-        went on without end and each row ran on to the start of the next.
+        Outside of the tensor the index is the one in a tensor whose outermost dimension has no end, and in which each row
+        continues up to the start of the next row.
         """
         dimensions = [
             (abs(stride), size, k)
@@ -161,7 +161,7 @@ class Region:
         ]
         long = [stride for stride, size, _ in dimensions if size > 1]
         span = sum((size - 1) * stride for stride, size, _ in dimensions)
-        # a dimension of size 1 can have any stride; it says where a next row or column would be only outside the others' steps
+        # A dimension of size 1 may have any stride. Use the stride only if it is no step inside of the other dimensions.
         order = [k for stride, size, k in dimensions if size > 1 or stride > span or stride < min(long, default=1)]
         order.sort(key=lambda k: (-abs(self.strides[k]), k))
         index, rest = [0] * len(self.shape), element + self._below
@@ -172,7 +172,7 @@ class Region:
 
 
 def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int) -> Region | None:
-    """The first region of which every one of ``addresses`` (flat, not empty) is an element of ``itemsize`` bytes."""
+    """Return the first region in which each of ``addresses`` (flat, not empty) is an element of ``itemsize`` bytes; None if there is none."""
     lowest, highest = int(addresses.min()), int(addresses.max())
     for region in regions:
         if region.itemsize == itemsize and region.contains_all(addresses, lowest, highest):
@@ -181,13 +181,13 @@ def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int)
 
 
 class OutOfBounds(Exception):
-    """A kernel's access outside its tensors. The message says it in words; the attributes say it as data.
+    """Raised at a kernel's access outside its tensors. The message describes the access in words, the attributes as data.
 
-    ``kind`` and ``program`` are those of :class:`hooks.MemoryAccess`. ``tensor`` is the name of the region meant, None if
-    there are no regions. ``count`` of ``lanes`` unmasked lanes miss it, the first of them at flat index ``lane`` of the
-    block. ``element`` is that lane's offset from element 0, in elements, rounded down; ``row`` and ``column`` are where
-    that is (row: None for a tensor of one dimension, the flat index of the leading dimensions for one of three; both
-    None where no tensor is meant). ``file`` and ``line`` are the kernel's, None if unknown.
+    ``kind`` and ``program`` are those of :class:`hooks.MemoryAccess`. ``tensor`` is the name of the region that the kernel
+    meant to access, None if there are no regions. ``count`` of the ``lanes`` unmasked lanes miss it; the first of these has the
+    flat index ``lane`` in the block. ``element`` is the offset of this lane from element 0, in elements, rounded down. ``row`` and
+    ``column`` are the place of ``element``; for a tensor of one dimension ``row`` is None, for three dimensions it is the flat
+    index of the leading ones; both are None if ``tensor`` is. ``file`` and ``line`` are those of the kernel, None if unknown.
     """
 
     def __init__(
@@ -208,9 +208,9 @@ _open_blocks: contextvars.ContextVar[tuple] = contextvars.ContextVar("open_block
 def checked(regions: Iterable[Region]) -> Iterator[None]:
     """Check every load, store and atomic of the kernels launched inside the block, interleaved ones included.
 
-    All unmasked lanes of an access must be elements of one region, of the region's item size. So a row that runs over
-    into the next tensor's memory is caught at the lane that crosses, and an access that gathers from two tensors at
-    once counts as a fault. Blocks nest: an access must then satisfy each.
+    All unmasked lanes of an access must be elements of one region, with the item size of the region. A row that continues into the
+    memory of the next tensor is therefore stopped at the first lane in that tensor, and an access that gathers from two tensors at
+    once is a fault. Blocks may be nested: an access must then be right for each of them.
 
     Raises: OutOfBounds, itself and not wrapped in Triton's InterpreterError; CourseError if this process compiles its
     kernels, or a region overlaps itself in too many ways.
@@ -218,16 +218,16 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
     require_interpreter("accesses can only be checked")
     regions, token = tuple(regions), object()
     for region in regions:
-        region._layout  # noqa: B018 - a layout that cannot be checked is refused here, not in the middle of a kernel
+        region._layout  # noqa: B018 - computed here, so that a layout which cannot be checked is refused before the kernel runs
 
     def check(access: hooks.MemoryAccess) -> None:
         if token not in _open_blocks.get():
-            return  # a widget's kernel, in the thread beside this one
+            return  # the kernel of a widget, which runs in another thread
         live = access.live()
         if live.size and find_region(regions, live, access.itemsize) is None:
             raise _describe_fault(regions, access, live)
 
-    # a context and not a thread: interleaved programs run in threads of their own, in their launcher's context
+    # The block belongs to a context and not to a thread: interleaved programs run in their own threads, in the launcher's context.
     before = _open_blocks.set((*_open_blocks.get(), token))
     try:
         with hooks.observing(check):
@@ -244,20 +244,20 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
 
 
 def require_interpreter(what: str) -> None:
-    """Raises: CourseError, beginning with ``what``, if kernels in this process are compiled: no hook sees them."""
+    """Raises: CourseError, beginning with ``what``, if this process compiles its kernels: hooks see only interpreted ones."""
     from triton.language import standard
     from triton.runtime.interpreter import InterpretedFunction
 
     if not isinstance(
         standard.sum, InterpretedFunction
-    ):  # the library's own functions say which way Triton was imported
+    ):  # the type of a library function shows in which mode Triton was imported
         raise CourseError(
             f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and start again."
         )
 
 
 def _under(error: BaseException) -> OutOfBounds | None:
-    """The fault that Triton wrapped, once for each function of the kernel it went through."""
+    """Return the fault inside the exceptions in which Triton wrapped it, one per function of the kernel that it passed."""
     link: BaseException | None = error
     while link is not None and not isinstance(link, OutOfBounds):
         link = link.__cause__
@@ -284,7 +284,7 @@ def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live:
     index, rest = region.index(element)
     row = _find_row_of_lanes_before(region, access.addresses, hits, lane)
     if row is not None:
-        # the lanes before it run along one row, so it has run past the end of that row, not into some row below
+        # The lanes before it lie in one row, so this lane has passed the end of that row, and is not meant for a row below.
         first = sum(i * stride for i, stride in zip(row, region.strides, strict=False))
         column, rest = divmod(element - first, region.strides[-1])
         index = (*row, column)
@@ -310,8 +310,8 @@ def _describe_fault(regions: Sequence[Region], access: hooks.MemoryAccess, live:
 
 
 def _guess_meant_region(regions: Sequence[Region], live: np.ndarray, where: tuple[str, int] | None) -> Region | None:
-    """The region that the kernel's author had in mind: by the pointer named in the call, or the one that holds most
-    lanes, or the nearest."""
+    """Return the region that the kernel probably meant: that of the pointer named in the call, else the one that holds most
+    lanes, else the nearest."""
     if not regions:
         return None
     named = _find_named_in_call(regions, where)
@@ -325,9 +325,9 @@ def _guess_meant_region(regions: Sequence[Region], live: np.ndarray, where: tupl
 
 
 def _find_named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
-    """The region that the first pointer in the source of the current call points into; None if that cannot be told.
+    """Return the region of the first pointer in the source of the current call; None if it cannot be found.
 
-    ``tl.store(y_ptr + row * stride, x)`` with a wild row is nearest to anything; that ``y_ptr`` stands there settles it.
+    With a wrong row, the addresses of ``tl.store(y_ptr + row * stride, x)`` may be nearest to any tensor. The name ``y_ptr`` decides.
     """
     frame = _find_frame(where)
     if frame is None:
@@ -357,8 +357,8 @@ def _find_frame(where: tuple[str, int] | None) -> FrameType | None:
 
 
 def _read_pointers(value) -> np.ndarray | None:
-    """The addresses in a kernel's variable, flat: of a pointer to a block, or of a tensor descriptor, the one that it was made
-    of. None if it holds no pointers."""
+    """Return the addresses in a variable of a kernel, flat. For a tensor descriptor it is the address that it was made of. None if
+    the variable holds no pointers."""
     import triton.language as tl
     from triton.runtime.interpreter import BlockPointerHandle, TensorDescHandle
 
@@ -383,8 +383,8 @@ def _find_region_pointed_into(regions: Sequence[Region], pointers: np.ndarray, s
 def _find_row_of_lanes_before(
     region: Region, addresses: np.ndarray, hits: np.ndarray, lane: int
 ) -> tuple[int, ...] | None:
-    """The index, less its column, that the lanes before ``lane`` in its line of the block have in common; None if they
-    are fewer than two, or lie in different rows."""
+    """Return the index without the column of the lanes before ``lane``, in the same line of the block; None if there are fewer than
+    two such lanes, or if they lie in different rows."""
     if not region.shape or not region.strides[-1]:
         return None
     start = lane - lane % (addresses.shape[-1] if addresses.ndim else 1)
@@ -420,7 +420,7 @@ def _describe_operation(kind: str) -> str:
 
 
 def _describe_place(region: Region, element: int, into: int, index: tuple[int, ...], rest: int) -> str:
-    """Where an address is that is no element's."""
+    """Describe the place of an address that is not the address of an element."""
     if into:
         return f"{into} {'byte' if into == 1 else 'bytes'} into element {element}, so it is aligned to no element"
     if not region.elements:

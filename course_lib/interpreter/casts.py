@@ -1,8 +1,9 @@
-"""Every cast of Triton, from each dtype to each other, as a GPU does it.
+"""Cast between all of Triton's dtypes as a GPU does.
 
-The stock interpreter keeps bf16 and fp8 as raw bit patterns and knows how to cast them from and to fp32 and fp16 only: an
-int32 or an fp64 that becomes bf16 becomes a bit pattern. Floats round to nearest even, or toward zero where that is asked for;
-fp8 has no infinity to round to, and stops at its largest number; a float too large for an integer becomes the largest.
+The stock interpreter keeps bf16 and fp8 as raw bit patterns, and casts them from and to fp32 and fp16 only: an int32 or an fp64
+that is cast to bf16 is taken for a bit pattern. Here floats round to nearest even, or toward zero where the kernel asks for it.
+fp8 has no infinity, so that large values become its largest number. A float that is too large for an integer becomes the
+largest integer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def cast_as_a_gpu() -> None:
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype
 
     stock_fp_to_fp = InterpreterBuilder.create_fp_to_fp
-    getattr(InterpreterBuilder, "cast_impl")  # noqa: B009 - a Triton that moved it is told so
+    getattr(InterpreterBuilder, "cast_impl")  # noqa: B009 - raises AttributeError if this Triton has no such function
 
     def cast_impl(self, src, dst_type):
         target = dst_type.scalar
@@ -42,7 +43,7 @@ def cast_as_a_gpu() -> None:
 
 
 def _cast(data: np.ndarray, source: str, target: str, stored: np.dtype, toward_zero: bool) -> np.ndarray:
-    """``data`` of Triton's dtype ``source`` in the interpreter's representation of ``target``, whose NumPy dtype is ``stored``."""
+    """Cast ``data`` of Triton's dtype ``source`` to the interpreter's representation of ``target``, whose NumPy dtype is ``stored``."""
     if source == "bf16":
         data = bf16_values(data)
     elif source in _FP8:
@@ -57,7 +58,7 @@ def _cast(data: np.ndarray, source: str, target: str, stored: np.dtype, toward_z
 
 
 def to_bf16(data: np.ndarray, toward_zero: bool = False) -> np.ndarray:
-    """Numbers of any dtype rounded to bf16 once, as uint16 bit patterns."""
+    """Round numbers of any dtype to bf16, once. Returns uint16 bit patterns."""
     if data.dtype != np.float32:
         wide = data if data.dtype.kind == "f" else data.astype(np.longdouble)
         data = _cut(wide, np.dtype(np.float32), sticky=True)
@@ -77,7 +78,7 @@ def _to_fp8(data: np.ndarray, kind: type, toward_zero: bool) -> np.ndarray:
 
 
 def _to_integer(data: np.ndarray, stored: np.dtype) -> np.ndarray:
-    """Cut toward zero. NaN is 0; what is too large is the largest, of 16 bits at least, whose low bits are taken."""
+    """Cut toward zero. NaN becomes 0. A number that is too large becomes the largest integer of 16 bits or more; of this the low bits are taken."""
     limits = np.iinfo(np.dtype(f"{stored.kind}{max(2, stored.itemsize)}"))
     whole = np.trunc(data.astype(np.float64))
     inside = (whole >= float(limits.min)) & (whole < float(limits.max) + (limits.bits < 64))
@@ -88,8 +89,8 @@ def _to_integer(data: np.ndarray, stored: np.dtype) -> np.ndarray:
 
 
 def _cut(data: np.ndarray, stored: np.dtype, sticky: bool = False) -> np.ndarray:
-    """``data`` as the narrower float dtype ``stored``, toward zero. ``sticky`` sets the last bit of what was not exact, so that
-    a second rounding to fewer bits is the right one."""
+    """Round ``data`` toward zero to the narrower float dtype ``stored``. ``sticky`` sets the last bit of each inexact result, so that a
+    second rounding to fewer bits is right."""
     near = data.astype(stored)
     away = np.abs(near.astype(data.dtype)) > np.abs(data)
     cut = np.where(away, np.nextafter(near, stored.type(0)), near)

@@ -1,4 +1,4 @@
-"""What an interleaved run did and what it found: steps, races, missing barriers, deadlocks, as plain data and in words."""
+"""The steps and findings of an interleaved run (races, missing barriers, deadlocks), as plain data and in words."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class ScheduledStep(NamedTuple):
     """One memory operation of one program, in the order of the schedule.
 
     ``kind`` is a :class:`~course_lib.interpreter.hooks.MemoryAccess`'s. ``address`` is the lowest byte of the live lanes (0 if
-    there are none), ``size`` the bytes from there to the last one's end. ``changed``: what it wrote took effect; False for
-    loads, barriers, a failed compare-and-swap, and an atomic that left memory as it was.
+    there are none), ``size`` the number of bytes up to the end of the last lane. ``changed``: the operation wrote to memory; it is
+    False for loads, barriers, a failed compare-and-swap, and an atomic that left memory unchanged.
     """
 
     program: int
@@ -26,10 +26,10 @@ class ScheduledStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Race:
-    """Two operations that touch the same bytes with nothing to order them; ``first`` came first in this schedule.
+    """Two operations on the same bytes, whose order nothing determines; ``first`` came first in this schedule.
 
-    ``address`` is the lowest byte they share, ``where`` its name. ``same_value``: both stored the same bits there, which is
-    a race all the same. ``times`` counts the pairs of operations of the same two lines, on the same argument.
+    ``address`` is the lowest byte that they share, ``where`` its name. ``same_value``: both stored the same bits there, which is
+    a race as well. ``times`` counts the pairs of operations of the same two lines, on the same argument.
     """
 
     first: ScheduledStep
@@ -43,7 +43,7 @@ class Race:
 
 @dataclass(frozen=True)
 class NoBarrier:
-    """A race only because programs are many threads: one thread does ``release`` for all, and may overtake ``first``.
+    """A race between the threads of programs: one thread does ``release`` for all, possibly before another thread has done ``first``.
 
     ``release`` is None if no atomic on a single number follows ``first``. ``times`` as in :class:`Race`.
     """
@@ -59,7 +59,7 @@ class NoBarrier:
 
 @dataclass(frozen=True)
 class Wait:
-    """A program that repeats ``step`` forever. ``holder`` is the last step that changed the bytes waited for, if any did."""
+    """A program that repeats ``step`` forever. ``holder`` is the last step that changed the bytes for which it waits; None if no step did."""
 
     step: ScheduledStep
     where: str
@@ -69,7 +69,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class GivenUp:
-    """A program that repeated the atomic ``step`` ``tries`` times, changed nothing by it, and stored elsewhere all the same."""
+    """A program that repeated the atomic ``step`` ``tries`` times without any effect, and then stored to other bytes."""
 
     step: ScheduledStep
     tries: int
@@ -78,7 +78,7 @@ class GivenUp:
 
 @dataclass(frozen=True)
 class Deadlock:
-    """Every resident program waits; ``not_started`` are those that no slot was free for."""
+    """Every resident program waits. ``not_started`` are the programs for which no place was free."""
 
     waits: tuple[Wait, ...]
     not_started: tuple[int, ...]
@@ -87,10 +87,11 @@ class Deadlock:
 
 @dataclass
 class Schedule:
-    """What happened in one interleaved run. Programs are numbered as ``programs`` lists them.
+    """The record of one interleaved run. Programs are numbered as ``programs`` lists them.
 
-    ``started`` and ``finished`` are in the order in which programs did so. ``limit`` says in words that the step limit ended
-    the run; None otherwise. ``given_up`` is no finding: who goes on without a lock need not touch what it protects. ``arguments`` are the pointer arguments: name, address, bytes an element.
+    ``started`` and ``finished`` list the programs in the order in which they started and finished. ``limit`` says in words that the
+    step limit ended the run; else it is None. ``given_up`` is no finding: a program that goes on without a lock need not touch the
+    data that the lock protects. ``arguments`` are the pointer arguments: name, address, bytes per element.
     """
 
     kernel: str
@@ -109,22 +110,22 @@ class Schedule:
 
     @property
     def complete(self) -> bool:
-        """Every program finished."""
+        """Return True if every program finished."""
         return len(self.finished) == len(self.programs)
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Everything that was found, in words."""
+        """Return all findings in words."""
         found = [finding.message for finding in (*self.races, *self.no_barrier)]
         return (*found, *((self.deadlock.message,) if self.deadlock else ()), *((self.limit,) if self.limit else ()))
 
     def name(self, program: int) -> str:
-        """The program in words: its index on a grid of one dimension, all three on a larger one."""
+        """Name the program: by one index on a grid of one dimension, by three on a larger grid."""
         index = self.programs[program]
         return f"program {index[0] if self.programs[-1][1:] == (0, 0) else index}"
 
     def place(self, address: int) -> str:
-        """``address`` as an element of the pointer argument that it follows: "partial_ptr[12]"."""
+        """Name ``address`` as an element of the nearest pointer argument below it: "partial_ptr[12]"."""
         below = [argument for argument in self.arguments if argument[1] <= address]
         if not below:
             return hex(address)
@@ -133,7 +134,7 @@ class Schedule:
 
 
 def verb(step: ScheduledStep) -> str:
-    """What the step does, in Triton's words: "load", "atomic_add"."""
+    """Return the name of the operation in Triton: "load", "atomic_add"."""
     if step.kind in ("load", "store"):
         return step.kind
     return "atomic_" + {"fadd": "add", "umax": "max", "umin": "min"}.get(step.kind, step.kind)

@@ -1,6 +1,6 @@
-"""Which accesses of different programs nothing orders: vector clocks over the steps of one schedule, kept for every byte.
+"""Find accesses of different programs whose order nothing determines, by vector clocks over the steps of one schedule, for every byte.
 
-Vector clocks as in DJIT+, over NumPy arrays. Sources: Flanagan and Freund 2009, "FastTrack: Efficient and Precise Dynamic Race
+The vector clocks are those of DJIT+, in NumPy arrays. Sources: Flanagan and Freund 2009, "FastTrack: Efficient and Precise Dynamic Race
 Detection"; Lamport 1978, "Time, Clocks, and the Ordering of Events in a Distributed System".
 """
 
@@ -24,11 +24,11 @@ _CONFLICTS = {
     _ATOMIC_WRITE: (_LOAD, _STORE),
 }
 _PAGE = 4096  # bytes
-_ONE, _ALL = range(2)  # who does an operation: one thread of the program, or all of them
+_ONE, _ALL = range(2)  # an operation is done by one thread of the program, or by all of them
 
 
 class _Track:
-    """The last step, of one kind, that one thread or all threads of one program made on each byte of a page; 0 for none."""
+    """For each byte of a page, the last step of one kind by one thread, or by all threads, of one program; 0 where there is none."""
 
     __slots__ = ("high", "last", "low", "steps")
 
@@ -38,10 +38,10 @@ class _Track:
 
 
 class Clocks:
-    """What is ordered before the next step of program ``number``, of ``count`` in all.
+    """The steps that come before the next step of program ``number`` in every order; there are ``count`` programs.
 
-    ``program``, shape (count,), int32: the last such step of each program. ``threads``, shape (2, 2 count): the same for threads;
-    rows are this program's one thread and all its threads, columns those of every program in turn.
+    ``program``, shape (count,), int32, has the last such step of each program. ``threads``, shape (2, 2 count), has the same for
+    threads: the rows are the one thread and all threads of this program, the columns are the same two of each program in turn.
     """
 
     def __init__(self, number: int, count: int):
@@ -51,7 +51,7 @@ class Clocks:
 
 
 class RaceDetector:
-    """Follows the steps of a schedule as they happen, and keeps the pairs that no clock orders."""
+    """Follows the steps of a schedule as they happen, and keeps the pairs of steps that no clock orders."""
 
     def __init__(self, schedule: Schedule):
         self.schedule = schedule
@@ -66,7 +66,7 @@ class RaceDetector:
     def add_step(
         self, now: int, step: ScheduledStep, access: hooks.MemoryAccess, wrote: bool, live: np.ndarray, clocks: Clocks
     ) -> None:
-        """Step number ``now`` (from 1) is about to happen. ``live``: its addresses, ascending, none twice."""
+        """Add step number ``now`` (from 1), which is about to happen. ``live`` has its addresses, ascending, none twice."""
         who = _ALL if access.addresses.size > 1 else _ONE
         if access.is_atomic:
             how = _ATOMIC_WRITE if wrote else _ATOMIC_READ
@@ -82,7 +82,7 @@ class RaceDetector:
                 tracks = self.pages[page] = ({}, {}, {}, {})
             for other in _CONFLICTS[how]:
                 for thread, track in tracks[other].items():
-                    # ordered as a whole, or elsewhere in the page: most of them
+                    # Most earlier steps are ordered as a whole, or touch other bytes of the page.
                     if (
                         thread // 2 == step.program
                         or track.last <= threads[thread]
@@ -104,15 +104,15 @@ class RaceDetector:
             track.last, track.low, track.high = now, min(track.low, low), max(track.high, high)
 
     def add_barrier(self, now: int, clocks: Clocks) -> None:
-        """All threads of the program have got here, at step ``now``, and know what any of them did before."""
+        """Add a barrier at step ``now``: all threads of the program now come after what each of them did before."""
         clocks.threads[:] = _merge_threads(now, clocks)
 
     def synchronise(
         self, now: int, step: ScheduledStep, sem: str, wrote: bool, live: np.ndarray, clocks: Clocks, who: int
     ) -> None:
-        """Take over what was released at these addresses, and release what this program knows, as the memory order ``sem`` says."""
+        """Acquire the clocks that were released at these addresses, and release this program's clocks there, as the memory order ``sem`` says."""
         addresses = live.tolist()
-        # a block's lanes mostly share one pair of clocks
+        # Most lanes of a block share one pair of clocks.
         there = list({id(pair): pair for pair in map(self.released.get, addresses) if pair is not None}.values())
         if sem not in ("relaxed", "release"):
             for clock, threads in there:
@@ -164,7 +164,7 @@ class RaceDetector:
     def find_new_pairs(
         self, kind: str, page: int, index, seen: np.ndarray, unordered: np.ndarray, step: ScheduledStep
     ) -> Iterator[tuple[int, ScheduledStep, int, str, tuple]]:
-        """Earlier steps that nothing orders before this one, of lines that have not been paired with its line yet; counts them all."""
+        """Return the earlier steps that nothing orders before this one, if their line has not been paired with its line yet. Count all of them."""
         for earlier in np.unique(seen[unordered]).tolist():
             first = self.schedule.steps[earlier - 1]
             lane = int(np.flatnonzero(unordered & (seen == earlier))[0])
@@ -177,14 +177,14 @@ class RaceDetector:
                 yield earlier, first, address, where, key
 
     def collect(self) -> tuple[list[Race], list[NoBarrier]]:
-        """The races and the missing barriers so far, each pair of lines once, with how often it was met."""
+        """Return the races and the missing barriers so far: each pair of lines once, with the number of times that it was found."""
         counted = [replace(pair, times=self.times[key]) for key, pair in self.pairs.items()]
         return [pair for pair in counted if isinstance(pair, Race)], [
             pair for pair in counted if isinstance(pair, NoBarrier)
         ]
 
     def find_last_change(self, address: int, size: int) -> ScheduledStep | None:
-        """The last step that changed one of these bytes: a plain store, or an atomic that took effect."""
+        """Return the last step that changed one of these bytes: a plain store, or an atomic that had an effect."""
         last = max((step for at, step in self.changed_by_atomic.items() if address <= at < address + size), default=0)
         for page, _, _, index in _split_into_pages(np.arange(address, address + size), 1):
             for track in self.pages.get(page, ({}, {}))[_STORE].values():
@@ -193,14 +193,14 @@ class RaceDetector:
 
 
 def _merge_threads(now: int, clocks: Clocks) -> np.ndarray:
-    """What the threads of a program know between them, at its step ``now``."""
+    """Return the clock of all threads of a program together, at its step ``now``."""
     known = clocks.threads.max(axis=0)
     known[2 * clocks.number : 2 * clocks.number + 2] = now
     return known
 
 
 def _split_into_pages(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:
-    """The bytes of ascending addresses, page by page: page, lowest byte in it, one past the highest, an index."""
+    """Yield the bytes of ascending addresses page by page: the page, the lowest byte in it, one past the highest byte, an index."""
     first, end = int(live[0]), int(live[-1]) + itemsize
     page, last = first // _PAGE, (end - 1) // _PAGE
     if live.size == 1 or (end - first == live.size * itemsize and (live[1:] - live[:-1] == itemsize).all()):
@@ -218,7 +218,7 @@ def _split_into_pages(live: np.ndarray, itemsize: int) -> Iterator[tuple[int, in
 
 
 def _stores_what_is_there(access: hooks.MemoryAccess, address: int) -> bool:
-    """Whether a store brings to the element at ``address`` the bits that stand there."""
+    """Return True if a store writes to the element at ``address`` the bits that it already holds."""
     lanes = (access.addresses <= address) & (address < access.addresses + access.itemsize) & access.mask
     if access.values is None or not lanes.any():
         return False

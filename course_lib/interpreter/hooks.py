@@ -1,7 +1,7 @@
-"""Where every memory operation of an interpreted kernel can be seen, before it touches memory.
+"""Call observers before every memory operation of an interpreted kernel.
 
-The bounds checker, the tracer and the scheduler are observers of one hook each operation, so that Triton's private
-interpreter is patched in one place. With no observer the cost of an operation is one comparison.
+The bounds checker, the tracer and the scheduler are such observers. Each operation has one hook, so that Triton's private
+interpreter is patched in one place. Without an observer a hook costs one comparison.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class MemoryAccess:
 
     ``kind`` is "load", "store", "cas", "barrier", or an atomic's name ("add", "max", "xchg", ...). ``addresses`` are
     bytes, int64, in the shape of the block; ``mask`` has that shape, False where the lane takes no part. ``values`` are
-    what a store or an atomic brings, in the interpreter's own representation (bf16 as uint16). A barrier has no lanes.
+    the operands of a store or an atomic, in the interpreter's own representation (bf16 as uint16). A barrier has no lanes.
     """
 
     kind: str
@@ -31,7 +31,7 @@ class MemoryAccess:
     itemsize: int
     program: tuple[int, int, int]
     values: np.ndarray | None = None
-    expected: np.ndarray | None = None  # what a cas compares with
+    expected: np.ndarray | None = None  # the value that a cas compares with
     sem: str = ""  # an atomic's memory order, as Triton names it; "relaxed" for a volatile load
     _live: np.ndarray | None = None
 
@@ -44,7 +44,7 @@ class MemoryAccess:
         return self.kind not in ("load", "store", "barrier")
 
     def live(self) -> np.ndarray:
-        """The addresses of the lanes that take part, flat. Worked out once for all observers: not to be written to."""
+        """Return the addresses of the lanes that take part, flat. All observers share the array: do not write to it."""
         if self._live is None:
             self._live = self.addresses[self.mask]
         return self._live
@@ -57,7 +57,7 @@ _patched = False
 
 @contextlib.contextmanager
 def observing(observer: Observer) -> Iterator[None]:
-    """Call ``observer`` before each memory operation inside the block. What it raises stops the kernel there.
+    """Call ``observer`` before each memory operation inside the block. An exception of the observer stops the kernel there.
 
     Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
     """
@@ -70,7 +70,7 @@ def observing(observer: Observer) -> Iterator[None]:
 
 
 def line_of_kernel() -> tuple[str, int] | None:
-    """File and line of the innermost frame that is a kernel's, seen from inside an observer; None if there is none."""
+    """Return file and line of the innermost frame of a kernel, called from inside an observer; None if there is none."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != __file__:
         frame = frame.f_back  # the observer's own frames
@@ -122,7 +122,7 @@ def patch() -> None:
         return stock["create_masked_store"](self, ptrs, value, mask, *rest)
 
     def find_order(sem, scope):
-        """What the atomic orders for other programs: with the scope of its own program ("cta") nothing."""
+        """Return the memory order that an atomic has for other programs. With the scope "cta" it orders nothing for them."""
         return "relaxed" if str(scope).lower().endswith("cta") else sem
 
     def create_atomic_cas(self, ptr, cmp, val, sem, scope):
@@ -151,15 +151,15 @@ _OPERATIONS = ("create_masked_load", "create_masked_store", "create_atomic_cas",
 
 
 def is_machinery(filename: str) -> bool:
-    """True for the files whose frames are never a kernel's."""
+    """Return True for a file whose frames never belong to a kernel."""
     return filename.startswith(_MACHINERY)
 
 
 def _find_machinery() -> tuple[str, ...]:
-    """The folders whose frames are never a kernel's: Triton, NumPy, this package."""
+    """Return the folders of files whose frames never belong to a kernel: those of Triton, NumPy and this package."""
     import triton
 
-    # with the separator: a package beside Triton whose name begins with "triton" holds kernels, not machinery
+    # Keep the separator at the end: another package whose name begins with "triton" may hold kernels.
     return tuple(str(Path(file).parent) + os.sep for file in (triton.__file__, np.__file__, __file__))
 
 

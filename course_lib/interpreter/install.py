@@ -1,7 +1,7 @@
-"""Puts the course's changes into Triton's interpreter, once, and says which of them could not be made.
+"""Apply the course's changes to Triton's interpreter, once, and record those that cannot be made.
 
-The hooks are private and have moved between releases. A hook that is gone costs one truth, not the course: it is
-named by :func:`losses`, and ``course doctor`` shows it.
+The patched functions are private and have changed between releases. If one is missing, the course works without that change:
+:func:`losses` names it, and ``course doctor`` shows it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def install() -> None:
 
     _losses = []
     for what, patch in (
-        # first: the others take what it puts in place
+        # This comes first: the other changes use the functions that it replaces.
         ("a kernel takes twice as long", shared_types.share_types),
         (
             "loops, conditions, `and`, `or` and `not` mean what Python means, not what Triton means",
@@ -66,5 +66,5 @@ def install() -> None:
 
 
 def losses() -> list[str]:
-    """What this Triton's interpreter keeps getting wrong because a hook moved; empty when all is well."""
+    """Return what this Triton's interpreter still does wrong because a change could not be made; empty if all were made."""
     return list(_losses or ())

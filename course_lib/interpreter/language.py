@@ -1,8 +1,8 @@
-"""Triton's language is put into its interpreted form once a launch, and what that takes is looked for once a process.
+"""Replace the functions of Triton's language by their interpreted forms once per launch, and search for them once per process.
 
-The stock interpreter looks through all of the language at each launch, and again at each call of a jitted helper, ``tl.sum``
-among them: half of the time of a small launch. A helper finds the form there that its launch gave it, and the next launch
-sets what the first one found.
+The stock interpreter searches the whole language at each launch, and again at each call of a jitted helper such as ``tl.sum``.
+That takes half of the time of a small launch. Here a helper uses the forms that its launch has set, and the next launch sets
+the forms that the first launch found.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from course_lib.interpreter.rewriting import LANGUAGE
 
 
 def patch_language_once() -> None:
-    """Let a launch set what an earlier one found, and a helper's call use what its launch has set.
+    """Let a launch set the forms that an earlier launch found, and let the call of a helper use those of its launch.
 
     Raises: AttributeError if this Triton's interpreter patches its language in another way.
     """
@@ -24,7 +24,7 @@ def patch_language_once() -> None:
     stock, Scope, missing = interpreter._patch_lang, interpreter._LangPatchScope, interpreter._MISSING
 
     class LaunchScope(Scope):
-        """What a launch changed, with the helpers that it called. ``modules``: those that have the interpreted form."""
+        """The changes of a launch and of the helpers that it called. ``modules`` are the modules that have their interpreted form."""
 
         def __init__(self, changes: list, modules: set[int]) -> None:
             super().__init__()
@@ -34,13 +34,13 @@ def patch_language_once() -> None:
             super().restore()
             self.modules.clear()
 
-    # of the launch under way. A helper that is called outside of a launch keeps no scope, so that none is alive then.
+    # The scope of the running launch. A helper that is called outside of a launch keeps no scope, so that none is alive then.
     launch: list[weakref.ref[LaunchScope]] = []
-    # by what is to be patched and what is already: owner, name, value before, value after
+    # The key is what must be patched and what is patched already; the value lists owner, name, value before, value after.
     found: dict[tuple[frozenset[int], frozenset[int]], list[tuple[Any, str, Any, Any]]] = {}
 
     def set_attributes(function: Any, modules: set[int], already: set[int]) -> list:
-        """Do what the stock function does. Returns the changes as its scope keeps them."""
+        """Make the changes that the stock function makes. Return them in the form that its scope keeps."""
         key = frozenset(modules), frozenset(already)
         known = found.get(key)
         if known is not None and all(getattr(owner, name, missing) is before for owner, name, before, _ in known):
@@ -55,7 +55,7 @@ def patch_language_once() -> None:
 
     def _patch_lang(function):
         modules = {id(value) for value in function.__globals__.values() if value is tl or value is tl.core}
-        if not modules:  # a helper of a module that imports names of the language, and not the language
+        if not modules:  # a helper in a module that imports names of the language, but not the language itself
             function.__globals__[LANGUAGE] = tl
             modules = {id(tl)}
         current = launch[0]() if launch else None
@@ -71,7 +71,7 @@ def patch_language_once() -> None:
     checks_semantic, semantic = tl.core.builtin(lambda: None).__code__, interpreter.interpreter_semantic
 
     def _patch_attr(owner, name, member, builder, scope):
-        # a function of the language checks that it was given a semantic, and is called through two functions for that
+        # A function of the language is wrapped to check that it was given a semantic. Call the function inside of the wrapper.
         function = member.__wrapped__ if getattr(member, "__code__", None) is checks_semantic else member
 
         def call(*args, **named):

@@ -1,7 +1,7 @@
-"""Launches an interpreted kernel on NumPy memory, without PyTorch.
+"""Launch an interpreted kernel on NumPy memory, without PyTorch.
 
-Triton's own argument handling imports PyTorch (over a second) to look at dtypes. The grader's child process handles
-raw bytes only, so it hands the interpreter ready-made pointers instead, and starts in a third of a second.
+Triton's own handling of arguments imports PyTorch to look at dtypes, which takes long. The grader's child process handles raw
+bytes only. It gives the interpreter finished pointers and needs no PyTorch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TRITON_NAMES = {"int32": "i32", "int64": "i64"}
 
 
 def pointer(address: int, dtype: str):
-    """A kernel argument that points at ``address``, to elements of ``dtype`` ("fp32", "fp16", "bf16", "int32", "int64")."""
+    """Make a kernel argument that points at ``address``, to elements of ``dtype`` ("fp32", "fp16", "bf16", "int32", "int64")."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -25,7 +25,7 @@ def pointer(address: int, dtype: str):
 
 
 def integer(value: int):
-    """An integer kernel argument: 32 bits where the value fits, as Triton's launcher does it."""
+    """Make an integer kernel argument: 32 bits where the value fits, as Triton's launcher does."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -39,7 +39,8 @@ def launch(
 ) -> None:
     """Run every program of ``grid`` in order. ``arguments`` come from :func:`pointer` and :func:`integer`, or are floats.
 
-    ``programs``: of a grid of one dimension, those to run; the kernel sees their numbers and the whole grid. Empty or None: all.
+    ``programs`` are the programs to run, of a grid of one dimension; the kernel sees their numbers and the whole grid. If it is empty or
+    None, all programs run.
 
     Raises: triton.runtime.errors.InterpreterError with the kernel's own exception as its cause.
     """
@@ -52,7 +53,7 @@ def launch(
 
 @contextlib.contextmanager
 def _numbering(grid: Sequence[int], programs: Sequence[int]) -> Iterator[None]:
-    """Inside, program number i of a launch is ``programs[i]`` of ``grid``."""
+    """Inside the block, program number i of a launch is ``programs[i]`` of ``grid``."""
     from triton.runtime.interpreter import interpreter_builder as builder
 
     set_dim, set_idx = builder.set_grid_dim, builder.set_grid_idx

@@ -1,7 +1,7 @@
-"""CUDA's mathematical functions (``triton.language.extra.libdevice``) in CPU mode, by NumPy.
+"""Compute CUDA's mathematical functions (``triton.language.extra.libdevice``) in CPU mode, by NumPy.
 
-The stock interpreter returns None for them, or raises. Which dtypes a function takes is Triton's own table; here are the values, by
-the symbol that the compiler would link. A symbol without a value here is refused in words.
+The stock interpreter returns None for them, or raises. Triton's own table says which dtypes a function takes. The functions here
+are found by the symbol that the compiler would link. A symbol without a function here is refused in words.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _gamma(x: float) -> float:
         return math.gamma(x)
     except OverflowError:
         return math.inf
-    except ValueError:  # at the negative whole numbers and -inf; at 0 the pole has the sign of the 0
+    except ValueError:  # raised at 0, at the negative whole numbers and at -inf; at 0 the pole has the sign of the 0
         return math.copysign(math.inf, x) if x == 0 else math.nan
 
 
@@ -79,7 +79,7 @@ _EXACT: dict[str, Callable[..., np.ndarray]] = {
 
 
 def compute_libdevice() -> None:
-    """Give CUDA's functions values in the interpreter.
+    """Let the interpreter compute CUDA's functions.
 
     Raises: AttributeError or ImportError if this Triton has them elsewhere.
     """
@@ -87,7 +87,7 @@ def compute_libdevice() -> None:
     from triton.language.extra.cuda import libdevice as functions
     from triton.runtime.interpreter import InterpreterBuilder, TensorHandle, _get_np_dtype, interpreter_semantic
 
-    getattr(InterpreterBuilder, "create_extern_elementwise")  # noqa: B009 - a Triton that moved it is told so
+    getattr(InterpreterBuilder, "create_extern_elementwise")  # noqa: B009 - raises AttributeError if this Triton has no such function
 
     def create_extern_elementwise(self, library, path, symbol, arguments, returned, is_pure):
         kind = returned.scalar
@@ -112,15 +112,15 @@ def _with_semantic(function: Callable, semantic: Any, *arguments: Any, _semantic
 
 
 def _find(symbol: str) -> Callable[..., np.ndarray]:
-    """What computes the symbol ``__nv_...``.
+    """Return the function that computes the symbol ``__nv_...``.
 
-    Raises: NotInCpuMode if nothing here does.
+    Raises: NotInCpuMode if there is none.
     """
     name = symbol.removeprefix("__nv_")
     if name in _EXACT:
         return _EXACT[name]
     plain = name.removeprefix("fast_")
-    if plain.endswith("_rn"):  # of fadd_rn, dadd_rn and fmaf_rn; sqrt and the like have no other rounding here
+    if plain.endswith("_rn"):  # as in fadd_rn, dadd_rn and fmaf_rn; all functions here round to nearest
         plain = plain.removesuffix("_rn")
         plain = plain[1:] if plain[1:] in _FLOATS else plain
     for stem in (plain, plain.removesuffix("f")):
@@ -132,7 +132,7 @@ def _find(symbol: str) -> Callable[..., np.ndarray]:
 
 
 def _in_double(function: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """fp32 computed in fp64 and rounded, as near as any GPU comes; nextafter alone depends on the dtype."""
+    """Compute fp32 in fp64 and round the result. No GPU is more accurate. Only nextafter depends on the dtype."""
     if function is np.nextafter:
         return function
     return lambda *data: function(*(part.astype(np.float64) if part.dtype.kind == "f" else part for part in data))

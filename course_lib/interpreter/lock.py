@@ -1,8 +1,8 @@
-"""One interpreted launch at a time.
+"""Allow one interpreted launch at a time.
 
-In JupyterLab a widget's callback runs in a thread beside the running cell, and the interpreter keeps its grid index
-and its patched language in globals. Two launches at once corrupt each other; the lock is re-entrant because a kernel
-launched from a callback may launch another.
+In JupyterLab the callback of a widget runs in another thread than the running cell. The interpreter keeps its grid index and its
+patched language in globals, so that two launches at once corrupt each other. The lock is re-entrant, because a kernel that a
+callback launches may launch another kernel.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def serialise_launches() -> None:
     stock_call = GridExecutor.__call__
 
     def __call__(self, *args, **kwargs):
-        # a GPU warns of no overflow and of no NaN, and masked lanes are full of both
+        # A GPU gives no warning of an overflow or a NaN, and both are common in masked lanes.
         with LOCK, np.errstate(all="ignore"):
             return stock_call(self, *args, **kwargs)
 

@@ -1,6 +1,6 @@
-"""What Triton's compiler means by the Python of a kernel: what :mod:`rewriting` puts in the place of that Python.
+"""The meaning that Triton's compiler gives to the Python of a kernel. :mod:`rewriting` puts calls of these functions into the kernel.
 
-A kernel's text is not run as Python by a compiler. ``and`` of two blocks is elementwise, a loop variable is a tensor, an
+A compiler does not run the text of a kernel as Python. ``and`` of two blocks is elementwise, a loop variable is a tensor, an
 assignment makes a number a tensor, ``a < b < c`` is refused. Numbers that the compiler knows (its ``constexpr``) are plain
 Python numbers here, as everywhere in the interpreter.
 """
@@ -17,18 +17,18 @@ import triton.language as tl
 from triton.language.core import base_value, constexpr, tensor
 from triton.runtime import interpreter
 
-_Range, _StaticRange = tl.core.range, tl.core.static_range  # a launch puts others there
+_Range, _StaticRange = tl.core.range, tl.core.static_range  # kept here, because a launch replaces them
 _min, _max = (getattr(tl.core, f"builtin_{name}", getattr(tl.core, f"{name}imum")) for name in ("min", "max"))
-_Condition = getattr(tl, "condition", ())  # Triton 3.6 has none
+_Condition = getattr(tl, "condition", ())  # Triton 3.6 does not have it
 _semantic: Any = interpreter.interpreter_semantic
 
 
 class NotTriton(TypeError):
-    """A kernel says something that Triton's compiler refuses, and that Python would take for something else."""
+    """Raised for code that Triton's compiler refuses, and to which Python gives another meaning."""
 
 
 class NotInCpuMode(NotImplementedError):
-    """A kernel says something that a GPU runs and the interpreter cannot."""
+    """Raised for code that a GPU runs and the interpreter cannot run."""
 
 
 def unwrap(value: Any) -> Any:
@@ -41,7 +41,7 @@ def refuse(words: str) -> NoReturn:
 
 
 def is_block(value: Any) -> bool:
-    """True for a tensor of more than one element."""
+    """Return True for a tensor of more than one element."""
     return isinstance(value, tensor) and bool(value.shape) and value.handle.data.size != 1
 
 
@@ -49,7 +49,7 @@ def is_block(value: Any) -> bool:
 
 
 def assign(value: Any) -> Any:
-    """What a name holds after ``name = value``: numbers become tensors, int32 or wider and fp32 or wider."""
+    """Return what ``name`` holds after ``name = value``: a number becomes a tensor, of int32 or fp32 or of a wider type."""
     if isinstance(value, tensor):
         return value
     if isinstance(value, tuple):
@@ -63,12 +63,12 @@ def assign(value: Any) -> Any:
 
 
 def assign_as(annotation: Any, value: Any) -> Any:
-    """What a name holds after ``name: annotation = value``; ``tl.constexpr`` keeps a number what it is."""
+    """Return what ``name`` holds after ``name: annotation = value``; with ``tl.constexpr`` a number stays a number."""
     return unwrap(value) if annotation is constexpr or annotation == "tl.constexpr" else assign(value)
 
 
 def unpack(value: Any, count: int) -> tuple:
-    """The values for ``count`` names on the left: a tuple's first."""
+    """Return the values for ``count`` names on the left side of an assignment: the first ones of a tuple."""
     if not isinstance(value, (tuple, tl.tuple)):
         refuse("a block or a number stands where a tuple is taken apart; only tuples can be")
     items = tuple(value)
@@ -78,7 +78,7 @@ def unpack(value: Any, count: int) -> tuple:
 
 
 def value_of(owner: Any) -> Any:
-    """``owner.value``: a number that the compiler knows has one, itself."""
+    """Return ``owner.value``; for a number that the compiler knows, this is the number itself."""
     return owner if isinstance(owner, (bool, int, float, str, type(None))) else owner.value
 
 
@@ -88,7 +88,7 @@ _CONDITIONS = (bool, int, type(None))
 
 
 def condition(value: Any) -> bool:
-    """Whether ``if``, ``while`` or ``a if value else b`` goes in."""
+    """Return the truth of ``value`` in ``if``, ``while`` or ``a if value else b``."""
     if isinstance(value, _Condition):
         value = value.condition
     if isinstance(value, tensor):
@@ -107,7 +107,7 @@ def condition(value: Any) -> bool:
 
 
 def still(value: Any) -> bool:
-    """Whether ``while value`` goes on."""
+    """Return True if ``while value`` takes another turn."""
     if isinstance(unwrap(value), (bool, int, float, type(None))):
         refuse(
             "the condition of `while` is a number that the compiler knows; Triton takes a tensor, which the loop changes"
@@ -116,12 +116,12 @@ def still(value: Any) -> bool:
 
 
 def returned(value: Any, *tests: Any) -> Any:
-    """What ``return value`` gives: where one of the ``tests`` before it was a tensor, no number stays a constant."""
+    """Return the value of ``return value``. If one of the ``tests`` around it is a tensor, a number becomes a tensor as well."""
     return assign(value) if any(isinstance(test, tensor) for test in tests) else value
 
 
 def logical(is_and: bool, *operands: Callable[[], Any]) -> Any:
-    """``a and b``, ``a or b``: elementwise, and every operand that is a tensor is evaluated, unlike in Python."""
+    """Compute ``a and b`` or ``a or b`` elementwise. Unlike in Python, every operand that is a tensor is evaluated."""
     tensors, value = [], None
     for operand in operands:
         value = operand()
@@ -139,12 +139,12 @@ def logical(is_and: bool, *operands: Callable[[], Any]) -> Any:
 
 
 def negate(value: Any) -> Any:
-    """``not value``: elementwise for a tensor."""
+    """Compute ``not value``, elementwise for a tensor."""
     return _semantic.not_(value) if isinstance(value, tensor) else not value
 
 
 def choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
-    """``then if value else otherwise``. With a tensor for condition the result is a tensor."""
+    """Compute ``then if value else otherwise``. If the condition is a tensor, the result is one, too."""
     taken = then if condition(value) else otherwise
     return _semantic.to_tensor(taken()) if isinstance(value, tensor) else taken()
 
@@ -153,7 +153,7 @@ def choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) ->
 
 
 def loop(iterator: Any, *arguments: Any, **named: Any) -> Iterator[Any]:
-    """What ``for name in iterator(*arguments)`` goes through: integer tensors, and numbers with tl.static_range."""
+    """Yield the values of ``for name in iterator(*arguments)``: integer tensors, or numbers with tl.static_range."""
     if iterator in (builtins.range, *_RANGES):
         given = _Range(*arguments, **named)
         return typed_range(given.start, given.end, given.step)
@@ -163,7 +163,7 @@ def loop(iterator: Any, *arguments: Any, **named: Any) -> Iterator[Any]:
 
 
 def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
-    """Integer tensors, of the type that start, end and step have in common: int32, or int64 if one of them is."""
+    """Yield integer tensors of the common type of start, end and step: int64 if one of them is int64, else int32."""
     backwards = not isinstance(step, tensor) and unwrap(step) < 0
     if backwards:
         start, end, step = end, start, -unwrap(step)
@@ -187,7 +187,7 @@ def typed_range(start: Any, end: Any, step: Any) -> Iterator[tensor]:
 
 
 def static_range(*arguments: Any, **named: Any) -> range:
-    """``tl.static_range``: numbers that the compiler knows."""
+    """Return the numbers of ``tl.static_range``, which the compiler knows."""
     if any(isinstance(value, tensor) for value in (*arguments, *named.values())):
         refuse(
             "tl.static_range is unrolled by the compiler: its bounds are constexpr, not values that a kernel has when it runs"
@@ -197,7 +197,7 @@ def static_range(*arguments: Any, **named: Any) -> range:
 
 
 def runtime_range(*arguments: Any, **named: Any) -> Iterator[tensor]:
-    """``tl.range``."""
+    """Yield the integer tensors of ``tl.range``."""
     given = _Range(*arguments, **named)
     return typed_range(given.start, given.end, given.step)
 
@@ -209,31 +209,31 @@ _RANGES, _STATIC_RANGES = (_Range, runtime_range), (_StaticRange, static_range)
 
 
 def smallest(*values: Any, **named: Any) -> Any:
-    """``min(...)``: of numbers that the compiler knows a number, with a tensor among them elementwise."""
+    """Compute ``min(...)``: a number if the compiler knows all values, and elementwise if one of them is a tensor."""
     return unwrap(_min(*values, **named, _semantic=_semantic))
 
 
 def largest(*values: Any, **named: Any) -> Any:
-    """``max(...)``, as :func:`smallest`."""
+    """Compute ``max(...)``, as :func:`smallest` computes ``min(...)``."""
     return unwrap(_max(*values, **named, _semantic=_semantic))
 
 
 def as_int(value: Any = 0, *rest: Any) -> int:
-    """``int(value)`` of a number that the compiler knows."""
+    """Compute ``int(value)`` of a number that the compiler knows."""
     if isinstance(value, tensor):
         refuse("int() of a tensor; write x.to(tl.int32)")
     return builtins.int(unwrap(value), *rest)
 
 
 def as_float(value: Any = 0.0) -> float:
-    """``float(value)`` of a number that the compiler knows."""
+    """Compute ``float(value)`` of a number that the compiler knows."""
     if isinstance(value, tensor):
         refuse("float() of a tensor; write x.to(tl.float32)")
     return builtins.float(unwrap(value))
 
 
 FUNCTIONS = {"min": smallest, "max": largest, "int": as_int, "float": as_float}
-# by what to write instead; the compiler knows none of these names
+# What to write in place of functions that the compiler does not know.
 _UNKNOWN = {
     "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0", "divmod": "x // y and x % y", "pow": "tl.exp2 or products",
     "round": "tl.floor(x + 0.5)", "sum": "tl.sum", "sorted": "tl.sort", "enumerate": "tl.static_range", "zip": "tl.static_range",
@@ -244,7 +244,7 @@ UNKNOWN_FUNCTIONS = frozenset(_UNKNOWN)
 
 
 def unknown(name: str) -> NoReturn:
-    """Raises: NameError, for one of Python's functions that is none of Triton's."""
+    """Raises: NameError, for a function of Python that Triton does not have."""
     raise NameError(f"{name} is not defined in a Triton kernel; write {_UNKNOWN[name]} in place of Python's {name}")
 
 
@@ -255,7 +255,7 @@ _COMPARED = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def let_constexprs_meet_tensors() -> None:
-    """Make ``constexpr + tensor`` the tensor's addition, and give a constexpr the operators that it lacks on the right.
+    """Make ``constexpr + tensor`` call the addition of the tensor, and give a constexpr the operators for its right side that it lacks.
 
     Shapes and global constants are still constexpr objects in the interpreter.
 

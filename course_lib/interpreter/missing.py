@@ -1,4 +1,4 @@
-"""What the interpreter cannot run is refused in one sentence, which says that a GPU can."""
+"""Refuse what the interpreter cannot run, in one sentence, which says that a GPU can run it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any, NoReturn
 
 from course_lib.interpreter.meaning import NotInCpuMode
 
-_FUNCTIONS = ("dot_scaled", "map_elementwise")  # which fail before they get to an operation
+_FUNCTIONS = ("dot_scaled", "map_elementwise")  # they fail before they reach an operation of the builder
 _NAMES = {"inline_asm": "inline_asm_elementwise", "descriptor_reduce": "tensor_descriptor's atomics"}
 
 
 def say_what_is_missing() -> None:
-    """Make an operation that the interpreter has not a :class:`NotInCpuMode`.
+    """Make each operation that the interpreter lacks raise :class:`NotInCpuMode`.
 
     Raises: AttributeError if this Triton's interpreter has no builder.
     """

@@ -1,8 +1,8 @@
-"""Rounding as a GPU rounds.
+"""Round as a GPU does.
 
-The stock interpreter keeps bf16 as raw bit patterns. It cuts fp32 off where it should round to bf16, so half of all
-values are one ulp low, and it adds, compares and takes maxima of the patterns themselves, so that a sum of 4096 ones is
-0. And ``tl.maximum`` passes a NaN on, where the compiled one returns the number.
+The stock interpreter keeps bf16 as raw bit patterns. It truncates fp32 where it should round to bf16, so that half of all
+values are one ulp too low. It adds and compares the bit patterns themselves, so that a sum of 4096 ones is 0. Its
+``tl.maximum`` returns a NaN where the compiled one returns the number.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _COMPARISONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, 
 
 
 def bf16_bits(values: np.ndarray) -> np.ndarray:
-    """fp32 ``values`` rounded to bf16, to nearest even, as uint16 bit patterns of the same shape. NaN stays NaN."""
-    with np.errstate(invalid="ignore", over="ignore"):  # a GPU does not warn of a NaN or an overflow either
+    """Round fp32 ``values`` to bf16, to nearest even. Returns uint16 bit patterns of the same shape. NaN stays NaN."""
+    with np.errstate(invalid="ignore", over="ignore"):  # a GPU gives no warning of a NaN or an overflow
         return np.asarray(values, dtype=np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
 
 
 def bf16_values(bits: np.ndarray) -> np.ndarray:
-    """The fp32 values of bf16 bit patterns (uint16), exactly."""
+    """Return the exact fp32 values of bf16 bit patterns (uint16)."""
     return (np.asarray(bits, dtype=np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
 def compute_bf16_by_value() -> None:
-    """Make arithmetic and comparisons of bf16 blocks work on the numbers: in fp32, each result rounded to bf16.
+    """Make arithmetic and comparisons of bf16 blocks use the numbers: compute in fp32, and round each result to bf16.
 
     Raises: AttributeError if this Triton's interpreter has no such hooks.
     """
@@ -38,7 +38,7 @@ def compute_bf16_by_value() -> None:
     }
 
     def widen(*handles):
-        """The handles as fp32 if any is bf16, else None. bf16 bits as they are would be taken for integers."""
+        """Return the handles as fp32 if one of them is bf16, else None. Without this, bf16 bits would be taken for integers."""
         if not any(handle.dtype.scalar == tl.bfloat16 for handle in handles):
             return None
         return [TensorHandle(bf16_values(h.data), tl.float32) if h.dtype.scalar == tl.bfloat16 else h for h in handles]
@@ -58,7 +58,8 @@ def compute_bf16_by_value() -> None:
         return stock["unary_op"](self, arg, op) if wide is None else narrow(stock["unary_op"](self, *wide, op))
 
     def ternary_op(self, lhs, rhs, other, op):
-        wide = widen(lhs, rhs, other) if op is np.clip else None  # np.where chooses patterns, which is right as it is
+        # For np.where no cast is needed: it only chooses bit patterns.
+        wide = widen(lhs, rhs, other) if op is np.clip else None
         return (
             stock["ternary_op"](self, lhs, rhs, other, op)
             if wide is None
@@ -76,7 +77,7 @@ def compute_bf16_by_value() -> None:
     def get_bf16(self, value):
         return TensorHandle(
             bf16_bits(np.array([value], dtype=np.float32)), tl.bfloat16
-        )  # the stock one has no constants of bf16
+        )  # the stock interpreter has no constants of bf16
 
     for hook in (binary_op, unary_op, ternary_op, create_fma, create_rsqrt, get_bf16):
         setattr(InterpreterBuilder, hook.__name__, hook)
@@ -85,12 +86,12 @@ def compute_bf16_by_value() -> None:
 def prefer_numbers_to_nan() -> None:
     """Make ``tl.maximum`` and ``tl.minimum`` return the number where one operand is NaN, as the compiled ones do.
 
-    With ``propagate_nan=tl.PropagateNan.ALL`` they pass the NaN on, here as there.
+    With ``propagate_nan=tl.PropagateNan.ALL`` both return the NaN.
 
     Raises: AttributeError if this Triton's interpreter has no such hooks.
     """
     from triton.runtime.interpreter import InterpreterBuilder
 
     for name, op in (("create_maxnumf", np.fmax), ("create_minnumf", np.fmin)):
-        getattr(InterpreterBuilder, name)  # a Triton that moved it is told so
+        getattr(InterpreterBuilder, name)  # raises AttributeError if this Triton has no such function
         setattr(InterpreterBuilder, name, lambda self, lhs, rhs, op=op: self.binary_op(lhs, rhs, op))

@@ -1,7 +1,7 @@
-"""Keeps Triton 3.6's interpreter working with NumPy 2.5, which no longer turns a block of one element into an int.
+"""Keep Triton 3.6's interpreter working with NumPy 2.5, which no longer converts a block of one element to an int.
 
-A kernel's loop bound is such a block: without this, every ``for start in range(0, N, BLOCK)`` raises. Triton 3.7 does it
-itself.
+The loop bound of a kernel is such a block. Without this change every ``for start in range(0, N, BLOCK)`` raises. Triton 3.7
+needs no such change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def let_one_element_be_an_index() -> None:
-    """Make one-element blocks usable as loop bounds, whatever the NumPy.
+    """Make one-element blocks usable as loop bounds with every version of NumPy.
 
     Raises: AttributeError if this Triton's interpreter has no such hook.
     """
@@ -21,7 +21,7 @@ def let_one_element_be_an_index() -> None:
     from triton.runtime import interpreter
 
     stock = interpreter._patch_lang_tensor
-    # x.exp(), x.sqrt() and the like, which the stock interpreter forgets: they ask for the semantics that a launch has
+    # The stock interpreter does not patch x.exp(), x.sqrt() and similar methods. They need the semantics of the launch.
     methods = [
         (name, _bind_semantic(method, interpreter.interpreter_semantic))
         for name, method in vars(tl.tensor).items()
@@ -34,7 +34,7 @@ def let_one_element_be_an_index() -> None:
     def _patch_lang_tensor(tensor, scope):
         stock(tensor, scope)
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-        # a rewritten kernel asks for no tensor's truth; Triton's own Python means "is there one?", as in `if other`
+        # A rewritten kernel never uses the truth of a tensor. Triton's own code uses it only to test for None, as in `if other`.
         scope.set_attr(tensor, "__bool__", lambda self: True)
         for name, method in methods:
             scope.set_attr(tensor, name, method)

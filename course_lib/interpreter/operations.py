@@ -1,8 +1,8 @@
-"""Arithmetic as Triton compiles it, where the stock interpreter's NumPy does something else.
+"""Compute as the compiled kernel does, where the NumPy of the stock interpreter gives other results.
 
-Division by zero is undefined, and a comparison is int1. ``tl.fma`` rounds once, ``tl.clamp`` turns a NaN into its lower bound,
+Integer division by zero is undefined, and a comparison gives int1. ``tl.fma`` rounds once, ``tl.clamp`` turns a NaN into its lower bound,
 ``tl.umulhi`` is unsigned for signed integers, too. ``tl.dot`` of fp32 rounds its operands to tf32 unless told not to. An atomic
-addition of fp16 or bf16 rounds each sum.
+addition of fp16 or bf16 rounds every sum.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from course_lib.interpreter.undefined import undefined
 
 
 def compute_as_compiled() -> None:
-    """Replace the operations of the interpreter that differ.
+    """Replace the operations of the interpreter whose results differ.
 
     Raises: AttributeError if this Triton's interpreter has no such hooks.
     """
@@ -37,7 +37,7 @@ def compute_as_compiled() -> None:
         )
     }  # fmt: skip
 
-    # what a device_assert would say is looked up only where kernels are compiled for debugging; here it took half of an addition
+    # The text of a device_assert is needed only where kernels are compiled for debugging. To find it took half of the time of an addition.
     builder = interpreter.interpreter_builder
     builder.options = dataclasses.replace(builder.options, sanitize_overflow=False)
 
@@ -66,7 +66,7 @@ def compute_as_compiled() -> None:
         return divide(lhs, rhs, False)
 
     def create_ashr(self, lhs, rhs):
-        # the stock one makes its operands signed for good
+        # Copy the operands: the stock function changes them to signed ones.
         signed = [TensorHandle(h.data.copy(), h.dtype) for h in (lhs, rhs)]
         return stock["create_ashr"](self, *signed)
 
@@ -116,7 +116,7 @@ def compute_as_compiled() -> None:
         added = np.broadcast_to(val.data, ptr.data.shape).ravel().view(number)
         live = np.broadcast_to(mask.data, ptr.data.shape).ravel()
         old = np.zeros(addresses.size, stored)
-        for lane in np.flatnonzero(live):  # two lanes may have one address
+        for lane in np.flatnonzero(live):  # one by one, because two lanes may have the same address
             at, one = addresses[lane : lane + 1], np.ones(1, bool)
             old[lane] = memory.load(at, one, np.zeros(1, stored), stored)[0]
             total: Any = np.add(old[lane : lane + 1].view(number), added[lane : lane + 1])
@@ -133,14 +133,14 @@ def compute_as_compiled() -> None:
 
 
 def fuse(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """x * y + z as fp64 that the caller rounds to the dtype meant; the result is as if that were the only rounding."""
+    """Compute x * y + z as fp64. The caller rounds it to the dtype of the result, which is then as if rounded only once."""
     if z.dtype == np.float64:
         return np.vectorize(_fuse_doubles, otypes=[np.float64])(x, y, z)
     p, z64 = x.astype(np.float64) * y.astype(np.float64), z.astype(np.float64)  # the product is exact
     total = p + z64
     part = total - p
     error = (p - (total - part)) + (z64 - part)
-    # the last bit says whether the sum was exact, so that the rounding to come is the only one
+    # The last bit is set if the sum is not exact. The rounding of the caller then gives the right result.
     odd = total.view(np.int64) & 1
     nudged = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
     exact = (error == 0) | (odd == 1) | ~np.isfinite(total)
@@ -158,5 +158,5 @@ def _fuse_doubles(x: float, y: float, z: float) -> float:
 
 
 def _to_tf32(data: np.ndarray, thrice: bool) -> np.ndarray:
-    """fp32 with the 10 bits of mantissa that a tensor core reads; ``tf32x3`` adds back what was cut off."""
+    """Cut fp32 to the 10 mantissa bits that a tensor core reads. With ``thrice`` (tf32x3), which adds the lost bits again, cut nothing."""
     return data if thrice else (np.ascontiguousarray(data).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)

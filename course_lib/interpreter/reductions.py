@@ -1,9 +1,9 @@
-"""Reductions in the order, and with the rounding, of a tree over lanes.
+"""Reduce in the order, and with the rounding, of a tree over lanes.
 
-The stock interpreter runs a custom combine function once an element, in a Python loop: 0.2 s for 1024 lanes. It also
-adds fp16 in one exact sum, so that an accumulator too narrow for its job never shows. Here lane i meets lane i + n/2,
-halves again and again, as the shuffles of a warp do it; the combine function sees whole arrays, log2(n) times; and a
-sum of fp16 or bf16 rounds at every step.
+The stock interpreter calls a custom combine function once per element, in a slow Python loop. It also adds fp16 in one exact
+sum, so that a kernel whose accumulator is too narrow gives right results. Here lane i is combined with lane i + n/2, then n is
+halved, as the shuffles of a warp do. The combine function is called log2(n) times, with whole arrays, and a sum of fp16 or bf16
+is rounded at every step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def reduce_as_a_tree() -> None:
     from triton.runtime.interpreter import ReduceOps, ScanOps, TensorHandle, _get_np_dtype
 
     stock_sum, stock_min_max, stock_cumsum = ReduceOps.sum, ReduceOps.min_max, ScanOps.cumsum
-    getattr(ReduceOps, "generic_reduce")  # noqa: B009 - a Triton that moved them is told so
+    getattr(ReduceOps, "generic_reduce")  # noqa: B009 - raises AttributeError if this Triton has no such function
     getattr(ScanOps, "generic_scan")  # noqa: B009
 
     def as_tensor(data: np.ndarray, scalar):
@@ -31,11 +31,11 @@ def reduce_as_a_tree() -> None:
         return tl.core.tensor(TensorHandle(np.ascontiguousarray(data), scalar), kind)
 
     def combine_arrays(combine_fn, left: list[np.ndarray], right: list[np.ndarray], scalars: list) -> list[np.ndarray]:
-        """The combine function on whole arrays; a component that it returns as one value is that value in every lane."""
+        """Call the combine function with whole arrays. A component that it returns as one value has this value in every lane."""
         tensors = [
             as_tensor(data, scalar) for side in (left, right) for data, scalar in zip(side, scalars, strict=True)
         ]
-        result = combine_fn.rewrite()(*tensors)  # as the compiler means it: min() of two blocks is elementwise
+        result = combine_fn.rewrite()(*tensors)  # with the compiler's meaning: min() of two blocks is elementwise
         result = result if isinstance(result, tuple) else (result,)
         out = []
         for part, like, scalar in zip(result, left, scalars, strict=True):
@@ -44,7 +44,7 @@ def reduce_as_a_tree() -> None:
         return out
 
     def unpack(ops, arguments):
-        """Arrays with the reduced axis first, their scalar types, and the axis (0 where all of it is reduced)."""
+        """Return the arrays with the reduced axis first, their scalar types, and the axis (0 if all axes are reduced)."""
         axis = 0 if ops.axis is None else ops.axis
         flat = [a.handle.data.reshape(-1) if ops.axis is None else a.handle.data for a in arguments]
         return [np.moveaxis(data, axis, 0) for data in flat], [a.dtype.scalar for a in arguments], axis
@@ -68,7 +68,7 @@ def reduce_as_a_tree() -> None:
         scalars = [a.dtype.scalar for a in arguments]
         step = 1
         while step < data[0].shape[0]:
-            # whole blocks, because a tensor's length must be a power of two; the first lanes have nothing before them and stay
+            # Use whole blocks, because the length of a tensor must be a power of two. The first lanes have no lane before them and keep their values.
             before = [np.concatenate([d[:step], d[:-step]]) for d in data]
             met = combine_arrays(self.combine_fn, before, data, scalars)
             data = [np.concatenate([d[:step], m[step:]]) for d, m in zip(data, met, strict=True)]
@@ -77,7 +77,7 @@ def reduce_as_a_tree() -> None:
 
     def sum_(self, argument):
         scalar = argument.dtype.scalar
-        if scalar.is_int():  # wraps around in its own width
+        if scalar.is_int():  # an integer sum wraps around in its own width
             data = argument.handle.data
             return self.to_tensor(
                 np.sum(data, axis=self.axis, keepdims=self.keep_dims, dtype=data.dtype), argument.dtype
@@ -86,9 +86,10 @@ def reduce_as_a_tree() -> None:
             return stock_sum(self, argument)
         (data,), _, axis = unpack(self, [argument])
         data = data.view(ml_dtypes.bfloat16) if scalar == tl.bfloat16 else data
-        with np.errstate(over="ignore", invalid="ignore"):  # fp16 overflows to Inf, silently, as it does on a GPU
+        with np.errstate(over="ignore", invalid="ignore"):  # on a GPU fp16 overflows to Inf without a warning as well
             while (lanes := data.shape[0]) > 1:
-                data = data[: lanes // 2] + data[lanes // 2 :]  # lanes is a power of two, as every length in Triton
+                # The number of lanes is a power of two, as every length in Triton.
+                data = data[: lanes // 2] + data[lanes // 2 :]
         result = data[0].view(np.uint16) if scalar == tl.bfloat16 else data[0]
         return repack(self, np.asarray(result), argument, axis)
 

@@ -1,12 +1,12 @@
-"""Puts what Triton's compiler means in the place of a kernel's Python, before the interpreter runs it.
+"""Rewrite a kernel before the interpreter runs it, so that its Python means what it means to Triton's compiler.
 
-The stock interpreter runs a kernel's text as Python, but for plain assignments. :mod:`meaning` says what the compiler
-makes of loops, conditions, ``and``, ``or``, ``not``, assignments and Python's own functions; here the text is changed to
-call it. Every node keeps its place, so that a message names the learner's line.
+Apart from plain assignments, the stock interpreter runs the text of a kernel as Python. :mod:`meaning` has functions for the
+compiler's meaning of loops, conditions, ``and``, ``or``, ``not``, assignments and Python's own functions; here the text is changed
+to call them. Every node keeps its position, so that a message names the right line.
 
-The stock rewriter also puts ``np``, ``ast`` and more into the kernel's module, so that a missing import is not seen; takes the
-last line that begins with ``def``, also one in a docstring, for the kernel's; and loses the variables of a function around
-a kernel.
+The stock rewriter has three more faults, which this one does not have. It puts ``np``, ``ast`` and more into the kernel's module,
+so that a missing import is not noticed. It takes the last line that begins with ``def``, also one in a docstring, for that of the
+kernel. It loses the variables of a function around a kernel.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import triton.language as tl
 
 from course_lib.interpreter import meaning
 
-HIDDEN = "__triton_meaning__"  # the one name that a kernel's module gets
+HIDDEN = "__triton_meaning__"  # the only name that is added to the module of a kernel
 LANGUAGE = "__triton_language__"
 
 
@@ -33,7 +33,7 @@ def rewrite_kernels() -> None:
     """
     from triton.runtime import interpreter
 
-    getattr(interpreter.FunctionRewriter, "rewrite_ast")  # noqa: B009 - a Triton that moved it is told so
+    getattr(interpreter.FunctionRewriter, "rewrite_ast")  # noqa: B009 - raises AttributeError if this Triton has no such function
     stock_core = interpreter._patch_lang_core
 
     def _patch_lang_core(language, scope):
@@ -49,7 +49,7 @@ def rewrite_kernels() -> None:
 
 
 def rewrite(function: FunctionType) -> Callable:
-    """The function as the interpreter has to run it; itself if its text cannot be had."""
+    """Return the function as the interpreter has to run it; the function itself if its source cannot be found."""
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
@@ -69,7 +69,7 @@ def rewrite(function: FunctionType) -> Callable:
         name="factory", args=ast.arguments([], [ast.arg(name) for name in outer], None, [], [], None, []),
         body=[definition, ast.Return(ast.Name(definition.name, ast.Load()))], decorator_list=[],
     )  # fmt: skip
-    setattr(factory, "type_params", [])  # noqa: B010 - Python 3.12 and newer ask for it; 3.11 has none
+    setattr(factory, "type_params", [])  # noqa: B010 - Python 3.12 and newer need it; 3.11 does not have it
     module = ast.Module([ast.copy_location(factory, definition)], [])
     ast.fix_missing_locations(module)
     function.__globals__.update({HIDDEN: meaning, LANGUAGE: tl})
@@ -80,20 +80,20 @@ def rewrite(function: FunctionType) -> Callable:
 
 def _is_filled(cell: Any) -> bool:
     try:
-        cell.cell_contents  # noqa: B018 - a name that nothing has been assigned to yet raises
+        cell.cell_contents  # noqa: B018 - raises if nothing has been assigned to the name yet
     except ValueError:
         return False
     return True
 
 
 class _Rewriter(ast.NodeTransformer):
-    """The body of one function. ``outer``: the variables of the functions around it."""
+    """Rewrites the body of one function. ``outer`` has the variables of the functions around it."""
 
     def __init__(self, definition: ast.FunctionDef, module: dict[str, Any], outer: dict[str, Any]):
         self.definition, self.known = definition, {**module, **outer}
         arguments = definition.args
         self.local = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-        # of the `if`s that a `return` stands in: what a function returns there depends on values, or on constants
+        # The tests of the `if`s around a `return`. What the function returns there depends on values, or on constants alone.
         deciding = [
             node
             for node in ast.walk(definition)
@@ -131,7 +131,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         if not isinstance(node.target, ast.Name):
-            self.generic_visit(node)  # Triton has none; Python says so
+            self.generic_visit(node)  # Triton does not support it; Python raises the error
             return node
         before = _place(ast.Name(node.target.id, ast.Load()), node.target)
         value = _place(ast.BinOp(before, node.op, self.visit(node.value)), node)
@@ -167,7 +167,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
-        """Means tl.device_assert, which does nothing unless a kernel is compiled for debugging; its operands are evaluated."""
+        """Rewrite to tl.device_assert, which only evaluates its operands unless a kernel is compiled for debugging."""
         self.generic_visit(node)
         operands: list[ast.expr] = [node.test] if node.msg is None else [node.test, node.msg]
         return _place(ast.Expr(_place(ast.Tuple(operands, ast.Load()), node)), node)
@@ -225,7 +225,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def _name_of_the_language(self, node: ast.Name, value: Any) -> ast.expr:
-        """``load`` of ``from triton.language import load`` as an attribute, which a launch puts into its interpreted form."""
+        """Rewrite ``load`` of ``from triton.language import load`` to an attribute, because a launch replaces attributes by interpreted forms."""
         if not tl.core.is_builtin(value):
             return node
         language: ast.expr = ast.Name(LANGUAGE, ast.Load())
@@ -237,7 +237,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _call(function: str, like: ast.AST, *arguments: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:
-    """A call of :mod:`meaning`'s ``function``, at the place of ``like``."""
+    """Make a call of ``function`` of :mod:`meaning`, at the position of ``like``."""
     target = ast.Attribute(ast.Name(HIDDEN, ast.Load()), function, ast.Load())
     call = ast.Call(target, list(arguments), keywords or [])
     for node in (call, target, target.value, *arguments):

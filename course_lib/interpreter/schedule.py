@@ -1,40 +1,40 @@
-"""Runs the programs of an interpreted kernel interleaved, and finds the races and deadlocks that launch order hides.
+"""Run the programs of an interpreted kernel interleaved, and find the races and deadlocks that the order of launch hides.
 
-The stock interpreter runs one program after the other, so a race gives the right sum and a wait for a later program
-hangs. Here every memory operation is a point where a seeded scheduler may go on with another program. The operation
-itself is whole: no other program sees half of a block's store.
+The stock interpreter runs one program after the other, so that a race gives the right sum, and a wait for a later program never
+ends. Here a seeded scheduler may change to another program at every memory operation. The operation itself is not divided: no
+other program sees half of the store of a block.
 
-**How.** Each resident program has a thread, and exactly one of them runs: a pausing thread draws the next program and
-wakes it. What is drawn depends on the seed alone, so a seed gives the same schedule and the same bits every time.
-scheduler.py has the threads.
+**Threads.** Each resident program has a thread, and exactly one of them runs. A thread that pauses draws the next program and wakes
+its thread. The choice depends on the seed alone, so that a seed gives the same schedule and the same bits every time. scheduler.py
+has the threads.
 
-**Races** come from happens-before, not from luck: two accesses of different programs to the same byte, at least one a
-write, not both atomic, and no chain of synchronisation between them. An atomic with release semantics followed by one
-with acquire semantics on the same address makes such a link (Triton's default, acq_rel, is both; "relaxed" is neither; a
-compare-and-swap that fails only acquires). A volatile load is a relaxed atomic one, as PTX defines it. Lockset methods were
-not taken: they call ticket and flag schemes racy. A link is one that this schedule had: a wrong order that another schedule
-shows may need another seed. happens_before.py has the clocks.
+**Races** are found by happens-before, and need no unlucky order: two accesses of different programs to the same byte, of which at
+least one is a write and not both are atomic, without a chain of synchronisation between them. An atomic with release semantics,
+followed by one with acquire semantics on the same address, is a link of such a chain (Triton's default, acq_rel, is both;
+"relaxed" is neither; a compare-and-swap that fails only acquires). A volatile load is a relaxed atomic load, as PTX defines it.
+Lockset methods are not used, because they report correct kernels with tickets and flags as races. The links are those of this
+schedule: to see a wrong order of another schedule may need another seed. happens_before.py has the clocks.
 
-**Deadlocks** are proved, not timed. A program that comes back to the same operation with the same values in all its
-variables, while the bytes it read on the way are unchanged, does so forever: it is set aside until somebody writes to
-those bytes. When all resident programs are set aside, nobody will. So a wait that gives up after a number of tries is
-no deadlock, and a wait costs few steps. A spin loop that counts its turns, or keeps something unusual in a variable, or
-stores, is not proved: it ends at the step limit. spinning.py has the proof.
+**Deadlocks** are proved, and need no time limit. A program that returns to the same operation with the same values in all of its
+variables, while the bytes that it read in between are unchanged, will do so forever: it is set aside until another program writes
+to those bytes. When all resident programs are set aside, no program can write to them. A wait that gives up after some tries is
+therefore no deadlock, and a wait costs few steps. There is no proof for a spin loop that counts its turns, has a variable of an
+unknown type, or stores: it ends at the step limit. spinning.py has the proof.
 
-**Barriers.** The operations of one program happen in order here, each one whole. On a GPU a program is many threads: one
-of them stores a single number, or does an atomic on one, and all of them load and store blocks. So every program has two
-clocks, that of the one thread and that of all of them. An atomic on a single number publishes only what its own thread
-knows, and ``tl.debug_barrier()`` is what tells it of the others' stores. What is ordered for programs that are one thread
-each, and not for programs of many, is a missing barrier, and is reported apart from the races. The way in needs none: the
-compiler hands an atomic's result to all threads through shared memory, with a ``bar.sync`` behind the atomic. Nor does a
-single number that all threads load: it counts as the one thread's.
+**Barriers.** Here the operations of one program happen in order, each one undivided. On a GPU a program has many threads: one of
+them stores a single number, or does an atomic on one, and all of them load and store blocks. Every program therefore has two
+clocks, one for that thread and one for all threads. An atomic on a single number releases only what its own thread has done or
+acquired; ``tl.debug_barrier()`` adds the stores of the other threads. A pair of accesses that is ordered if each program is one
+thread, and not ordered if it is many, is a missing barrier, and is reported apart from the races. After an acquire no barrier is
+needed: the compiler gives the result of an atomic to all threads through shared memory, with a ``bar.sync`` behind the atomic. A
+single number that all threads load needs none either: the load counts as that of the one thread.
 
-**What this cannot see.** Atomics of a whole block are taken to order the whole program. An atomic of scope "cta" orders nothing for other programs.
-An endless loop without a memory operation never comes back to the scheduler, and not even an interrupt ends its thread.
+**Limits.** Atomics on a whole block count as if they ordered the whole program. An atomic of scope "cta" orders nothing for other
+programs. An endless loop without a memory operation never returns to the scheduler, and no interrupt ends its thread.
 
-**Kernels that need it.** Where programs wait for one another, running them one after another hangs. A kernel says so by an
-attribute, ``resident_programs``: the name of the constexpr that is the number of programs that have to be resident at once.
-Its ordinary launch ``kernel[grid](...)`` is then an interleaved run, see :func:`interleave_waiting_programs`.
+**Kernels whose programs wait for one another** never end if the programs run one after another. Such a kernel has an attribute,
+``resident_programs``: the name of the constexpr with the number of programs that have to be resident at once. Its ordinary launch
+``kernel[grid](...)`` is then an interleaved run, see :func:`interleave_waiting_programs`.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ MAX_STEPS = 200_000
 
 @dataclass(frozen=True)
 class ScheduleExploration:
-    """Several seeds of one launch. ``schedule`` is the first with a finding, None if there was none.
+    """The result of one launch with several seeds. ``schedule`` is the first schedule with a finding; None if there is none.
 
-    ``differing``: two seeds whose runs were complete and left different bits, None if all agree. ``complete`` counts the runs
-    that were compared.
+    ``differing`` has two seeds whose complete runs left different bits; None if all runs agree. ``complete`` is the number of complete
+    runs, which were compared.
     """
 
     schedule: Schedule | None
@@ -84,16 +84,15 @@ def run(
     Args:
         kernel: an interpreted ``@triton.jit`` kernel.
         grid: one to three sizes, or a function of the arguments as Triton takes it.
-        arguments: PyTorch tensors on the CPU and numbers, or what :mod:`course_lib.interpreter.launch` makes of addresses.
-        seed: draws the order in which programs start, and which one makes each step.
-        resident: how many unfinished programs there may be at once, as a GPU has room for so many.
-        max_steps: where a run ends that is neither done nor provably stuck.
-        patience: how many steps, all together, go first to a program whose atomic has just failed to change anything. A wait
-            that gives up after fewer tries does so then, while the others stand still. One that does not is soon proved to
-            wait, and costs a few steps.
-        order: the programs that make the first steps, before the seed draws; one that is done or not resident is passed over.
+        arguments: PyTorch tensors on the CPU and numbers, or the pointers that :mod:`course_lib.interpreter.launch` makes.
+        seed: determines the order in which programs start, and the program that makes each step.
+        resident: the largest number of unfinished programs at one time; a GPU has room for a limited number.
+        max_steps: a run ends after so many steps if it has neither finished nor been proved to be a deadlock.
+        patience: the number of steps, in the whole run, in which a program goes first because its last atomic had no effect. A wait that
+            gives up after fewer tries then gives up while the other programs stand still. Any other wait is proved after a few steps.
+        order: the programs that make the first steps, before the seed chooses; a program that has ended or is not resident is skipped.
 
-    The tensors hold whatever the run left there, also after a deadlock. No thread is left.
+    The tensors keep what the run wrote, also after a deadlock. No thread is left.
 
     Raises: triton.runtime.errors.InterpreterError with the kernel's own exception as its cause; CourseError if the
         kernel is compiled, a tensor is not on the CPU, or ``resident`` is less than 1.
@@ -121,10 +120,10 @@ def explore(
     read: Callable[[Sequence], bytes] | None = None,
     **options,
 ) -> ScheduleExploration:
-    """Run every seed on the arguments of a new call of ``make_arguments``, which fills all memory the same way each time.
+    """Run the kernel once per seed, each time with the arguments of a new call of ``make_arguments``, which fills all memory equally.
 
-    ``read`` gives the bytes to compare, of the arguments of a finished run; left out, those are all tensors' storages.
-    ``options`` are :func:`run`'s, the kernel's constexprs among them. Errors are :func:`run`'s.
+    ``read`` returns the bytes to compare from the arguments of a finished run; without it they are those of all tensors. ``options``
+    are those of :func:`run`, with the constexprs of the kernel. The errors are those of :func:`run` as well.
     """
     first, differing, complete, reference, tried = None, None, 0, None, []
     for seed in seeds:
@@ -154,7 +153,7 @@ def _read_storages(arguments: Sequence) -> bytes:
 
 
 def interleave_waiting_programs() -> None:
-    """Make an interpreted launch of a kernel that has ``resident_programs`` an interleaved one, with that many programs at once.
+    """Interleave every interpreted launch of a kernel that has ``resident_programs``, with so many programs at once.
 
     Such a launch raises triton.runtime.errors.InterpreterError if its programs wait for one another forever.
 
@@ -169,7 +168,7 @@ def interleave_waiting_programs() -> None:
         count = getattr(self, "resident_programs", None)
         if count is None or warmup:
             return stock_run(self, *arguments, grid=grid, warmup=warmup, **named)
-        # a wait for ever is proved, so no limit of steps has to end it; a long run has many steps
+        # An endless wait is proved, so that no step limit is needed. A long run has many steps.
         outcome = run(self, grid, *arguments, resident=named[count], max_steps=sys.maxsize, **named)
         if outcome.deadlock is not None:
             raise InterpreterError(outcome.deadlock.message)

@@ -1,7 +1,7 @@
-"""Runs the programs of one launch interleaved: a thread each, exactly one of which runs, and a seed that draws the next.
+"""Run the programs of one launch interleaved. Each program has a thread, exactly one thread runs, and a seed chooses the next program.
 
-A pausing thread draws the next program and wakes it. What is drawn depends on the seed alone, so a seed gives the same
-schedule and the same bits every time.
+A thread that pauses draws the next program and wakes its thread. The choice depends on the seed alone, so that a seed gives the
+same schedule and the same bits every time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from course_lib.interpreter.spinning import Spin
 
 
 class _Stop(BaseException):
-    """Ends a program's thread from inside. Not an Exception: the interpreter wraps those."""
+    """Raised in the thread of a program to end it. It is no Exception, because the interpreter wraps those."""
 
 
 class Program:
-    """A started program: its thread, its clocks, and what is known about its spinning."""
+    """A started program: its thread, its clocks, and the record of its spin loops."""
 
     def __init__(self, number: int, count: int, body: Callable[[Program], None]):
         self.number = number
@@ -36,14 +36,14 @@ class Program:
         self.baton = threading.Lock()
         self.baton.acquire()
         self.spin = Spin(Scheduler.run_program.__code__)
-        # the launching cell's context: where its prints go, and NumPy's error state
+        # The thread runs in the context of the launching cell, which has the target of its prints and NumPy's error state.
         self.thread = threading.Thread(target=contextvars.copy_context().run, args=(body, self), daemon=True)
         self.awake = False
-        self.failed: ScheduledStep | None = None  # the atomic that it repeats, and has not changed anything by
+        self.failed: ScheduledStep | None = None  # the atomic that the program repeats without any effect
         self.tries = 0
 
     def wake(self) -> None:
-        """Let its thread go on; the caller's own pauses or ends next."""
+        """Let the thread of this program continue. The calling thread pauses or ends next."""
         if self.awake:
             self.baton.release()
         else:
@@ -70,7 +70,7 @@ class Scheduler:
 
         self.builder = interpreter_builder
         self.function = kernel.rewrite()
-        names = set(inspect.getfullargspec(self.function).args)  # num_warps and the like mean nothing here
+        names = set(inspect.getfullargspec(self.function).args)  # num_warps and similar options have no meaning here
         bound = inspect.getcallargs(self.function, *arguments, **{k: v for k, v in constexprs.items() if k in names})
         fixed = GridExecutor(self.function, kernel.arg_names, ()).constexprs
         self.arguments = {name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()}
@@ -99,7 +99,7 @@ class Scheduler:
         self.error: tuple[int, BaseException] | None = None
 
     def run(self) -> Schedule:
-        """Every program to its end, or until nobody can go on. Raises: InterpreterError for what a program raised."""
+        """Run every program to its end, or until no program can continue. Raises: InterpreterError if a program raises."""
         from triton.runtime.errors import InterpreterError
         from triton.runtime.interpreter import _patch_lang
 
@@ -119,7 +119,7 @@ class Scheduler:
         return self.schedule
 
     def run_threads(self) -> None:
-        """Returns, or raises what interrupted it, when the last thread has ended."""
+        """Run the threads until the last one has ended. Raises the exception that interrupted them."""
         first = self.draw_next()
         if first is None:
             return
@@ -142,7 +142,7 @@ class Scheduler:
                 program.thread.join()
 
     def run_program(self, program: Program) -> None:
-        """What a program's thread does."""
+        """Do the work of a program's thread."""
         try:
             self.builder.set_grid_idx(*self.schedule.programs[program.number])
             self.function(**self.arguments)
@@ -159,7 +159,7 @@ class Scheduler:
         self.over.release()
 
     def observe(self, access: hooks.MemoryAccess) -> None:
-        """Let another program go first, if one is drawn; then record the operation, which happens on return."""
+        """Let another program run first, if one is drawn; then record the operation. It happens when this function returns."""
         file, line = hooks.line_of_kernel() or ("", 0)
         program = self.running
         assert program is not None, "an operation of no program of this run"
@@ -177,7 +177,7 @@ class Scheduler:
         self.record(program, access, file, line)
 
     def draw_next(self) -> Program | None:
-        """Who makes the next step; None if the run is over."""
+        """Return the program that makes the next step; None if the run is over."""
         while self.waiting_room and len(self.residents) < self.schedule.resident:
             number = self.waiting_room.pop()
             program = Program(number, len(self.schedule.programs), self.run_program)
@@ -203,7 +203,7 @@ class Scheduler:
         return able[int(self.random.random() * len(able))]
 
     def record(self, program: Program, access: hooks.MemoryAccess, file: str, line: int) -> None:
-        """Add a step to the schedule, and tell the race detector and whoever waits for these bytes."""
+        """Add a step to the schedule, and report it to the race detector and to the programs that wait for these bytes."""
         live = access.live().ravel()
         lanes, size = live.size, 0
         address = int(live[0]) if lanes else 0
@@ -229,7 +229,7 @@ class Scheduler:
             program.spin.note_step(step)
 
     def note_tries(self, program: Program, step: ScheduledStep, is_atomic: bool) -> None:
-        """Follow an atomic that a program repeats because it changes nothing: until it does, or the program stores without it."""
+        """Count how often a program repeats an atomic without effect, until the atomic has an effect or the program stores without it."""
         failed = program.failed
         if is_atomic and not step.changed:
             same = failed is not None and (failed.file, failed.line) == (step.file, step.line)
@@ -259,13 +259,13 @@ class Scheduler:
             where = schedule.place(step.address)
             message = f"{schedule.name(program.number)} waits at line {step.line} ({verb(step)} on {where}): {who}"
             waits.append(Wait(step, where, holder, message))
-        # who waits for another that waits, too, tells less than who waits for one that is done, or for nobody
+        # Put last the programs that wait for a waiting program: the others show more of the cause.
         waits.sort(key=lambda wait: wait.message.endswith("waits too"))
         left = tuple(sorted(self.waiting_room))
         return Deadlock(tuple(waits), left, self.tell_deadlock(waits, len(left)))
 
     def tell_deadlock(self, waits: list[Wait], left: int) -> str:
-        """At most three sentences: what to look for, who waits, and how many others."""
+        """Describe a deadlock in at most three sentences: what to look for, which program waits, and how many others wait."""
         first, others = waits[0], len(waits) - 1
         also = [f"{others} more program{' waits' if others == 1 else 's wait'}"] if others else []
         also += [f"{left} cannot start, because all {self.schedule.resident} slots are taken"] if left else []
@@ -292,12 +292,12 @@ def _find_pointers(arguments: dict) -> Iterator[tuple[str, int, int]]:
 
 
 def _sort_unique(addresses: np.ndarray) -> np.ndarray:
-    """Ascending and without repetition. Most blocks are so already."""
+    """Return the addresses ascending and without repetition. Those of most blocks are so already."""
     return addresses if (addresses[1:] > addresses[:-1]).all() else np.unique(addresses)
 
 
 def _read_memory(access: hooks.MemoryAccess, dtype: np.dtype) -> np.ndarray:
-    """What stands in the access's live lanes now, in its shape; 0 in the others."""
+    """Read the present values at the live lanes of the access, in its shape; 0 for the other lanes."""
     from triton.runtime.interpreter import _interpreter
 
     pointers = np.ascontiguousarray(access.addresses).astype(np.uint64, copy=False)
@@ -305,9 +305,9 @@ def _read_memory(access: hooks.MemoryAccess, dtype: np.dtype) -> np.ndarray:
 
 
 def _predict_effect(access: hooks.MemoryAccess) -> tuple[bool, bool]:
-    """Of an operation that is about to happen: whether it may change a bit of memory, and whether it writes at all.
+    """Return whether an operation that is about to happen may change a bit of memory, and whether it writes at all.
 
-    A plain store is taken to change what it writes to.
+    A plain store counts as a change.
     """
     if not access.is_atomic:
         return access.writes, access.writes

@@ -1,7 +1,7 @@
-"""What follows from a dtype and a shape alone is worked out once, and not anew at every operation of a kernel.
+"""Compute once what depends on a dtype and a shape alone, and not again at every operation of a kernel.
 
-The stock interpreter makes the type, the shape and NumPy's dtype of each intermediate value from the beginning, and compares
-shapes number by number: half of the time of a kernel.
+The stock interpreter makes the type, the shape and NumPy's dtype anew for each intermediate value, and compares shapes number by
+number. That takes half of the time of a kernel.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def share_types() -> None:
-    """Let all values of a dtype and a shape share what the first of them worked out.
+    """Let all values of a dtype and a shape share the objects that were made for the first of them.
 
-    Nothing changes a shape after it was made. Two values that share theirs need no comparison to be of one shape.
+    Nothing changes a shape after it was made. Two values that share one shape object need no comparison.
 
     Raises: AttributeError if this Triton makes types or shapes in another way.
     """
@@ -25,13 +25,14 @@ def share_types() -> None:
     stock_cast, promote = TritonSemantic.cast, TritonSemantic.computation_type_impl
     broadcast = TritonSemantic.broadcast_impl_value
     lists = (list, core.tuple)
-    dtypes: dict[str, Any] = {}  # NumPy's, by the name of Triton's
-    shapes: dict[tuple, Any] = {}  # by sizes: the one shape of all types
-    sizes_of: dict[int, tuple] = {}  # by the id of such a shape, which is never freed
-    types: dict[tuple, dict] = {}  # by dtype and sizes: the attributes of a block's type
-    tensors: dict[int, dict] = {}  # by the id of a shape, 0 for none: what a tensor says of its shape
-    blocks: dict[tuple, Any] = {}  # by the id of a shape and the name of a plain dtype: a type of such blocks
-    promoted: dict[tuple, Any] = {}  # by what two operands are: the dtype that they are computed in
+    dtypes: dict[str, Any] = {}  # NumPy's dtype, by the name of Triton's
+    shapes: dict[tuple, Any] = {}  # the shape object that all types share, by sizes
+    sizes_of: dict[int, tuple] = {}  # the sizes, by the id of a shared shape, which is never freed
+    types: dict[tuple, dict] = {}  # the attributes of the type of a block, by dtype and sizes
+    # The attributes of a tensor that depend on its shape, by the id of the shape, 0 for none.
+    tensors: dict[int, dict] = {}
+    blocks: dict[tuple, Any] = {}  # the type of a block, by the id of its shape and the name of its plain dtype
+    promoted: dict[tuple, Any] = {}  # the dtype in which two operands are computed, by their types
 
     def _get_np_dtype(kind):
         name = kind.scalar.name
@@ -40,7 +41,7 @@ def share_types() -> None:
         return dtypes[name]
 
     def find_sizes(shape) -> tuple | None:
-        """Only of plain numbers: what else stands in a shape is for Triton to take or to refuse."""
+        """Return the sizes if all are plain numbers, else None: Triton then accepts or refuses the shape."""
         known = sizes_of.get(id(shape))
         if known is not None or not isinstance(shape, lists):
             return known
@@ -74,7 +75,7 @@ def share_types() -> None:
         return self is other or is_equal(self, other)
 
     def with_element_ty(self, scalar_ty):
-        if type(scalar_ty) is not core.dtype:  # pointers of one name differ in what they point to
+        if type(scalar_ty) is not core.dtype:  # two pointer types of the same name may point to different types
             return make_element(self, scalar_ty)
         key = id(self.shape), scalar_ty.name
         known = blocks.get(key)
@@ -90,7 +91,7 @@ def share_types() -> None:
     def computation_type_impl(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod):
         key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div_or_mod
         known = promoted.get(key)
-        if known is None:  # a refusal is raised, and not kept
+        if known is None:  # a refusal raises, and is not kept
             known = promoted[key] = promote(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod)
         return known
 

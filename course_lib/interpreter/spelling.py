@@ -1,4 +1,4 @@
-"""Names under which a file knows Triton's language: the compiler takes any, Triton's interpreter only some."""
+"""Make names of Triton's language work that the compiler accepts and Triton's interpreter does not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from triton.runtime.interpreter import InterpretedFunction
 
 
 def make_interpretable(module: types.ModuleType) -> None:
-    """Triton's interpreter replaces the operations in ``tl`` at each launch, and takes constexpr for one by its spelling: make it see
-    an operation imported by its own name, and ``T.constexpr``, as the compiler does."""
+    """Let the interpreter recognise an operation that is imported by its own name, and ``T.constexpr``, as the compiler does.
+
+    The stock interpreter replaces operations only as attributes of ``tl``, and recognises constexpr only by its spelling.
+    """
     for name, value in list(vars(module).items()):
         if isinstance(value, InterpretedFunction):
             spelt = {argument: str(kind) for argument, kind in value.fn.__annotations__.items()}
@@ -23,7 +25,7 @@ def make_interpretable(module: types.ModuleType) -> None:
 
 
 class _Forwarded:
-    """An operation of ``tl``, whatever stands there when it is called."""
+    """Calls the operation that stands in ``tl`` at the time of the call."""
 
     def __init__(self, name: str):
         self.name = name

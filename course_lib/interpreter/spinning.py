@@ -1,4 +1,4 @@
-"""Proof that a program waits: it comes back to an operation with everything as it was, and only another program can change that."""
+"""Prove that a program waits: it returns to an operation in the same state, and only another program can change that state."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ _CYCLE = 8  # operations in the longest spin loop that is recognised
 
 
 class Spin:
-    """Proof that a program goes round in circles, and until when.
+    """Proves that a program repeats a loop, and notices when another program ends that.
 
-    The operation it started looking from is the anchor. Met again, its variables are kept; met a third time with equal
-    variables and with all bytes read in between untouched, the next turn can only be the same one. A line that has been
-    an anchor of such a proof before has its variables kept at once, so a wait on a busy lock is short.
+    The operation from which the search starts is the anchor. When the program reaches it again, its variables are kept. When it
+    reaches it a third time with equal variables, and no byte read in between has changed, the next turn must be the same. For a
+    line that was the anchor of such a proof before, the variables are kept at once, so that a wait for a busy lock is short.
     """
 
     def __init__(self, outermost: types.CodeType):
-        """``outermost``: the function in which the program's thread calls the kernel; its frame is none of the kernel's."""
+        """``outermost`` is the function in which the program's thread calls the kernel; its frame does not belong to the kernel."""
         self._outermost = outermost
         self._known: set[tuple[str, int]] = set()
         self.forget()
 
     def forget(self) -> None:
-        """Something has changed: the program may get out of its loop."""
+        """Forget the proof: memory has changed, and the program may leave its loop."""
         self.stuck = False
-        self._turn: list[ScheduledStep] = []  # since the anchor, the anchor first
+        self._turn: list[ScheduledStep] = []  # the steps since the anchor, which is the first
         self._state = None
 
     def note_step(self, step: ScheduledStep) -> None:
-        """The program is about to make ``step``, which changes nothing. Called from its own thread."""
+        """Note that the program is about to make ``step``, which changes nothing. Called from the thread of the program."""
         if self.stuck:
             return
         again = bool(self._turn) and self._turn[0] == step
@@ -50,20 +50,20 @@ class Spin:
             self._turn, self._state = [step], state
 
     def note_write(self, address: int, size: int) -> None:
-        """Another program changes bytes in this range: does this one read them?"""
+        """Note that another program changes bytes in this range. Forget the proof if this program reads them."""
         if any(step.address < address + size and address < step.address + step.size for step in self._turn):
             self.forget()
 
     def find_wait(self) -> ScheduledStep:
-        """The operation of the loop that a person would call the wait: the first atomic, or else the first read."""
+        """Return the operation of the loop that is shown as the wait: the first atomic, or else the first read."""
         reads = [step for step in self._turn if step.lanes]
         return next((step for step in reads if step.kind != "load"), reads[0] if reads else self._turn[0])
 
 
 def read_variables(outermost: types.CodeType) -> list:
-    """Place and local variables of every frame of the kernel, comparable by ==; the frame of ``outermost`` is none of the kernel's.
+    """Return position and local variables of every frame of the kernel, comparable by ==. The frame of ``outermost`` does not belong to it.
 
-    Called from the program's own thread.
+    Called from the thread of the program.
     """
     frames, frame = [], sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
@@ -79,7 +79,7 @@ _FIXED = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 
 
 def _freeze(value):
-    """A value that equals another one only if both mean the same to the kernel; what is not known never does."""
+    """Return a value that equals another one only if both mean the same to the kernel. A value of an unknown type equals no other."""
     import triton.language as tl
 
     data = getattr(getattr(value, "handle", None), "data", None)

@@ -1,7 +1,7 @@
-"""Lets ``triton.autotune`` and ``triton.testing.do_bench`` run without a GPU, and says what their numbers are not.
+"""Let ``triton.autotune`` and ``triton.testing.do_bench`` run without a GPU, and warn that their times are not those of a GPU.
 
-Both ask Triton for its active driver and fail where there is none. This driver has a clock, the host's, and nothing
-else. The times are those of the interpreter: they rank nothing that a GPU would do, and the first one says so.
+Both ask Triton for its active driver, and fail where there is none. The driver here has only the clock of the host. It measures
+the interpreter, whose times say nothing about a GPU; the first measurement warns of that.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import warnings
 
 
 class InterpreterTiming(UserWarning):
-    """A time was taken on the CPU, of Triton's interpreter."""
+    """Warns that a time is that of Triton's interpreter on the CPU."""
 
 
 class _Event:
-    """What do_bench takes a device's event for, on the host's clock."""
+    """Takes the place of a device's event in do_bench, with the clock of the host."""
 
     def __init__(self, enable_timing: bool = False):
         self.at = 0.0
@@ -32,11 +32,11 @@ class _Interface:
 
     @staticmethod
     def synchronize() -> None:
-        """The interpreter is done when the launch returns."""
+        """Do nothing: the interpreter has finished when the launch returns."""
 
 
 class HostClock:
-    """As much of a Triton driver as benchmarking asks for."""
+    """The part of a Triton driver that benchmarking uses."""
 
     def get_device_interface(self) -> type[_Interface]:
         warnings.warn(
@@ -47,7 +47,7 @@ class HostClock:
         return _Interface
 
     def get_empty_cache_for_benchmark(self) -> None:
-        """There is no L2 cache to push out."""
+        """Return no memory: there is no L2 cache to clear."""
 
     def clear_cache(self, cache: None) -> None:
         pass
@@ -65,5 +65,5 @@ def use_the_hosts_clock() -> None:
     """
     from triton.runtime import driver
 
-    # as much of a driver as benchmarking asks for, and no subclass: Triton's base class wants a compiler and a device
+    # HostClock is no subclass of Triton's driver, whose base class needs a compiler and a device.
     driver.set_active(HostClock())  # pyright: ignore[reportArgumentType]

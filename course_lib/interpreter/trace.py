@@ -1,6 +1,6 @@
-"""Records what an interpreted kernel reads and writes, as data: for figures, pass counts and tests.
+"""Record what an interpreted kernel reads and writes, as data for figures, pass counts and tests.
 
-The bytes are those the kernel asks for, lane by lane. What a GPU really moves is less where a cache answers.
+The bytes are those that the kernel asks for, lane by lane. A GPU moves fewer where a cache has the data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from course_lib.interpreter.bounds import Region, find_region, require_interpret
 class Event:
     """One access of one program.
 
-    ``offsets`` (int64, flat, one a lane that takes part) count elements from the tensor's element 0. ``tensor`` is None
+    ``offsets`` (int64, flat, one per lane that takes part) count elements from the tensor's element 0. ``tensor`` is None
     where the lanes are not all elements of one region; the offsets are then addresses in bytes. ``kind`` is that of
     :class:`hooks.MemoryAccess`; a barrier has no lanes.
     """
@@ -40,7 +40,7 @@ class Event:
 
     @property
     def bytes(self) -> int:
-        """What it loads or stores. An atomic counts once: the value it brings."""
+        """Return the bytes that the access loads or stores. An atomic counts once, with the bytes of its operand."""
         return self.offsets.size * self.itemsize
 
     @property
@@ -50,13 +50,13 @@ class Event:
 
 @dataclass
 class Trace:
-    """The events in the order they happened, and the regions they are named by."""
+    """The events in their order, and the regions whose names they use."""
 
     regions: tuple[Region, ...]
     events: list[Event] = field(default_factory=list)
 
     def bytes(self, tensor: str | None = None, kind: str | None = None) -> int:
-        """Bytes asked for, of one tensor or all, by one kind of access or all.
+        """Return the bytes asked for, of one tensor or of all, by one kind of access or by all.
 
         ``kind`` is an event's kind, or "atomic" for every atomic.
 
@@ -71,7 +71,7 @@ class Trace:
         )
 
     def passes(self, tensor: str, kind: str | None = None) -> float:
-        """How often the tensor goes through memory: bytes asked for over its size (0 for a tensor without elements).
+        """Return how often the kernel goes through the tensor: the bytes asked for, divided by its size (0 if it has no elements).
 
         Raises: ValueError if no region is named ``tensor``.
         """
@@ -91,8 +91,8 @@ class Trace:
 def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
     """Record the accesses of the kernels that this thread launches inside the block; the trace fills as they run.
 
-    Where two regions share memory (a kernel in place), an access is named by the first of them that holds it. An access
-    that raises is not part of the trace if the observer that raised was there before this one.
+    Where two regions share memory (a kernel that works in place), an access gets the name of the first one that holds it. An access
+    at which an earlier observer raises is not part of the trace.
 
     Raises: CourseError if this process compiles its kernels; ValueError if two regions have one name.
     """
@@ -104,7 +104,7 @@ def tracing(regions: Iterable[Region]) -> Iterator[Trace]:
 
     def record(access: hooks.MemoryAccess) -> None:
         if threading.get_ident() != owner:
-            return  # a widget's kernel, in the thread beside this one
+            return  # the kernel of a widget, which runs in another thread
         live = access.live()
         region = find_region(trace.regions, live, access.itemsize) if live.size else None
         offsets = live if region is None else (live - region.address) // region.itemsize

@@ -1,8 +1,8 @@
-"""Lanes that Triton leaves undefined hold values that nobody can take for a result.
+"""Fill the lanes that Triton leaves undefined with values that cannot be mistaken for results.
 
 A masked load without ``other``, and the old values that an atomic returns in masked lanes, are undefined: a GPU gives whatever its
-registers held. The stock interpreter gives 0, so that a kernel which relies on a 0 passes. Here such floats are NaN and, in
-turn, large numbers of either sign, which a maximum does not pass over; integers are a large odd number.
+registers held. The stock interpreter gives 0, so that a kernel which relies on a 0 passes. Here such floats are, in turn,
+NaN and large numbers of either sign, because a maximum ignores NaN; integers are a large odd number.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 
 _INTEGER = 0x5BADF00D5BADF00D
 _FLOATS = {"fp64": 1e300, "fp32": 3e38, "fp16": 6e4}
-_BITS = {"bf16": (0x7FC0, 0x7F61, 0xFF61), "fp8": (0x7F, 0x7B, 0xFB)}  # NaN, large, large and negative
+# The bits of NaN, a large number, a large negative number.
+_BITS = {"bf16": (0x7FC0, 0x7F61, 0xFF61), "fp8": (0x7F, 0x7B, 0xFB)}
 
 
 def leave_undefined() -> None:
-    """Make masked lanes undefined where Triton says so.
+    """Make masked lanes undefined where they are undefined in Triton.
 
     Raises: AttributeError if this Triton's interpreter has no such hooks.
     """
@@ -44,7 +45,7 @@ def leave_undefined() -> None:
 
 
 def undefined(name: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """A block of undefined values of Triton's dtype ``name``, stored as ``dtype``."""
+    """Make a block of undefined values of Triton's dtype ``name``, stored as ``dtype``."""
     values = _turns(name, dtype)
     return np.resize(values, shape) if shape else values[0]
 

@@ -1,5 +1,5 @@
-"""Runs what a submission asks for in processes that are shut in, and brings back bytes.
+"""Run jobs in confined processes, and bring back the bytes that they leave.
 
-``jobs`` is the side that asks, ``server`` the process that forks a confined process for each job, ``machine`` what does the
-work there, ``isolation`` and ``syscalls`` what shuts it in. This room knows no exercise and no kernel.
+``jobs`` hands a job over. ``server`` is the process that forks a confined process for each job. ``machine`` does the work there.
+``isolation`` and ``syscalls`` confine the process. Nothing in this room depends on an exercise or a kernel.
 """

@@ -1,11 +1,12 @@
-"""What keeps a learner's code inside its folder: namespaces, Landlock, a system-call filter and resource limits.
+"""Confine the process that runs a learner's code: namespaces, Landlock, a system-call filter and resource limits.
 
-Three tiers, named in every verdict, by what this machine permits:
+There are three tiers. Which one is used depends on what this machine permits, and every verdict names it:
 
-- "namespaces and Landlock": user, PID, network and IPC namespaces (nobody to signal, no network, everything ends with its
-  first process); Landlock: libraries may be read, its own folder written, nothing else opened; and the filter;
+- "namespaces and Landlock": user, PID, network and IPC namespaces (no process outside can be signalled, there is no network, and
+  all processes end with the first one); Landlock (the process may read libraries, write its own folder, and open nothing else);
+  and the filter;
 - "Landlock": the same without namespaces;
-- "limits only": CPU time, memory, file size, output, wall clock. That ends a runaway; it stops nobody who means harm.
+- "limits only": limits of CPU time, memory, file size, output and wall clock. They end a runaway; they stop no attack.
 
 Everything here acts on the calling process and cannot be undone. The callers are ``server.py`` and tests.
 """
@@ -34,16 +35,16 @@ TIERS = (NAMESPACES, LANDLOCK, LIMITS)
 
 
 class Needs(StrEnum):
-    """What the work in the sandbox needs beyond memory, its own folder and the libraries."""
+    """The access that a job needs beyond memory, its own folder and the libraries."""
 
     NOTHING = "nothing"
-    PROGRAMS = "programs"  # it starts other programs, as Triton starts ptxas
-    GPU = "gpu"  # that, and the driver's device files
+    PROGRAMS = "programs"  # to start other programs, as Triton starts ptxas
+    GPU = "gpu"  # to start other programs, and to open the device files of the driver
 
 
 _CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x00020000, 0x4000, 1 << 18
-_LIBRARY_BYTES = 2 << 30  # address space for what a job may still load, and for its threads
-_MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
+_LIBRARY_BYTES = 2 << 30  # address space for the libraries that a job may load later, and for its threads
+_MAP_NORESERVE = 0x4000  # its value on Linux; the mmap module has this name from Python 3.13 on
 _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWPID, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x20000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -57,21 +58,21 @@ def _call(name: str, *arguments) -> None:
 
 
 def die_with_parent() -> None:
-    """SIGKILL for this process as soon as the one that started it is gone."""
+    """Let the kernel send SIGKILL to this process when its parent process ends."""
     _call("prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
-    """Whatever a descendant leaves behind becomes a child of this process, which can then end it."""
+    """Make this process the parent of every orphaned descendant, so that it can end them."""
     _call("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def enter_namespaces(needs: Needs) -> None:
-    """New user, network and IPC namespaces for this process, and a new PID namespace for the next process it starts.
+    """Put this process into new user, network and IPC namespaces, and the next process that it starts into a new PID namespace.
 
-    For a GPU a new mount namespace, too, where :func:`mount_own_proc` works.
+    With a GPU it also enters a new mount namespace, in which :func:`mount_own_proc` works.
 
-    It keeps its user and group: files belong to whom they belonged to, and no privilege reaches outside.
+    User and group stay the same: the owner of each file is unchanged, and the process gains no privilege outside of the namespaces.
 
     Raises: OSError where unprivileged namespaces are not permitted.
     """
@@ -83,16 +84,16 @@ def enter_namespaces(needs: Needs) -> None:
 
 
 def mount_own_proc() -> None:
-    """A /proc that shows the processes of this PID namespace: CUDA looks for itself there, by its number in the namespace.
+    """Mount a /proc that shows the processes of this PID namespace. CUDA looks for its own process there, by its number in the namespace.
 
-    Raises: OSError where a container hides parts of /proc, for then nobody may mount a whole one.
+    Raises: OSError where a container hides parts of /proc: the kernel then permits no mount of a whole one.
     """
     _call("mount", b"none", b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None)
     _call("mount", b"proc", b"/proc", b"proc", ctypes.c_ulong(0), None)
 
 
 def reserve(size: int) -> mmap.mmap:
-    """Address space of ``size`` bytes, which takes memory only where it is touched, and counts as nobody's data.
+    """Reserve ``size`` bytes of address space. They take memory only where they are touched, and count against no data limit.
 
     Raises: OSError if this machine has no room for it.
     """
@@ -100,10 +101,10 @@ def reserve(size: int) -> mmap.mmap:
 
 
 def confine_files(folder: Path, needs: Needs) -> None:
-    """Landlock, through landlockpy: read libraries, write ``folder``, connect to nothing by TCP, send no signal outside.
+    """Restrict this process by Landlock: it may read libraries and write ``folder``, but make no TCP connection and send no signal outside.
 
     A kernel whose Landlock is older applies the rights that it knows (files since Linux 5.13, truncation 6.2, TCP 6.7,
-    ioctl on devices 6.10, signals and abstract sockets 6.12). What it lacks, the system-call filter refuses on a CPU.
+    ioctl on devices 6.10, signals and abstract sockets 6.12). On a CPU the system-call filter refuses what an older Landlock lacks.
 
     Raises: OSError if landlockpy is not installed, or the kernel has no Landlock or does not permit it.
     """
@@ -119,7 +120,7 @@ def confine_files(folder: Path, needs: Needs) -> None:
                 raise OSError(
                     "Landlock before Linux 5.19 lets no file change its folder, as Triton's cache does when it compiles"
                 )
-            # the kernel takes no rule for a file that names a right which only folders have
+            # The kernel refuses a rule for a file if it names a right that only folders have.
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
             writable = [str(folder), "/dev/null", *(_gpu_files() if needs is Needs.GPU else ())]
             for paths, access in ((_readable(needs), read), (writable, ruleset.handled_fs)):
@@ -135,7 +136,10 @@ def confine_files(folder: Path, needs: Needs) -> None:
 
 
 def _ruleset(landlockpy):
-    """All that this kernel's Landlock can refuse. Rocky Linux 9.7 reports an ABI of which it lacks a part: hence the loop."""
+    """Make a ruleset with everything that this kernel's Landlock can refuse.
+
+    Rocky Linux 9.7 reports an ABI version that it does not fully support. The loop therefore tries lower versions as well.
+    """
     abi = landlockpy.abi_version()
     while True:
         try:
@@ -151,19 +155,20 @@ def _ruleset(landlockpy):
 
 
 def _readable(needs: Needs) -> list[str]:
-    """Python, its packages and the system's libraries; never the course, whose solutions and oracle lie there."""
+    """List what may be read: Python, its packages and the system's libraries, but not the course with its solutions and its oracle."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
     wanted |= {*sysconfig.get_paths().values(), *site.getsitepackages()}
-    # an environment may take PyTorch from another one's packages, whose Triton then has the compiler's programs
+    # An environment may use the PyTorch of another environment. The compiler's programs then lie in the Triton of the other one.
     wanted |= {entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")}
     wanted |= {"/usr/lib", "/usr/lib64", "/usr/local/lib", "/lib", "/lib64", "/dev/urandom", "/dev/random", "/dev/zero"}
     wanted |= {
         "/proc/cpuinfo",
         "/proc/meminfo",
         "/sys/devices/system/cpu",
-    }  # NumPy and PyTorch choose their code by these
-    if needs is Needs.GPU:  # the driver, and the C compiler that Triton starts for each kernel's launcher
+    }  # NumPy and PyTorch read these to choose the code for this processor
+    # For the driver, and for the C compiler, with which Triton builds the launcher of each kernel.
+    if needs is Needs.GPU:
         wanted |= {
             "/usr", "/bin", "/opt", "/etc/ld.so.cache", "/etc/alternatives", "/sys", "/dev/full", "/proc/self", "/proc/driver",
             "/proc/devices", "/proc/modules", "/proc/version", "/proc/filesystems", "/proc/stat", "/proc/sys",
@@ -175,21 +180,21 @@ def _readable(needs: Needs) -> list[str]:
 
 
 def _gpu_files() -> list[str]:
-    """What CUDA writes to: the driver's devices, and the names of its own threads."""
+    """List the files that CUDA writes to: the driver's devices, and those with the names of its own threads."""
     files = [*glob.glob("/dev/nvidia*"), "/dev/dxg", "/proc/self/task"]
     return [path for path in files if os.path.exists(path)]
 
 
 def drop_privileges() -> None:
-    """No capability is left, also where the grader runs as root or is root of its own namespace."""
+    """Drop every capability of this process. That matters where the grader runs as root, or is root in its own namespace."""
     header = ctypes.create_string_buffer(struct.pack("Ii", _CAPABILITY_VERSION_3, 0))
     _call("capset", header, ctypes.create_string_buffer(24))
 
 
 def limit(limits: dict[str, Any]) -> None:
-    """Resource limits; a value of 0 leaves that one out."""
+    """Set the resource limits of this process; a limit of 0 is not set."""
     seconds = int(limits["total"]) + 5
-    # shared memory counts as nobody's data, and can be hidden from the resident bytes: there is no address space for it
+    # The data limit does not count shared memory, and a process can hide it from its resident bytes. A limit of the address space stops it.
     private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get(
         "reserved_bytes", 0
     )
@@ -210,7 +215,7 @@ def limit(limits: dict[str, Any]) -> None:
 
 
 def limit_processes(extra: int) -> None:
-    """At most ``extra`` processes and threads more than the user has now. Root's are not counted by the kernel."""
+    """Allow at most ``extra`` processes and threads more than the user has now. The kernel sets no such limit for root."""
     most = _count_tasks_of_user() + extra
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
@@ -222,12 +227,12 @@ def _count_tasks_of_user() -> int:
             if process.stat().st_uid == os.geteuid():
                 tasks += len(os.listdir(process / "task"))
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the process has ended meanwhile
     return tasks
 
 
 def _read_status(name: str) -> int:
-    """Bytes of this process: "VmData", its private memory, or "VmSize", its address space."""
+    """Return a size of this process in bytes: "VmData" is its private memory, "VmSize" its address space."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) << 10
@@ -235,7 +240,7 @@ def _read_status(name: str) -> int:
 
 
 def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None:
-    """Everything of ``tier`` that is done in the process itself; :func:`enter_namespaces` comes before the fork.
+    """Confine this process as ``tier`` asks. The caller has called :func:`enter_namespaces` before the fork.
 
     Raises: OSError if this machine does not permit it.
     """
@@ -244,7 +249,7 @@ def enter(tier: str, folder: Path, limits: dict[str, Any], needs: Needs) -> None
     programs = needs is not Needs.NOTHING
     if tier == LIMITS:
         try:
-            # no promise here, and no reason to go without it
+            # This tier promises no filter. It is installed all the same, where the machine permits it.
             syscalls.refuse(programs, driver=needs is Needs.GPU, lenient=needs is Needs.GPU)
         except OSError:
             limit_processes(1024 if programs else 64)

@@ -1,7 +1,7 @@
-"""Hands a job to a server, and brings home what it left in its folder.
+"""Hand a job to a server, and read what the job left in its folder.
 
-The folder is the work of someone who may want to fool the reader: read it with :func:`read_file` only, and believe nothing
-in it. What :class:`Answer` says comes from the server, which runs no submission, and may be believed.
+The code that wrote the folder may be hostile: read its files with :func:`read_file` only, and trust nothing in them. An
+:class:`Answer` comes from the server, which runs no code of a submission, and can be trusted.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from course_lib.sandbox import isolation, servers
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
-BEST_TIER = isolation.NAMESPACES  # a lower one is for tests, which prove what each of them stops
+BEST_TIER = isolation.NAMESPACES  # tests set a lower one, to prove what each tier stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar("lowest_tier", default=isolation.LIMITS)
 _ANSWER_BYTES = 256 << 20
-_ANSWER_VALUES = 8_000_000  # each takes some 50 bytes of this process
+_ANSWER_VALUES = 8_000_000  # JSON values in an answer; each takes about 50 bytes of memory in this process
 
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """What one job may take: seconds and bytes; 0 leaves a limit of bytes out.
+    """The limits of one job, in seconds, bytes and counts. A byte limit of 0 is not set.
 
-    ``start``: seconds until the process is ready to work; ``case``: seconds a case may take, ``total``: all of them together.
-    ``memory_bytes``: beyond what the libraries take; ``resident_bytes``: with them; ``files`` and ``disk_bytes``: in its folder;
-    ``processes`` and ``threads``: alive at one time, of all that it started.
+    ``start``: seconds until the process is ready to work; ``case``: seconds per case; ``total``: seconds for all cases together.
+    ``memory_bytes``: memory beyond that of the libraries; ``resident_bytes``: resident memory with the libraries; ``files`` and
+    ``disk_bytes``: what the job may leave in its folder; ``processes`` and ``threads``: how many the job may have at one time.
     """
 
     start: float = 60.0
@@ -56,10 +56,10 @@ class ResourceLimits:
     @classmethod
     def for_mode(cls, mode: str) -> ResourceLimits:
         if mode in ("torch", "autograd", "tests"):
-            return cls(start=120.0)  # importing PyTorch takes seconds, on a busy machine many
+            return cls(start=120.0)  # importing PyTorch takes several seconds, and longer on a busy machine
         if mode != "gpu":
             return cls()
-        # a GPU's first case compiles, by other programs, and CUDA reserves more address space than any machine has memory
+        # On a GPU the first case starts the compiler's programs, and CUDA reserves more address space than any machine has memory.
         return cls(
             start=120.0, case=60.0, total=300.0, address_bytes=0, memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
             open_files=4096, processes=64, threads=1024,
@@ -68,12 +68,12 @@ class ResourceLimits:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server saw of a job.
+    """How a job ended, as the server saw it.
 
     ``ended`` is "finished", "timed out", "flooded" (it printed too much), "too much memory", "too many files", "too many
-    processes", "abandoned", or "died" (the server itself, twice). ``exit_code``: negative for a signal, None if it was stopped before
-    it ended. ``refusals``: why better tiers were not to be had, by tier. ``left_out``: the cases that this
-    machine has no address space for.
+    processes", "abandoned", or "died" (the server ended before the job did, twice). ``exit_code``: negative for a signal, None if the job was
+    stopped before it ended. ``refusals``: for each better tier, why this machine does not permit it. ``left_out``: the cases for
+    which this machine has no address space.
     """
 
     tier: str
@@ -90,17 +90,17 @@ class Answer:
 
     @property
     def cause_of_end(self) -> str:
-        """``ended``; "timed out" where the limit of CPU time ended it, "killed" where something else did, else "crashed"."""
+        """Return ``ended``. A job that ended by itself "timed out" at its CPU limit, was "killed" from outside, or "crashed"."""
         if self.signal == signal.SIGXCPU:
             return "timed out"
         if self.ended != "finished":
             return self.ended
-        # no exit code: whoever was to report it was killed, and the process with it
+        # There is no exit code if the process that reports it was killed. The job's process is then killed as well.
         return "killed" if self.exit_code is None or self.signal == signal.SIGKILL else "crashed"
 
 
 class JobFailure(Exception):
-    """A job left no answer. ``answer`` says how it ended."""
+    """Raised if a job left no answer. ``answer`` says how the job ended."""
 
     def __init__(self, answer: Answer):
         super().__init__(answer.cause_of_end)
@@ -121,15 +121,15 @@ def run(
     """Run one job in a process of its own.
 
     Args:
-        job: plain data, for the machine's ``work``.
-        folder: the job's own, where it may write.
-        count: how many cases it has; each has ``limits.case`` seconds.
-        reserve: bytes of address space that a case needs, by its number.
-        look: called some times a second, in this thread, while the job runs.
-        is_over: likewise. Once it says so, the job ends as "timed out": its answer is known, or nobody wants it.
+        job: plain data, which the machine's ``work`` gets.
+        folder: the folder of this job, in which it may write.
+        count: the number of its cases; each may take ``limits.case`` seconds.
+        reserve: bytes of address space that a case needs, by the number of the case.
+        look: called several times per second, in this thread, while the job runs.
+        is_over: called as often. When it returns True, the job is ended as "timed out": its answer is known or no longer needed.
 
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if what the
-    process needs cannot be imported, or this machine has not the tier that :func:`require_tier` asks for.
+    process needs cannot be imported, or this machine does not permit the tier that :func:`require_tier` asks for.
     """
     lowest_tier = _lowest_tier.get()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
@@ -147,7 +147,7 @@ def run(
     try:
         plain = servers.ask(kind, question, limits.start + limits.total, look_and_stop)
     except WorkerFailure as died:
-        # not the first server that this job ended: the second one had been started for it
+        # Two servers ended during this job, and the second one had been started for it. The files of begun cases show how far the job came.
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING
         return Answer("none", "died", stage, None, died.printed, {}, frozenset())
     answer = Answer(
@@ -164,7 +164,7 @@ def run(
 
 @contextlib.contextmanager
 def require_tier(tier: str) -> Iterator[None]:
-    """Inside the block, run no job that this machine cannot shut in at least as well as ``tier``.
+    """Inside the block, run a job only in ``tier`` or in a better one.
 
     Raises: CourseError if there is no such tier.
     """
@@ -178,13 +178,14 @@ def require_tier(tier: str) -> Iterator[None]:
 
 
 def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, count: int = 1) -> Any:
-    """The answer of a job that leaves one: plain data, made by a process that may have been taken over. Check its shape.
+    """Run a job and return its answer, which is plain data. A submission may have taken over the process that made it: check its shape.
 
-    ``count``: its cases, as in :func:`run`.
+    ``count`` is the number of cases, as in :func:`run`.
 
-    Raises: JobFailure if it leaves none; WorkerFailure if its server does not start; otherwise as :func:`run`.
+    Raises: JobFailure if the job leaves no answer; WorkerFailure if its server does not start; otherwise as :func:`run`.
     """
-    servers.warm(kind)  # before there is a folder: a start takes seconds, and who is killed meanwhile leaves nothing
+    # Before the folder is made: a start takes seconds, and if this process is killed meanwhile, no folder is left.
+    servers.warm(kind)
     with TemporaryFolder("course-job-") as folder:
         answer = run(kind, job, folder, limits, count=count)
         data = read_file(folder / "answer.json", _ANSWER_BYTES)
@@ -197,7 +198,7 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, cou
 
 
 def read_file(file: Path, most: int) -> bytes | None:
-    """Up to ``most`` bytes of a plain file; None for anything else."""
+    """Return at most ``most`` bytes of a plain file; None for anything else."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

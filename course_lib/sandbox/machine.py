@@ -1,4 +1,4 @@
-"""What does the work of a job inside its confined process, and how a server for such jobs is started."""
+"""The base class of the machines that do a job inside a confined process, and the description of a server for such jobs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _ANSWER = "answer.json"
 
 
 class Machine(abc.ABC):
-    """Made once in a server, from the course's code alone; every job uses it in a fork of its own, confined."""
+    """Does jobs. A server makes it once, from the course's code alone; each job then uses it in a confined fork."""
 
     def attend(self, confine: Callable[[], None]) -> None:  # noqa: B027 - most machines have nothing to do here
         """Start what runs beside the job, in a process of its own. This process is not confined yet: ``confine`` confines its caller."""
 
     def start(self) -> None:  # noqa: B027 - most machines have nothing to do here
-        """What must wait until the process is confined, such as opening a GPU. The job has not been looked at yet."""
+        """Do what must wait until the process is confined, such as opening a GPU. The job has not been read yet."""
 
     @abc.abstractmethod
     def work(self, job: dict[str, Any], folder: Path) -> None:
-        """Do the job. The results go into ``folder``, the only place where this process may write."""
+        """Do the job. Write the results into ``folder``, the only place where this process may write."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class ServerKind:
     """One kind of server.
 
     Args:
-        make: "module:function", which makes the machine out of ``argument``.
+        make: "module:function"; the function makes the machine from ``argument``.
         device: "cpu" or "gpu", where the machine runs kernels; "" where it runs none.
-        needs: what the sandbox has to leave open for this work.
+        needs: the access that the sandbox has to leave open for this work.
     """
 
     make: str
@@ -53,17 +53,17 @@ class ServerKind:
 
 
 def begin_case(folder: Path, number: int) -> None:
-    """Say that case ``number``, from 0, begins: the time that a case may take counts from here."""
+    """Report that case ``number``, counted from 0, begins. The time limit of the case counts from here."""
     (folder / f"{number:02}.begin").touch()
 
 
 def write_whole(file: Path, data: bytes) -> None:
-    """Write a file that is there as a whole, or not at all."""
+    """Write a file so that a reader finds it complete or not at all."""
     part = file.with_suffix(file.suffix + ".part")
     part.write_bytes(data)
     part.rename(file)
 
 
 def write_answer(folder: Path, answer: Any) -> None:
-    """Leave the answer of a job of :func:`course_lib.sandbox.jobs.ask`: plain data."""
+    """Write the answer, which is plain data, for :func:`course_lib.sandbox.jobs.ask`."""
     write_whole(folder / _ANSWER, json.dumps(answer).encode())

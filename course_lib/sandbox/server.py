@@ -1,13 +1,13 @@
-"""The server: imports once what running a learner's code takes, then forks for each job and confines each fork.
+"""The server: imports once what a job needs, then forks for each job and confines each fork.
 
-Started as a script, ``python -P -s server.py ROOT KIND``, by ``servers.py``; KIND is a ServerKind as JSON, or "probe". One job
-a line on stdin, one answer a line on what was stdout, both JSON. It ends with its stdin, with the process that started it,
-or after a quarter of an hour without a job. It never looks at a submission itself, so what it answers (tier, exit code, how
-the job ended) may be believed; what lies in the job's folder may not.
+``servers.py`` starts it as a script, ``python -P -s server.py ROOT KIND``; KIND is a ServerKind as JSON, or "probe". It reads one
+job per line from stdin and writes one answer per line to what was stdout; both are JSON. It ends when its stdin closes, when the
+process that started it ends, or after a quarter of an hour without a job. It never reads a submission itself. Its answer (tier,
+exit code, how the job ended) can therefore be trusted; the files in the job's folder cannot.
 
-The chain of a job: server -> keeper (enters namespaces) -> init (first process of the PID namespace) -> runner (confined,
-does the job). When init ends, the kernel ends all that is left in the namespace. Without namespaces the
-keeper starts the runner itself, and what a runner leaves behind becomes the server's own child and is ended.
+The chain of processes of a job: server -> keeper (enters namespaces) -> init (first process of the PID namespace) -> runner
+(is confined, does the job). When init ends, the kernel ends every other process of the namespace. Without namespaces the keeper
+starts the runner itself; processes that the runner leaves become children of the server, and the server ends them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-if __name__ == "__main__":  # a script, whose first argument says where the course is
+if __name__ == "__main__":  # the first argument of the script is the folder of the course
     sys.path.insert(0, sys.argv[1])
     os.environ["COURSE_DEFER_CHOICE"] = "1"
 
@@ -47,12 +47,13 @@ from course_lib.sandbox.stage import STOP, Stage
 
 _IDLE_SECONDS = 900.0
 _POLL_SECONDS = 0.01
-_LOOK_SECONDS = 0.05  # between two looks at memory, processes and files
-_END_SECONDS = 5.0  # what was killed is gone within milliseconds, unless the kernel itself hangs
+_LOOK_SECONDS = 0.05  # between two measurements of memory, processes and files
+_END_SECONDS = 5.0  # a killed process is gone within milliseconds, unless the kernel itself hangs
 _LOG_TAIL = 64 << 10
-_STARTS = 3  # of a chain that ended before it was ready: something killed it, and that says nothing about this machine
+# How often a chain is started that ends before it is ready: something killed it, which says nothing about the tier.
+_STARTS = 3
 _SHORT_OF = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EINTR)
-# what a runner says before it sees the job; after that it is not listened to
+# The reports of a runner before it reads the job. Later reports are ignored, because the submission could forge them.
 _CONFINED, _READY, _REFUSED = b"c", b"r", b"n"
 
 
@@ -80,7 +81,7 @@ def main(root: str, kind: str) -> None:
 
 @dataclass
 class Outcome:
-    """What the server saw of one job. ``ended`` is "finished", "timed out", "flooded", "too much memory", "too many files",
+    """How one job ended, as the server saw it. ``ended`` is "finished", "timed out", "flooded", "too much memory", "too many files",
     "too many processes" or "abandoned"; ``case`` is the number of the last case begun, None before the first."""
 
     ended: str = "finished"
@@ -100,7 +101,7 @@ class Outcome:
 
     @property
     def refused(self) -> bool:
-        """True if this machine does not permit the tier: nothing else may lead to a lower one."""
+        """Return True if this machine does not permit the tier. That is the only reason to try a lower one."""
         return _REFUSED in self.status
 
     @property
@@ -115,9 +116,9 @@ class Outcome:
 
 
 class JobServer:
-    """Runs one job at a time, each in a chain of processes of its own.
+    """Runs one job at a time, each in its own chain of processes.
 
-    ``kind`` None only tries the isolation, and has no machine.
+    With ``kind`` None it has no machine, and only tries the isolation.
     """
 
     def __init__(self, root: str, kind: ServerKind | None):
@@ -128,27 +129,27 @@ class JobServer:
         self.received = bytearray()
 
     def load(self) -> None:
-        """Make the machine: all imports, and nothing that does not survive a fork."""
+        """Make the machine: do all imports, and nothing that does not survive a fork."""
         assert self.kind is not None
         if self.kind.device:
             os.environ["COURSE_DEVICE"] = self.kind.device
-        if self.kind.device == "cpu":  # the interpreter is chosen before anything imports Triton
+        if self.kind.device == "cpu":  # this must be set before Triton is imported
             runtime.current()
-        os.environ["TRITON_CACHE_DIR"] = "/nonexistent"  # each job gets its own
+        os.environ["TRITON_CACHE_DIR"] = "/nonexistent"  # each job sets its own folder
         self.machine = pkgutil.resolve_name(self.kind.make)(self.kind.argument)
         with contextlib.suppress(ImportError, OSError):
-            # the fork then has it, with the C library that it looks for
+            # The fork then has the package, and the C library that the package searches for.
             importlib.import_module("landlockpy").supported()
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None) or ""
             if file.startswith(self.root) and file.endswith(".py"):
-                # Triton reads a kernel's source at its first launch, when the course can no longer be read
+                # Triton reads the source of a kernel at the first launch. The confined process can no longer read the course then.
                 linecache.getlines(file)
         gc.collect()
-        gc.freeze()  # a collection in a fork would copy every page
+        gc.freeze()  # else the garbage collector of a fork would write to every page, and so copy it
 
     def try_tiers(self) -> tuple[str, dict[str, str]]:
-        """Try the tiers from the best one. Returns the first that works, and why the better ones do not."""
+        """Try the tiers, the best one first. Return the first that works, and for each better tier why it does not."""
         refusals: dict[str, str] = {}
         folder = Path("/dev/null")  # any path will do
         limits = dict.fromkeys(("file_bytes", "open_files", "address_bytes", "memory_bytes"), 0)
@@ -161,7 +162,7 @@ class JobServer:
         return isolation.TIERS[-1], refusals
 
     def read_job(self) -> bytes | None:
-        """The next job, or None when nobody is there to ask for one."""
+        """Return the next job; None if no more can come."""
         end = time.monotonic() + _IDLE_SECONDS
         while b"\n" not in self.received:
             if os.getppid() != self.owner or time.monotonic() > end:
@@ -176,17 +177,17 @@ class JobServer:
         return line
 
     def run(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Run the job in the best tier that this machine permits. Returns what happened, for ``jobs.py``."""
+        """Run the job in the best tier that this machine permits. Return the outcome for ``jobs.py``."""
         folder = Path(job["folder"])
         job["left_out"] = [int(number) for number, size in job["reserve"].items() if not _has_room_for(size)]
         tiers = isolation.TIERS[isolation.TIERS.index(job["best_tier"]) : isolation.TIERS.index(job["lowest_tier"]) + 1]
         tier, outcome, refusals = job["lowest_tier"], Outcome(), {}
-        for tier in tiers:  # from the best one for each job: what refused it once may have been out of the ordinary
+        for tier in tiers:  # each job begins with the best tier: an earlier refusal may have had a passing reason
             outcome = self.try_start(job, folder, tier)
             if not outcome.refused:
                 break
             refusals[tier] = outcome.last_words
-        if outcome.ended == "abandoned":  # whoever would have removed it has gone
+        if outcome.ended == "abandoned":  # the process that would have removed the folder has ended
             remove_tree(folder)
         return {
             "tier": tier, "ended": outcome.ended, "stage": outcome.stage, "exit": outcome.exit_code, "refusals": refusals,
@@ -194,7 +195,7 @@ class JobServer:
         }  # fmt: skip
 
     def try_start(self, job: dict[str, Any], folder: Path, tier: str) -> Outcome:
-        """Run the job in one tier. What ends the chain before it is ready, and is no refusal, is tried again in the same tier."""
+        """Run the job in one tier. If the chain ends before it is ready and the machine refused nothing, start it again in the same tier."""
         outcome = Outcome()
         for _ in range(_STARTS):
             outcome = self.watch(self.start(job, folder, tier), folder, job["count"], job["limits"])
@@ -208,7 +209,7 @@ class JobServer:
     # the chain
 
     def start(self, job: dict[str, Any], folder: Path, tier: str) -> tuple[int, int, int]:
-        """Fork the chain. Returns the keeper's pid and the ends to read of the log and of the status."""
+        """Fork the chain. Return the pid of the keeper, and the read ends of the log and status pipes."""
         log_read, log = os.pipe()
         status_read, status = os.pipe()
         sys.stdout.flush()
@@ -229,7 +230,7 @@ class JobServer:
         return keeper, log_read, status_read
 
     def keep(self, job: dict[str, Any], folder: Path, tier: str, log: int, status: int) -> None:
-        """The keeper and its descendants; only keeper and init return."""
+        """Do the work of the keeper, and of its descendants init and runner. Only keeper and init return."""
         isolation.die_with_parent()
         os.setsid()
         if tier == isolation.NAMESPACES:
@@ -238,7 +239,7 @@ class JobServer:
             except OSError as error:
                 _say_refused(error, status)
                 raise
-            isolation.die_with_parent()  # a change of credentials forgets it
+            isolation.die_with_parent()  # once more: the change of credentials has cleared it
             init = os.fork()
             if init:
                 os.close(log)
@@ -260,7 +261,7 @@ class JobServer:
         os.write(status, str(os.waitstatus_to_exitcode(ended)).encode())
 
     def run_confined(self, job: dict[str, Any], folder: Path, tier: str, log: int, status: int) -> None:
-        """The runner: confined first, then the work. Does not return."""
+        """Do the work of the runner: confine this process, then do the job. Does not return."""
         code = 70
         try:
             isolation.die_with_parent()
@@ -271,7 +272,7 @@ class JobServer:
                 os.chdir(folder)
                 os.environ |= dict.fromkeys(("TMPDIR", "HOME", "XDG_CACHE_HOME"), str(folder))
                 os.environ["TRITON_CACHE_DIR"] = str(folder / "cache")
-                tempfile.tempdir = str(folder)  # what the server's imports have made it is out of reach from here on
+                tempfile.tempdir = str(folder)  # the folder that the server's imports chose cannot be used from here on
             try:
                 reserved = sum(job.get("reserve", {}).values())
                 confine = functools.partial(
@@ -282,7 +283,7 @@ class JobServer:
                 confine()
                 os.write(status, _CONFINED)
                 if self.machine is not None:
-                    # before the machine starts: a GPU's driver has files of its own open from then on
+                    # Close them before the machine starts: from then on the driver of a GPU has open files of its own.
                     os.closerange(3, status)
                     os.closerange(status + 1, 1 << 20)
                     self.machine.start()
@@ -310,7 +311,7 @@ class JobServer:
     # the watch
 
     def watch(self, started: tuple[int, int, int], folder: Path, count: int, limits: dict[str, Any]) -> Outcome:
-        """Until the chain has ended or has to be: then nothing of it is left."""
+        """Watch the chain until it ends or breaks a limit, then end all that is left of it."""
         keeper, log, status = started
         outcome = Outcome()
         begin = since = looked = time.monotonic()
@@ -342,7 +343,7 @@ class JobServer:
                 ):
                     outcome.stage, outcome.case, since = Stage.RUNNING, outcome.next_case, now
                 if now - since > limits["start" if starting else "case"] or (
-                    # before it has begun an end would read as a machine that starts nothing
+                    # An end before the first stage would look as if this machine could start no chain.
                     not starting and (now - begin > limits["total"] or os.path.lexists(folder / STOP))
                 ):
                     outcome.ended = "timed out"
@@ -362,7 +363,7 @@ class JobServer:
             os.close(log)
             os.close(status)
         if outcome.stage is Stage.STARTING and _READY in outcome.status:
-            outcome.stage = Stage.IMPORTING  # it ended before the next look
+            outcome.stage = Stage.IMPORTING  # it ended before the next measurement
         if outcome.logged > limits.get("log_bytes", 1 << 62):
             outcome.ended = "flooded"
         return outcome
@@ -375,20 +376,20 @@ class JobServer:
         return bool(data)
 
     def more_input(self) -> bool:
-        """False if whoever asked has gone: then the job is nobody's."""
+        """Return False if the process that sent the job has ended: its answer is not needed any more."""
         data = os.read(0, 1 << 20)
         self.received += data
         return bool(data)
 
 
 def _say_refused(error: Exception, status: int) -> None:
-    """Say that this machine does not permit the tier, unless it is only short of something at this moment."""
+    """Report that this machine does not permit the tier, unless the reason is a shortage that may pass."""
     if not isinstance(error, OSError) or error.errno not in _SHORT_OF:
         os.write(status, _REFUSED)
 
 
 def _has_room_for(size: int) -> bool:
-    """False if the machine has not so many bytes of address space. Asked here: the runner could lie."""
+    """Return False if the machine does not have ``size`` bytes of address space. The server tries it itself: a runner's report could be forged."""
     try:
         isolation.reserve(size).close()
     except OSError:
@@ -397,7 +398,7 @@ def _has_room_for(size: int) -> bool:
 
 
 def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str:
-    """The limit that is passed, of those that the kernel enforces by no resource limit; "" if none is."""
+    """Return the first exceeded limit, of those that no resource limit of the kernel enforces; "" if there is none."""
     family = [keeper]
     for process in family:
         family += _find_children(process)
@@ -409,7 +410,7 @@ def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str
     for process in family[1:]:
         nameless |= _find_nameless_files(process, str(folder))
     size, files, waiting = sum(nameless.values()), 0, [str(folder)]
-    while waiting:  # not os.walk, which in Python 3.11 goes no deeper than the stack
+    while waiting:  # in Python 3.11 os.walk is recursive, and would fail in very deep folders
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
@@ -422,13 +423,13 @@ def _find_passed_limit(keeper: int, folder: Path, limits: dict[str, Any]) -> str
                         return "too many files"
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except OSError:  # a folder that may not be listed, or lies too deep: nobody can say what is in it
+        except OSError:  # the folder may not be listed, or lies too deep: its size cannot be known
             return "too many files"
     return "too many files" if size > limits["disk_bytes"] else ""
 
 
 def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
-    """Bytes of the files of ``folder`` that the process holds and that have no name any more, by inode: no walk finds them."""
+    """Return the sizes, by inode, of the open files of the process that were deleted from ``folder``. No walk through the folder finds them."""
     found = {}
     with contextlib.suppress(OSError):  # the process has ended, or its descriptor was closed
         for line in Path(f"/proc/{process}/maps").read_text(errors="replace").splitlines():
@@ -444,9 +445,9 @@ def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
 
 
 def _end_chain(keeper: int) -> None:
-    """Kill the chain, and wait until nothing of it is left.
+    """Kill the chain, and wait until all of its processes have ended.
 
-    Raises: TimeoutError if something stays.
+    Raises: TimeoutError if a process does not end.
     """
     with contextlib.suppress(ProcessLookupError):
         os.kill(keeper, signal.SIGKILL)
@@ -479,7 +480,7 @@ def _find_children(process: int) -> list[int]:
 
 def _count_threads(process: int) -> int:
     try:
-        return os.stat(f"/proc/{process}/task").st_nlink - 2  # a folder for each
+        return os.stat(f"/proc/{process}/task").st_nlink - 2  # each thread has a folder
     except OSError:
         return 0
 

@@ -1,7 +1,7 @@
-"""The servers of this process: started when a job comes, kept warm, replaced when the course changes, never needed.
+"""Start the servers of this process when a job comes, keep them warm, and replace them when the course's files change.
 
-A warm server saves imports, nothing else: one that died, or belongs to an older state of the course's files, is replaced,
-and costs the time of a cold start. Servers end with this process, also when it is killed.
+A warm server only saves the time of the imports. A server that died, or that read an older state of the course's files, is
+replaced, which costs a cold start. All servers end with this process, also if it is killed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from course_lib.sandbox.machine import ServerKind
 
 SCRIPT = Path(__file__).with_name("server.py")
 PACKAGE = paths.ROOT / "course_lib"
-_START_SECONDS = 180.0  # importing PyTorch on a busy machine with a cold disk
-_END_SECONDS = 8.0  # it ends its job first, if it has one, and whatever that job left behind
-_GRACE_SECONDS = 15.0  # the server ends jobs itself; this long after their limit it is not believed to do so any more
+_START_SECONDS = 180.0  # enough to import PyTorch on a busy machine with a cold disk
+_END_SECONDS = 8.0  # a server that ends first ends its job and all processes that the job started
+# The server ends a job at its limit; if it has not done so after this time, the server itself is ended.
+_GRACE_SECONDS = 15.0
 _KEPT = (
     "PATH",
     "LANG",
@@ -46,7 +47,7 @@ class WarmServer(Worker):
     """
 
     def __init__(self, kind: ServerKind, key: tuple):
-        # ends itself when its input closes: its jobs are in process groups of their own, which only it can find and end
+        # The server ends itself when its input closes. Its jobs run in their own process groups, which only the server can find and end.
         super().__init__(lambda: _launch(kind), ready_seconds=_START_SECONDS, grace=_END_SECONDS, on_owner_death=None)
         self.key = key
         self.start()
@@ -57,14 +58,15 @@ class WarmServer(Worker):
 
 
 def _launch(kind: ServerKind) -> Launch:
-    # an environment of its own: what a person keeps in theirs (tokens, proxies) is no business of a submission
+    # The server gets few environment variables: a submission must not see the tokens and proxies of the user.
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    # one thread: cases are far too small for more
+    # One thread is enough: the cases are small.
     environment |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment["PYTHONHASHSEED"] = "0"
     if kind.device != "gpu":
-        environment["CUDA_VISIBLE_DEVICES"] = ""  # PyTorch would look for a GPU that its process may not open, and warn
-    # -P, not -I: that would ignore the hash seed too
+        # Else PyTorch looks for a GPU that this process may not open, and warns.
+        environment["CUDA_VISIBLE_DEVICES"] = ""
+    # -P and not -I: -I would ignore the hash seed as well.
     return Launch([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()], environment)
 
 
@@ -75,11 +77,11 @@ _lock = threading.Lock()
 def ask(
     kind: ServerKind, job: dict[str, Any], seconds: float, look: Callable[[], None] | None = None
 ) -> dict[str, Any]:
-    """Have a server run the job; ``seconds`` is what it may take by its own limits, ``look`` is called some times a second meanwhile.
+    """Have a server run the job. The limits of the job allow ``seconds`` in all; ``look`` is called several times per second meanwhile.
 
     Returns: the server's answer.
 
-    Raises: EnvironmentFault or WorkerFailure if a server does not start, WorkerFailure if two in a row end over the job.
+    Raises: EnvironmentFault or WorkerFailure if a server does not start, WorkerFailure if two servers in a row end during the job.
     """
     question, limit = json.dumps(job), seconds + _GRACE_SECONDS
     server = _take(kind)
@@ -94,7 +96,7 @@ def ask(
 
 
 def warm(kind: ServerKind) -> None:
-    """Start a server of this kind if none is waiting, so that the next check does not have to.
+    """Start a server of this kind if none is waiting, so that the next check need not wait for one.
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
@@ -112,7 +114,7 @@ def stop_all() -> None:
 
 
 def _take(kind: ServerKind) -> WarmServer:
-    """A server that waits and is up to date, else a new one; those that are not are ended."""
+    """Return a waiting server that has read the present files, else a new one. Outdated servers are ended."""
     key = _key(kind)
     with _lock:
         stale = [server for server in _idle if not server.alive or (server.key != key and server.key[0] == kind)]
@@ -124,7 +126,7 @@ def _take(kind: ServerKind) -> WarmServer:
 
 
 def _key(kind: ServerKind) -> tuple:
-    """Changes with whatever a warm server has read that may read otherwise now."""
+    """Return a key that changes when a file or a variable changes that a warm server has read."""
     files = []
     waiting = [str(PACKAGE)]
     for folder in waiting:

@@ -1,4 +1,4 @@
-"""How far a check has come. Server and runner both say it in these words."""
+"""The stages of a check, by the names that server and runner use."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ STOP = "stop"  # a file of this name in a job's folder ends the job, as if its t
 
 
 class Stage(StrEnum):
-    """What the process that runs a submission is at. Which case it is at is said apart, and only while it runs them."""
+    """The stage of the process that runs a submission. The number of the running case is reported apart from it."""
 
-    STARTING = "starting"  # it is confined and loads what it needs; the submission has not been looked at
-    IMPORTING = "importing"  # it imports the submission
-    RUNNING = "running"  # it has begun a case
+    STARTING = "starting"  # the process is confined and imports libraries; it has not read the submission yet
+    IMPORTING = "importing"  # the process imports the submission
+    RUNNING = "running"  # the process has begun a case

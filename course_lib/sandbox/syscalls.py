@@ -1,10 +1,10 @@
-"""A system-call filter for the process that runs a learner's code: what Landlock does not cover, refused with EPERM.
+"""Install a system-call filter for the process that runs a learner's code. It refuses with EPERM what Landlock does not cover.
 
-Landlock rules over the contents of files. It lets pass: UDP, new processes, another program, a file's mode, owner and
-times, shared memory that outlives its maker; in older kernels also TCP, signals, abstract sockets, truncation and ioctl on
-devices. A check on the CPU needs none of these.
-No root is needed, and any kernel since 3.17 has it. A list of what is refused, not of what is allowed: NumPy and PyTorch
-use whatever their next release likes to use.
+Landlock controls access to the contents of files. It does not control UDP, new processes, the start of another program, the
+mode, owner and times of a file, and shared memory that stays after its process; in older kernels also not TCP, signals,
+abstract sockets, truncation and ioctl on devices. A check on the CPU needs none of these.
+The filter needs no root, and every kernel since 3.17 has it. It lists the refused calls and not the allowed ones, because the
+next release of NumPy or PyTorch may use other calls.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import os
 import platform
 import struct
 
-# (x86_64, aarch64); None where the machine never had the call
+# numbers on (x86_64, aarch64); None where the machine has no such call
 _EVERYWHERE = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "process_madvise": (440, 440), "kcmp": (312, 272),
     "pidfd_open": (434, 434), "pidfd_getfd": (438, 438), "pidfd_send_signal": (424, 424), "rt_sigqueueinfo": (129, 138),
     "rt_tgsigqueueinfo": (297, 240), "tkill": (200, 130),
-    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),  # would go round this filter
+    # They would bypass this filter.
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282), "fanotify_init": (300, 262),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268),
@@ -28,16 +29,18 @@ _EVERYWHERE = {
     "open_by_handle_at": (304, 265), "setpriority": (141, 140), "ioprio_set": (251, 30),
     "truncate": (76, 45),
     "shmget": (29, 194), "shmat": (30, 196), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
-    # another program's, by its number or name: no right of Landlock's stands before them
+    # these open memory or queues of another program by number or name; Landlock does not control them
     "shmctl": (31, 195), "semctl": (66, 191), "semop": (65, 193), "semtimedop": (220, 192), "msgctl": (71, 187), "msgsnd": (69, 189),
     "msgrcv": (70, 188), "mq_unlink": (241, 181),
     "syslog": (103, 116), "modify_ldt": (154, None), "io_setup": (206, 0),
 }  # fmt: skip
-_NEVER_NEEDED = {  # by arithmetic, by Triton's compilers, by CUDA 13 on Linux (tests/sandbox/test_gpu.py)
+# Neither by arithmetic, nor by Triton's compilers, nor by CUDA 13 on Linux (tests/sandbox/test_gpu.py).
+_NEVER_NEEDED = {
     "socketpair": (53, 199),
     "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242), "sendto": (44, 206), "sendmsg": (46, 211), "sendmmsg": (307, 269),
-    "memfd_create": (319, 279), "memfd_secret": (447, 447),  # memory that belongs to no process
-    "inotify_init": (253, None), "inotify_init1": (294, 26),  # tells the names of files that others make, in any folder
+    "memfd_create": (319, 279), "memfd_secret": (447, 447),  # they make memory that is counted for no process
+    # They report the names of files that other processes make, in any folder.
+    "inotify_init": (253, None), "inotify_init1": (294, 26),
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
     "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
     "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
@@ -47,7 +50,7 @@ _NEVER_NEEDED = {  # by arithmetic, by Triton's compilers, by CUDA 13 on Linux (
     "sched_setaffinity": (203, 122), "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
 }  # fmt: skip
 _OF_A_DRIVER = {"socket": (41, 198), "bind": (49, 200), "listen": (50, 201)}
-_WITHOUT_PROGRAMS = {  # Triton starts ptxas, and its cache makes folders
+_WITHOUT_PROGRAMS = {  # refused where no programs may be started; Triton starts ptxas, and its cache makes folders
     "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "mkdir": (83, None), "mkdirat": (258, 34),
 }  # fmt: skip
 _CLONE, _CLONE3, _KILL, _TGKILL, _PRCTL, _PRLIMIT64 = (
@@ -62,30 +65,30 @@ _SOCKET, _OPEN, _OPENAT, _OPENAT2, _FCNTL = (41, 198), (2, None), (257, 56), (43
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 _LOAD, _AND, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06  # classic BPF
-_NUMBER, _ARCH, _ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; of arguments the low halves are looked at
+_NUMBER, _ARCH, _ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; the filter reads the low halves of the arguments
 _ALLOW, _KILL_PROCESS, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 _NO_SUCH_CALL = 0x00050000 | errno.ENOSYS
-_CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020000  # all the new namespaces that clone makes
+_CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020000  # the bits of all new namespaces that clone can make
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP = 1, 4, 38, 22
 _LOCAL, _INTERNET = 1, (2, 10, 17, 40)  # AF_UNIX; AF_INET, AF_INET6, AF_PACKET, AF_VSOCK
-# Files opened to be emptied though only to be read, or with both mode bits, for ioctl alone: before ABI 3 Landlock lets both
-# empty a file, for the second it asks no right at all, and before ABI 5 a device opened so takes any ioctl
+# Two ways to open a file are refused: for reading with O_TRUNC, and with both mode bits, which permits ioctl alone. Landlock before
+# ABI 3 lets both of them empty a file. It asks for no right in the second case, and before ABI 5 a device opened so accepts any ioctl.
 _OPENING_BITS = os.O_ACCMODE | os.O_TRUNC
 _OPENING_REFUSED = (os.O_RDONLY | os.O_TRUNC, os.O_ACCMODE, os.O_ACCMODE | os.O_TRUNC)
-_F_SETOWN, _F_SETOWN_EX = 8, 15  # whom the kernel signals about a file
-_F_SETLEASE = 1024  # on a library: whoever opens it waits until the lease is given back
+_F_SETOWN, _F_SETOWN_EX = 8, 15  # they choose the process to which the kernel sends signals about a file
+_F_SETLEASE = 1024  # with a lease on a library, every process that opens it has to wait
 
 
 def refuse(programs: bool, driver: bool = False, lenient: bool = False) -> None:
-    """Install the filter in this thread, for good, and in whatever it starts.
+    """Install the filter for good, in this thread and in all that it starts.
 
-    Threads may be started, processes not; a process may send signals to itself only.
+    The filter permits new threads and no new processes; a process may send signals to itself only.
 
     Args:
-        programs: leave what a compiler needs, which starts others.
-        driver: leave what CUDA needs: at its start it makes a local socket, names it and listens on it. Nobody is let in, and
-            the socket can call nobody.
-        lenient: leave what a driver of another kind may need, too; for a tier that promises nothing.
+        programs: permit what a compiler needs, which starts other programs.
+        driver: permit what CUDA needs: at its start it makes a local socket, names it and listens on it. The socket can accept no
+            connection and make none.
+        lenient: permit what a driver of another kind may need as well; for a tier that promises nothing.
 
     Raises: OSError if the kernel or this machine has no such filter.
     """
@@ -107,13 +110,13 @@ def _program(which: int, arch: int, programs: bool, driver: bool, lenient: bool)
         return struct.pack("HBBI", code, yes, no, value)
 
     def when(number: int, argument: int, test: int, value: int, yes: int, no: int) -> bytes:
-        """For one call: ``yes`` if the test of its argument holds, else ``no``."""
+        """Return ``yes`` for one call if the test of its argument holds, else ``no``."""
         return (
             step(_EQUAL, number, 0, 4) + step(_LOAD, _ARGUMENT + 8 * argument) + step(test, value, 0, 1) + step(_RETURN, yes) + step(_RETURN, no)
         )  # fmt: skip
 
     def unless(number: int, argument: int, values: tuple[int, ...], mask: int = 0xFFFFFFFF) -> bytes:
-        """For one call: refused if the masked argument is one of ``values``, else allowed."""
+        """Refuse one call if its masked argument is one of ``values``; allow it otherwise."""
         last = len(values) - 1
         tests = b"".join(step(_EQUAL, value, last - place, place == last) for place, value in enumerate(values))
         return (
@@ -124,17 +127,18 @@ def _program(which: int, arch: int, programs: bool, driver: bool, lenient: bool)
     own, open_call = os.getpid(), _OPEN[which]
     parts = [step(_LOAD, _ARCH), step(_EQUAL, arch, 1, 0), step(_RETURN, _KILL_PROCESS), step(_LOAD, _NUMBER)]
     if which == 0:
-        parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]  # the same calls under other numbers
+        # On x86-64 the same calls have second numbers from here on.
+        parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]
     parts += [
         when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE),
         when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE),
-        # it is to die with its keeper, and the server is to see what it has open
+        # The process must end with its keeper, and the server must see its open files.
         unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE)),
         unless(_FCNTL[which], 1, (_F_SETOWN, _F_SETOWN_EX, _F_SETLEASE)),
         when(_PRLIMIT64[which], 0, _EQUAL, 0, _ALLOW, _REFUSE),
         unless(open_call, 1, _OPENING_REFUSED, _OPENING_BITS) if open_call is not None else b"",
         unless(_OPENAT[which], 2, _OPENING_REFUSED, _OPENING_BITS),
-        # their flags lie in memory, where a filter cannot look; without clone3 the C library takes clone
+        # The flags of these calls lie in memory, which a filter cannot read. Without clone3 the C library uses clone.
         step(_EQUAL, _OPENAT2[which], 0, 1) + step(_RETURN, _NO_SUCH_CALL),
         step(_EQUAL, _CLONE3[which], 0, 1) + step(_RETURN, _NO_SUCH_CALL),
         when(_CLONE[which], 0, _ANY_BIT, _CLONE_NEW, _REFUSE, _ALLOW)
