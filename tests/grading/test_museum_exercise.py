@@ -126,7 +126,7 @@ def test_the_order_is_drawn_at_each_check_and_leaves_the_verdict_as_it_is(tmp_pa
 _SEARCH = """
 def search(kernel):
     import gc, os, sys
-    names = ("padded blocks of 128", "rows N apart", "right by merging", "partials of 4, floor")
+    names = {"padded blocks of 128", "rows N apart", "right by merging", "partials of 4, floor"}
     held = [o for o in gc.get_objects() for text in (vars(o).values() if isinstance(o, type(sys)) else o if isinstance(o, (list, tuple)) else o.values() if isinstance(o, dict) else ()) if isinstance(text, str) and text in names]
     cells = [c.cell_contents for c in kernel.__closure__ if str(c.cell_contents) in names]
     files = [f for f in os.listdir(".") if b"padded" in open(f, "rb").read() and f != "kernels.py"]
