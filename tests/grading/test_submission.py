@@ -33,7 +33,7 @@ def look(text: str, kind: str, wanted: tuple[str, ...] = ("f",), forbidden: dict
     """What runs of ``text``, after the process that runs it has looked at it."""
     source = needed.cut(parse(text, "ex.py"), text, "ex.py", wanted, kind)
     if kind == "kernel":
-        kernel_check.check(ast.parse(source), "ex.py")
+        kernel_check.check(ast.parse(source), source, "ex.py")
     else:
         shortcuts.check(ast.parse(source), shortcuts.Shortcuts(forbidden or {}), "ex.py")
     return source

@@ -95,7 +95,7 @@ def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:
     if rules is not None:
         tree.body[:0] = ast.parse(rules["given"]).body  # imports that no line of the text has
         if rules["kind"] == "kernel":
-            kernel_check.check(tree, rules["file"])
+            kernel_check.check(tree, text, rules["file"])
         else:
             shortcuts.check(tree, shortcuts.Shortcuts(rules["forbidden"]), rules["file"])
     linecache.getlines(str(file))

@@ -220,8 +220,14 @@ def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict:
                 "tensors": tensors,
             }
         )
-    if names := [value for plan in plans for kind, value in plan.arguments if kind == "kernel"]:
-        (folder / KERNEL_NAMES).write_text(json.dumps(names))
+    kernels_under_test = [
+        (value, bool(plan.constexprs["backward"]))
+        for plan in plans
+        for kind, value in plan.arguments
+        if kind == "kernel"
+    ]
+    if kernels_under_test:
+        (folder / KERNEL_NAMES).write_text(json.dumps(kernels_under_test))
     return {"cases": described, "rules": kernels.rules}
 
 

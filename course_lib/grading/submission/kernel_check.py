@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import importlib
+import inspect
 import math
-from collections.abc import Iterator
+import symtable
+import tokenize
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
 from course_lib.grading.submission import needed
-from course_lib.grading.submission.places import Located
+from course_lib.grading.submission.places import Located, split_lines
 from course_lib.grading.submission.source import make_refusal
 
 _MODULES = frozenset(
@@ -49,13 +53,13 @@ _OF_CONSTEXPR_FUNCTIONS = (
 )  # fmt: skip
 
 
-def check(tree: ast.Module, file: str) -> None:
-    """Check what was cut out of ``file``. Put single imports in place of ``from triton.language import *``.
+def check(tree: ast.Module, text: str, file: str) -> None:
+    """Check what was cut out of ``file``, as ``text`` and parsed. Put single imports in place of ``from triton.language import *``.
 
     Raises: Unreadable, with the line, at the first thing that is no kernel, no constant of one, or not defined.
     """
     _expand_stars(tree)
-    _FileCheck(tree, file).run()
+    _FileCheck(tree, text, file).run()
 
 
 def _expand_stars(tree: ast.Module) -> None:
@@ -115,11 +119,13 @@ def _is_of_language(path: str, name: str, value: Any) -> bool:
 
 
 class _FileCheck:
-    def __init__(self, tree: ast.Module, file: str):
+    def __init__(self, tree: ast.Module, text: str, file: str):
         self.tree, self.file = tree, file
+        self.lines = [f"{line}\n" for line in split_lines(text)]
         self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         self.imports = dict(needed.list_imports(tree))
-        self.bound = set(list_bound(tree))
+        self.bound = {name for node in tree.body for name in _list_bound_by(node)}
+        self.before: set[str] = set()  # what the lines above have bound
         self.kernels = {node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)}
         self.constexpr_functions = {
             node for node in tree.body if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)
@@ -139,16 +145,22 @@ class _FileCheck:
         for node in self.tree.body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._check_import(node)
+            elif isinstance(node, ast.FunctionDef) and node in self.kernels:
+                self.check_evaluated(node)
             elif isinstance(node, ast.FunctionDef) and node in self.constexpr_functions:
+                self.check_evaluated(node)
                 _ConstexprCheck(self, node).run()
-            elif node not in self.kernels:
+            else:
                 self._check_constant(node)
+            self.before.update(_list_bound_by(node))
 
     def _check_import(self, node: ast.Import | ast.ImportFrom) -> None:
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             return
         for name, path in needed.list_imports(node):
-            if path.partition(".")[0] in _CALCULATING:
+            if self.imports[name] != path:
+                self.refuse(node, f"`{name}` is imported as two things, `{path}` and `{self.imports[name]}`.")
+            if path in _CALCULATING or path == "math.*" or _calculates(path):
                 continue
             if name == "*" or path.partition(".")[0] != "triton":
                 self.refuse(
@@ -183,6 +195,7 @@ class _FileCheck:
     def _check_constant(self, node: ast.stmt) -> None:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         names = [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+        self.refuse_bound_imports(node)
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
         if value is None or not all(isinstance(name, ast.Name) for name in names):
             self.refuse(
@@ -191,8 +204,24 @@ class _FileCheck:
                 "kernels and constants out of a file and runs nothing else: write the value as `NAME = tl.constexpr(number)`.",
             )
         assert value is not None
-        for part in ast.walk(value):
-            self.check_part_of_constant(part, node)
+        self.check_constants([value, getattr(node, "annotation", None)], node)
+
+    def refuse_bound_imports(self, node: ast.AST) -> None:
+        """Refuse a name that is bound in ``node`` and is an import of the file, too."""
+        for name in self.imports.keys() & set(list_bound(node)):
+            self.refuse(node, f"`{name}` is an import of the file; give your own value another name.")
+
+    def check_evaluated(self, function: ast.FunctionDef) -> None:
+        """Check the defaults and annotations of a function, which Python evaluates as it defines it."""
+        arguments = function.args
+        annotations = [argument.annotation for argument in ast.walk(arguments) if isinstance(argument, ast.arg)]
+        self.check_constants([*arguments.defaults, *arguments.kw_defaults, *annotations, function.returns], function)
+
+    def check_constants(self, values: Sequence[ast.expr | None], node: ast.AST) -> None:
+        """Refuse expressions that do more than to calculate: Python evaluates them at this place of the file."""
+        for value in values:
+            for part in ast.walk(value or ast.Constant(None)):
+                self.check_part_of_constant(part, node)
 
     def check_part_of_constant(self, part: ast.AST, node: ast.AST) -> None:
         """Refuse what a constant cannot be made of: it is evaluated where launches are observed."""
@@ -203,7 +232,7 @@ class _FileCheck:
                    ast.Attribute, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context, ast.Subscript)  # fmt: skip
         if not isinstance(part, allowed):
             self.refuse(node, words)
-        if isinstance(part, ast.Name) and part.id not in self.imports and part.id not in self.bound - self.functions:
+        if isinstance(part, ast.Name) and part.id not in self.before - self.functions:
             self.check_name_of_constant(part)
         if isinstance(part, ast.Attribute):
             self.check_attribute_of_constant(part)
@@ -225,6 +254,12 @@ class _FileCheck:
             self.refuse(node, f"`{ast.unparse(node)}` is a module; use what is in it.")
 
     def check_name_of_constant(self, node: ast.Name) -> None:
+        path = self.imports.get(node.id, "")
+        if path:
+            is_module = path in _CALCULATING or isinstance(self.resolve(node), ModuleType)
+            if is_module and not isinstance(self.parents[node], ast.Attribute):
+                self.refuse(node, f"`{node.id}` is a module; use what is in it.")
+            return
         if node.id in self.functions:
             self.refuse(
                 node,
@@ -262,7 +297,7 @@ class _KernelCheck:
 
         self.generator = CodeGenerator
         self.attributes = _list_attributes_of_kernels()
-        self.local = set(list_bound(kernel))
+        self.local = _list_local(kernel)
         self.plain_values = {
             target.id
             for node in file.tree.body
@@ -273,21 +308,6 @@ class _KernelCheck:
 
     def run(self) -> None:
         kernel = self.kernel
-        if kernel not in self.file.tree.body:
-            self.refuse(
-                kernel, f"`{kernel.name}` stands inside something else. A kernel begins at the left margin of the file."
-            )
-        self._check_decorators()
-        for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
-            self._check_node(node)
-        # Python evaluates defaults and annotations as it defines the function.
-        annotations = [argument.annotation for argument in ast.walk(kernel.args) if isinstance(argument, ast.arg)]
-        for value in (*kernel.args.defaults, *kernel.args.kw_defaults, *annotations, kernel.returns):
-            for part in ast.walk(value or ast.Constant(None)):
-                self.file.check_part_of_constant(part, value or kernel)
-
-    def _check_decorators(self) -> None:
-        kernel = self.kernel
         others = [d for d in kernel.decorator_list if not needed.is_jit(d, self.file.imports)]
         if others or isinstance(kernel, ast.AsyncFunctionDef):
             decorators = ", ".join(f"`@{ast.unparse(d)}`" for d in kernel.decorator_list)
@@ -295,9 +315,29 @@ class _KernelCheck:
                 kernel,
                 f"`{kernel.name}` is decorated with {decorators}. The course launches it with its own settings: keep `@triton.jit`, and remove the others.",
             )
-        for value in (k.value for d in kernel.decorator_list if isinstance(d, ast.Call) for k in d.keywords):
+        if kernel not in self.file.tree.body:
+            self.refuse(
+                kernel, f"`{kernel.name}` stands inside something else. A kernel begins at the left margin of the file."
+            )
+        self._check_text()
+        calls = [d for d in kernel.decorator_list if isinstance(d, ast.Call)]
+        for value in (value for call in calls for value in (*call.args, *(k.value for k in call.keywords))):
             if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
                 self.refuse(value, f"`{ast.unparse(value)}` is no plain setting of `@triton.jit`.")
+        for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
+            self._check_node(node)
+
+    def _check_text(self) -> None:
+        """Triton takes a kernel's lines out of the file by ``inspect``, and interprets those: they have to be what is checked here."""
+        first = min(decorator.lineno for decorator in self.kernel.decorator_list)
+        with contextlib.suppress(SyntaxError, tokenize.TokenError):
+            found = ast.parse("".join(inspect.getblock(self.file.lines[first - 1 :]))).body
+            if [ast.dump(node) for node in found] == [ast.dump(self.kernel)]:
+                return
+        self.refuse(
+            self.kernel,
+            f"Triton does not find all lines of `{self.kernel.name}`. Remove lines that hold nothing but a backslash, and indent all others.",
+        )
 
     def _check_node(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef):
@@ -381,7 +421,7 @@ class _ConstexprCheck:
 
     def __init__(self, file: _FileCheck, function: ast.FunctionDef):
         self.file, self.function = file, function
-        self.known = set(list_bound(function)) | file.imports.keys() | (file.bound - file.functions)
+        self.known = _list_local(function) | (file.bound - file.functions)
 
     def run(self) -> None:
         if len(self.function.decorator_list) != 1:
@@ -389,7 +429,8 @@ class _ConstexprCheck:
                 self.function,
                 f"`{self.function.name}` has decorators beside `@triton.constexpr_function`; remove them.",
             )
-        for node in (part for field in (*self.function.body, self.function.args) for part in ast.walk(field)):
+        self.file.refuse_bound_imports(self.function)
+        for node in (part for statement in self.function.body for part in ast.walk(statement)):
             if not isinstance(node, _OF_CONSTEXPR_FUNCTIONS):
                 self.file.refuse(
                     node,
@@ -418,7 +459,25 @@ def _list_attributes_of_kernels() -> frozenset[str]:
 
 
 def _asks_for_constexpr(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(decorator).endswith("constexpr_function") for decorator in node.decorator_list)
+    return any(
+        isinstance(decorator, ast.Name | ast.Attribute) and ast.unparse(decorator).endswith("constexpr_function")
+        for decorator in node.decorator_list
+    )
+
+
+def _list_local(function: ast.FunctionDef) -> set[str]:
+    """The names that are bound in ``function`` wherever it uses them. A comprehension binds a name for itself alone."""
+    tables, looked_up = symtable.symtable(ast.unparse(function), "<function>", "exec").get_children(), set()
+    for table in tables:
+        looked_up |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
+        tables += table.get_children()
+    return set(list_bound(function)) - looked_up
+
+
+def _list_bound_by(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement of the file binds in it, but by imports."""
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        yield from needed.list_bound_in_file(node)
 
 
 def find_root(node: ast.expr) -> str | None:

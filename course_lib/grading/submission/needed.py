@@ -80,7 +80,7 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
 
 def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
     """None if the functions are there; the name of the class that has all of them as methods which need no object."""
-    bound = {found for node in tree.body for found in _list_bound(node)}
+    bound = {found for node in tree.body for found in list_bound_in_file(node)}
     missing = next((function for function in wanted if function not in bound), None)
     if missing is None:
         return None
@@ -111,7 +111,7 @@ def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
     """The statements of the file that bind what ``wanted`` need, in their order."""
     binds: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
-        for found in _list_bound(node):
+        for found in list_bound_in_file(node):
             before = binds.setdefault(found, [])
             if isinstance(node, Function | ast.ClassDef):  # the last definition counts
                 before[:] = [other for other in before if not isinstance(other, Function | ast.ClassDef)]
@@ -126,11 +126,13 @@ def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
             new = _list_globals(node) - seen
             waiting += new
             seen |= new
-    values = {found for node in kept.values() if not isinstance(node, _DEFINITIONS) for found in _list_bound(node)}
+    values = {
+        found for node in kept.values() if not isinstance(node, _DEFINITIONS) for found in list_bound_in_file(node)
+    }
     return [node for node in tree.body if id(node) in kept or _is_kept_always(node) or _fills(node, values & seen)]
 
 
-def _list_bound(node: ast.stmt) -> Iterator[str]:
+def list_bound_in_file(node: ast.stmt) -> Iterator[str]:
     """The names that a statement of the file binds in it. What runs only as a program binds none."""
     if isinstance(node, Function | ast.ClassDef):
         yield node.name

@@ -1,0 +1,19 @@
+# 00a | handed in | Python's own functions in a function for constants, by a name of a comprehension
+import triton
+import triton.language as tl
+
+
+@triton.constexpr_function
+def one(n):
+    unused = [0 for exec in (n,)]
+    exec("print('BREACH')")
+    return n
+
+
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    unused = one(1)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask)
+    tl.store(y_ptr + offsets, x, mask=mask)
