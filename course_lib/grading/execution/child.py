@@ -24,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from course_lib.grading.execution.dependence import find_ignored
 from course_lib.grading.execution.guard import Guard, Refused
 from course_lib.grading.submission.extract_kernels import Unreadable
 from course_lib.grading.submission.names import WITHOUT_SANDBOX
@@ -533,11 +534,14 @@ class _Functions(_Machine, abc.ABC):
         make = {"tensor": views.__getitem__, "int": int, "float": float}
         inputs = {t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}
         with self.watching(inputs) as changes, _listening(function, case["calls"]) as calls:
-            returned = function(*[make[kind](value) for kind, value in case["arguments"]])
+            returned = (call := lambda: function(*[make[kind](value) for kind, value in case["arguments"]]))()
         self.misuse = _worse(*changes, *calls)
         wanted = [t for t in case["tensors"] if t["output"]]
         for t, value in zip(wanted, self.split(returned, wanted, case["entry_point"]), strict=True):
             self.take(views[t["name"]], value, t)
+        if self.misuse is None and case["calls"]:
+            ignored = find_ignored(function, case["calls"], call, returned)
+            self.misuse = _worse(*(Misuse("uncalled", words) for words in ignored))
         return bytes(memory)
 
     def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:
