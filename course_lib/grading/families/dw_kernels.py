@@ -532,16 +532,17 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
 def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield from _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
     yield from _list_spare_row_models(_list_right_chunks)
-    yield (
-        "statistics_of_another_row",
-        lambda p: _compute_wrong(_take_first_statistics(p), _list_chunks(p.case), "partial"),
-    )
+    for names in (("mean", "rstd"), ("mean",), ("rstd",)):
+        yield (
+            "statistics_of_another_row",
+            lambda p, n=names: _compute_wrong(_take_first_statistics(p, n), _list_chunks(p.case), "partial"),
+        )
 
 
-def _take_first_statistics(p: Plan[SharedCase]) -> Plan[SharedCase]:
-    """mean and rstd of the first chunk for every chunk."""
+def _take_first_statistics(p: Plan[SharedCase], names: tuple[str, ...]) -> Plan[SharedCase]:
+    """Take mean, rstd or both of the first chunk for every chunk."""
     rows = np.arange(p.case.M) % p.case.chunk
-    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd")})
+    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names})
 
 
 def _list_spare_row_models(right: _Rows) -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -663,6 +664,7 @@ def _list_sum_models(
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
     yield left_out, lambda p: _sum_rows(p, slice(1, count(p)))
+    yield left_out, lambda p: _sum_rows(p, slice(0, count(p), 2))
     for most in FEW:
         yield left_out, lambda p, most=most: _sum_rows(p, slice(0, min(most, count(p))))
     for name, other in (("dw", "db"), ("db", "dw")):

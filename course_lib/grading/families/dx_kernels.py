@@ -448,7 +448,7 @@ RARE: tuple[tuple[str, Symptom], ...] = (
 def compute_wrong_dx(
     p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
     c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
-    axis: int | tuple[int, int] = 1, axis1: int = 1,
+    axis: int | tuple[int, int] = 1, axis1: int = 1, axis2: int = 1,
 ) -> np.ndarray:  # fmt: skip
     """dx with changes: other powers of w with dy (``w``), in c1 (``w1``) or in c2 (``w2``); something else for xhat everywhere
     (``xhat``), in c1 (``c1``, by name) or beside it (``dx``); c1 and c2 times a number."""
@@ -466,7 +466,7 @@ def compute_wrong_dx(
     c2 = "mean" in p.inputs if c2 is None else c2
     taken = slice(None) if columns is None else columns(case)
     products = (hat * in_c1 * dy)[:, taken].sum(axis=axis if axis1 == 1 else 0, keepdims=True)
-    total = (in_c2 * dy)[:, taken].sum(axis=axis, keepdims=True)
+    total = (in_c2 * dy)[:, taken].sum(axis=axis if axis2 == 1 else 0, keepdims=True)
     if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
         products = products + case.padded_lanes * mean * rstd * total / case.N
     elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
@@ -482,7 +482,7 @@ def compute_wrong_dx(
     of_products = rows if axis1 == 1 else case.M / case.N
     along_hat, along_one = (
         times * products / find_divisor(p, divisor1) / of_products,
-        c2 * total / find_divisor(p, divisor2) / rows,
+        c2 * total / find_divisor(p, divisor2) / (rows if axis2 == 1 else case.M / case.N),
     )
     if swap:
         along_hat, along_one = along_one, along_hat

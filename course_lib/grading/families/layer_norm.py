@@ -291,6 +291,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "squared_after_the_sum", lambda p: _compute_wrong(p, lanes=True)
     yield "divisor", lambda p: _compute_wrong(p, var_divisor="M")
     yield "divisor", lambda p: _compute_wrong(p, mean_divisor="M", var_divisor="M")
+    yield "b_misapplied", lambda p: (right := _compute_wrong(p)) | {"y": _scale_shift_too(p, right["rstd"])}
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
     for tile in (True, False):
         yield "statistics_of_another_row", lambda p, tile=tile: _share_statistics(p, tile)
@@ -340,6 +341,11 @@ def _leave_zeros_in_y(p: Plan) -> Outputs:
     """The deviation of an element that is 0 is taken for 0, in the variance and in y."""
     wrong = _compute_wrong(p, measure=square_what_is_not_0)
     return wrong | {"y": np.where(p.inputs["x"] == 0, p.inputs["b"], wrong["y"])}
+
+
+def _scale_shift_too(p: Plan, rstd: np.ndarray) -> np.ndarray:
+    """b is added before rstd is applied."""
+    return _apply_nothing(p) * rstd[:, None]
 
 
 def _apply_nothing(p: Plan) -> np.ndarray:

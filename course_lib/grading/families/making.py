@@ -181,11 +181,13 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # inside and outside
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v) + eps),
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + np.sqrt(eps))),
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v + eps) + eps),
     ("root_missing", lambda v, eps: 1 / (v + eps)),
     ("reciprocal_missing", lambda v, eps: np.sqrt(v + eps)),
     ("reciprocal_missing", lambda v, eps: v + eps),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(np.maximum(v, eps))),  # the larger of the two instead of their sum
+    ("eps_altered", lambda v, eps: 1 / np.maximum(np.sqrt(v), eps)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v + eps**2)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v + np.sqrt(eps))),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v - eps)),
@@ -193,7 +195,7 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("std_for_var", lambda v, eps: 1 / np.sqrt(np.sqrt(v) + eps)),
     *(
         ("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps))
-        for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+        for least in (10.0**-n for n in range(2, 12))
     ),
     *(("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least))) for n in range(3, 12)),
 )
@@ -233,7 +235,7 @@ def apply_right(hat, w, b):
 
 FEW = tuple(2**n for n in range(2, 15))  # numbers that people write in the place of a size
 # which columns of a row go into a sum, and what it means if the others do not
-WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
+WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("only_one_block", lambda case: slice(0, case.block)),
     ("elements_skipped", lambda case: slice(1, None)),
     ("tail_left_out", lambda case: slice(0, -1)),
@@ -242,6 +244,8 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
     ("tail_left_out", lambda case: slice(0, case.block // 2)),
     ("elements_skipped", lambda case: slice(case.block, None)),
     ("elements_skipped", lambda case: slice(None, None, 2)),
+    ("elements_skipped", lambda case: np.flatnonzero(np.arange(case.N) // case.block % 2 == 0)),  # every other block
+    ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block == 1))),  # a last block of one column
     ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),  # the last block, full or not
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
     *(("tail_left_out", lambda case, most=most: slice(0, most * case.block)) for most in FEW),

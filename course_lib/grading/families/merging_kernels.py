@@ -240,6 +240,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
         )
     yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c))
     yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c), N=p.case.chunks * p.case.block)
+    yield "short_chunk", lambda p: _merge(p, N=p.case.chunks * p.case.block)
     yield "short_chunk", lambda p: _merge(p, between=lambda d, c, N: d**2 * fill_up(p, c))
     for lanes, cause in _WRONG_COUNTS:
         for divide in (lambda p: None, lambda p: p.case.chunks * p.case.block):

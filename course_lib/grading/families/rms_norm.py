@@ -205,6 +205,10 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
     yield "norm_before_addition", lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"])
     yield "norm_before_addition", lambda p: _add_afterwards(p)
+    yield (
+        "norm_before_addition",
+        lambda p: _compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])),
+    )
     for sign in (-1, 2):
         yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
     yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}

@@ -307,9 +307,9 @@ UPDATE = _name_cases(
             4,
             5,
             0,
-            "count = 4, the new number is the mean: nothing moves",
+            "count = 4, the new number is the mean: neither of the two changes",
             mean=2.5,
-            fill="constant",
+            fill="at the mean",
             vector=True,
         ),
     ),
@@ -337,24 +337,19 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
 
 def _draw_state(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """mean and M2 of N - 1 numbers, and the next one, x."""
-    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(
-        np.float64
-    )
+    seen = round_to(case.mean + rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
     mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
     M2 = round_to(
         ((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32"
     )
-    x = round_to(
-        np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M),
-        "fp32",
-    )
+    x = mean if case.fill == "at the mean" else round_to(case.mean + case.std * rng.normal(size=case.M), "fp32")
     return mean, M2, x
 
 
 def _choose_state(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """As :func:`_draw_state`, in whole numbers; with 2 or 4 numbers the new mean is whole, too."""
     mean, M2 = np.resize([2, 5], case.M) * (case.N > 1), np.resize([6, 8], case.M) * (case.N > 2)
-    x = mean if case.fill == "constant" else np.resize([6, 1], case.M)
+    x = mean if case.fill == "at the mean" else np.resize([6, 1], case.M)
     return round_to(mean, "fp32"), round_to(M2, "fp32"), round_to(x, "fp32")
 
 

@@ -160,6 +160,7 @@ def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarr
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean * p.case.N, M2 / p.case.N)
     yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "BLOCK"))
     yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "lanes"))
+    yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / (p.case.N + 1))
     yield "std_for_var", lambda p, mean, M2: _save_statistics(mean, np.sqrt(M2 / p.case.N))
     yield "rstd_for_var", lambda p, mean, M2: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N))
     for eps in (1e-5, 1e-6, 1e-8, 1e-12):

@@ -221,6 +221,7 @@ _OF_FUNCTIONS: tuple[Mistake, ...] = (
 _DX_LAYER_NORM: tuple[Mistake, ...] = (
     *OF_LAYER_NORM,
     *_OF_FUNCTIONS,
+    ("vjp_divisor", {"axis2": 0}),
     *(
         ("vjp_divisor", {"divisor1": one, "divisor2": two})
         for one in ("N", "N-1", "N-1 or 1", "1", "M")
