@@ -1,7 +1,8 @@
 """Exercise 00a: a masked copy.
 
 Copy n elements from x to y. Program p copies the BLOCK elements that start at p * BLOCK; there are ceil(n / BLOCK)
-programs, so the last one usually has lanes past the end. A lane past the end must neither read nor write.
+programs, so the last one usually has lanes past the end. A lane past the end must neither read nor write, so
+each element of x is read once, by the one lane that stores it.
 
 The course launches copy_kernel for you. Check with the panel in lesson 00, or with `course check 00a` in a terminal.
 """

@@ -9,6 +9,7 @@ x has shape (M, N), fp16, bf16 or fp32. Both functions return (mean, var), each 
 Compute in fp32: no square and no sum in half precision. Leave x as it is. `np.var` and `np.std` are refused; `np.sum`,
 `np.mean` and `np.maximum` are yours to use. one_pass may lose at a large mean what its formula loses, two_pass may not.
 A row with a NaN in it has a NaN for its mean and for its variance: nothing may put a number there.
+If a row holds an Inf, its mean and its variance are Inf or NaN.
 
 Check with the panel in lesson 03, or with `course check 03a` in a terminal.
 """

@@ -11,7 +11,8 @@ mean, M2 and x are fp32 arrays of shape (M,): M rows go along side by side. It r
 the arrays that it was given as they are.
 
 welford takes x of shape (M, N), fp16, bf16 or fp32, feeds its columns to welford_update, and returns (mean, var), fp32 of
-shape (M,), var divided by N. `np.var` and `np.std`, which see all numbers at once, are refused.
+shape (M,), var divided by N. `np.var` and `np.std`, which see all numbers at once, are refused. mean and var come
+from what welford_update returns. If a row holds a NaN or an Inf, both are NaN or Inf.
 
 Check with the panel in lesson 04, or with `course check 04a` in a terminal.
 """

@@ -84,6 +84,7 @@ class SmallCases:
             yield judged
 
 
+@np.errstate(invalid="ignore")  # of rows with an Inf: Inf - Inf
 def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
     """The candidates for ``case``, concrete. How a kernel comes to its outputs is not looked at."""
     plans = []

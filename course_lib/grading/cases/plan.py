@@ -89,7 +89,8 @@ class Part(Generic[C]):
     ``models`` gives wrong formulas with their causes, the likelier first. ``rare`` are causes that follow where every failed case is
     of a kind that is there for this alone, and its outputs say so; ``traits`` those where exactly the cases of a common kind fail;
     both are asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
-    for outputs that are not in it that is "not_written". ``partials`` are outputs of which each program writes one row. ``time`` times on a
+    for outputs that are not in it that is "not_written". ``minor`` names the cause of a minor kind of fault, where
+    another one fits the cases with a trait better. ``partials`` are outputs of which each program writes one row. ``time`` times on a
     GPU what came back for a plan; None where the plan is not timed.
     """
 
@@ -101,5 +102,6 @@ class Part(Generic[C]):
     unwritten: Mapping[str, str] = field(
         default_factory=lambda: dict.fromkeys(("mean", "rstd", "var"), "statistics_not_saved")
     )
+    minor: Mapping[str, tuple[str, Callable[[C], bool]]] = field(default_factory=dict)
     partials: tuple[str, ...] = ()
     time: Callable[[Plan[C], Outputs], Timed | None] | None = None

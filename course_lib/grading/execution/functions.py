@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from course_lib.grading.cases.raised import FaultKind
+from course_lib.grading.execution.dependence import find_ignored
 from course_lib.grading.execution.misuse import CaseRunner, Misuse, describe_line, find_worst
 from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.shortcuts import Shortcuts
@@ -36,11 +37,14 @@ class Functions(CaseRunner, abc.ABC):
         make = {"tensor": views.__getitem__, "int": int, "float": float}
         inputs = {t["name"]: views[t["name"]] for t in case["tensors"] if not t["output"]}
         with self.watching(inputs) as changes, _listening(function, case["calls"]) as calls:
-            returned = function(*[make[kind](value) for kind, value in case["arguments"]])
+            returned = (call := lambda: function(*[make[kind](value) for kind, value in case["arguments"]]))()
         self.misuse = find_worst(*changes, *calls)
         wanted = [t for t in case["tensors"] if t["output"]]
         for t, value in zip(wanted, self.split(returned, wanted, case["entry_point"]), strict=True):
             self.take(views[t["name"]], value, t)
+        if self.misuse is None and case["calls"]:
+            ignored = find_ignored(function, case["calls"], call, returned)
+            self.misuse = find_worst(*(Misuse(FaultKind.UNCALLED, words) for words in ignored))
         return bytes(memory)
 
     def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:

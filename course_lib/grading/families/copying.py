@@ -32,8 +32,8 @@ def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     values, programs = x.astype(np.float64), -(-case.N // case.block)
     return Plan(
         case, kernel, (programs,), tensors, (("tensor", "x"), ("tensor", "y"), ("int", case.N)), {"BLOCK": case.block},
-        {"y": Expected(values, half_ulp(values, case.dtype), signed=True)}, inputs={"x": values},
-        spread={"x": programs, "y": programs},
+        {"y": Expected(values, half_ulp(values, case.dtype), signed=True)}, inputs={"x": values}, reads={"x": 1},
+        spread={"x": programs, "y": programs}, interleavings=int(programs == 2),
     )  # fmt: skip
 
 
@@ -53,6 +53,10 @@ def _list_models() -> Iterator[tuple[str, Model]]:
 
 PARTS = {
     "copy_kernel": Part(
-        COPY, _plan_copy, _list_models, rare=(("special_values", lambda p, outputs: p.case.fill == "special"),)
+        COPY,
+        _plan_copy,
+        _list_models,
+        rare=(("special_values", lambda p, outputs: p.case.fill == "special"),),
+        minor={"reads": ("lanes_clamped", lambda case: case.padded_lanes > 0)},
     )
 }

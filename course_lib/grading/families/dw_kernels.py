@@ -17,7 +17,12 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
-from course_lib.grading.families.dx_kernels import LAYER_NORM_MISTAKES, compute_wrong_dx, list_dx_dtype_models
+from course_lib.grading.families.dx_kernels import (
+    LAYER_NORM_MISTAKES,
+    compute_wrong_dx,
+    is_wrong_where_sums_vanish,
+    list_dx_dtype_models,
+)
 from course_lib.grading.families.making import (
     FEW,
     add_up_lanes,
@@ -50,12 +55,14 @@ LOCKED = (
     _Buffers("bf16", 6, 33, 64, "{partials}, bfloat16 in", dtype="bf16", mean=3.0, partials=2),
     _Buffers("fp32 dy", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, partials=2, orders=1),
     _Buffers("fp32 x", 6, 33, 64, "{partials}, each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, partials=2, orders=1),
-    _Buffers("70 rows", 70, 3, 4, "{partials}, more than 64 rows", mean=1.0, partials=35, orders=1),
+    _Buffers("70 rows", 70, 3, 4, "{partials}, more than 64 rows and more than 64 buffers", mean=1.0, partials=66, orders=1),
+    _Buffers("zeros", 5, 17, 32, "{partials}, 0 in x and as sums of rows whose terms are not 0", mean=2.0, fill="zeros", partials=2, orders=1),
     _Buffers("far columns", 3, 4, 16, "{partials}, dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", partials=2, orders=1),
     _Buffers("sliced", 5, 50, 64, "{partials}, dy and x are slices of wider matrices", mean=2.0, layout="sliced", partials=2),
     _Buffers("expanded", 4, 50, 64, "{partials}, dy is one number with strides (0, 0)", mean=2.0, layout="expanded", partials=2),
     _Buffers("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", mean=2.0, layout="transposed", partials=2),
     _Buffers("a NaN row", 4, 19, 32, "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", fill="nan row", partials=2),
+    _Buffers("an Inf row", 4, 19, 32, "{partials}, dy holds an Inf in row 1: it must stay in buffer 1", fill="inf row", partials=2, orders=1),
     _Buffers("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
@@ -71,6 +78,7 @@ BUFFERS = (
         partials=8,
     ),
     _Buffers("one row, to be summed", 1, 9, 16, "{partials}, M = 1", partials=64),
+    _Buffers("many buffers", 270, 9, 16, "{partials}", partials=260),
     _Buffers("no row", 0, 20, 16, "M = 0: nobody has written to any buffer, and both sums are 0", partials=3),
     _Buffers(
         "fp16 gradients",
@@ -95,7 +103,8 @@ CHUNKS = (
     _Chunks("one row", 1, 33, 16, "M = 1", mean=3.0, rows=4, chunk=4, partials=1),
     _Chunks("one column", 9, 1, 16, "N = 1", mean=2.0, rows=2, chunk=4, partials=3),
     _Chunks("wide", 5, 100, 32, "four blocks of columns, 28 padded lanes", mean=3.0, rows=2, chunk=2, partials=3, orders=3),
-    _Chunks("many rows", 300, 8, 16, "300 rows in 2 chunks", mean=1.0, rows=32, chunk=150, partials=2),
+    _Chunks("many rows", 300, 8, 16, "300 rows in 2 chunks, 75 steps each", mean=1.0, rows=2, chunk=150, partials=2, orders=1),
+    _Chunks("zeros", 5, 17, 32, "0 in x and as sums of rows whose terms are not 0", mean=2.0, fill="zeros", rows=2, chunk=3, partials=2, orders=1),
     _Chunks("fp32 dy", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("x", "fp16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
     _Chunks("fp32 x", 5, 17, 32, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"),), mean=3.0, rows=2, chunk=3, partials=2, orders=1),
     _Chunks("far columns", 3, 4, 16, "dy is transposed, its columns 1.5 * 2^30 elements apart", dtype="fp16", mean=1.0, layout="far columns", rows=2, chunk=2, partials=2, orders=1),
@@ -109,7 +118,8 @@ CHUNKS = (
         "a NaN row", 4, 19, 32, "dy holds a NaN in row 1, which a step of the first chunk reaches, too", fill="nan row", rows=2, chunk=1,
         partials=4,
     ),
-    _Chunks("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", dtype="fp16", mean=1.0, layout="far", rows=2, chunk=2, partials=2),
+    _Chunks("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", fill="inf row", rows=2, chunk=2, partials=2, orders=1),
+    _Chunks("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a step, too, they pass 2^32", dtype="fp16", mean=1.0, layout="far", rows=4, chunk=4, partials=2),
 )  # fmt: skip
 
 PARTIALS = (
@@ -117,6 +127,7 @@ PARTIALS = (
     _Partials("a row too many", 5, 20, 16, "{partials} is no multiple of BLOCK_P = 4", rows=4, partials=5),
     _Partials("fewer rows than a step, to be summed", 3, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=3),
     _Partials("many steps", 140, 33, 16, "{partials}, BLOCK_P = 16", rows=16, partials=140, orders=2),
+    _Partials("65 steps", 1030, 9, 16, "{partials}, BLOCK_P = 16", rows=16, partials=1030, orders=1),
     _Partials(
         "fp16 gradients",
         132,
@@ -145,7 +156,8 @@ PERSISTENT = (
     _Programs("one column", 7, 1, 16, "N = 1: dx is 0", mean=2.0, rows=2, partials=2),
     _Programs("one row a tile", 9, 17, 32, "{partials}, ROWS = 1, 15 padded lanes, mean 3", mean=3.0, partials=4),
     _Programs("long row", 4, 1000, 1024, "{partials}, 24 padded lanes, mean 3", mean=3.0, rows=1, partials=2),
-    _Programs("many rows", 150, 8, 16, "{partials}, 38 tiles", mean=1.0, rows=4, partials=2, orders=1),
+    _Programs("many rows", 150, 8, 16, "{partials}, 75 tiles", mean=1.0, rows=2, partials=1, orders=0),
+    _Programs("zeros", 5, 17, 32, "{partials}, 0 in x, in w and as sums of rows whose terms are not 0", mean=2.0, fill="zeros", rows=2, partials=2, orders=1),
     _Programs("many programs", 150, 3, 16, "{partials}, a row a program", mean=1.0, partials=150, orders=0),
     _Programs("fp32 dx", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16")), partials=2, orders=1),
     _Programs("fp32 dy", 5, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16")), partials=2, orders=1),
@@ -159,7 +171,8 @@ PERSISTENT = (
     _Programs("expanded", 5, 50, 64, "dy is one number with strides (0, 0)", rows=2, mean=2.0, layout="expanded", partials=2),
     _Programs("transposed", 5, 36, 64, "dy is a transposed matrix", rows=2, mean=2.0, layout="transposed", partials=2),
     _Programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, fill="nan row", partials=2),
-    _Programs("far rows", 4, 17, 32, "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32", rows=2, dtype="fp16", mean=1.0, layout="far", partials=2),
+    _Programs("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", rows=2, fill="inf row", partials=2, orders=1),
+    _Programs("far rows", 5, 17, 32, "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, dtype="fp16", mean=1.0, layout="far", partials=2),
 )  # fmt: skip
 
 
@@ -341,6 +354,7 @@ def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.
             np.stack([nothing if vjp is None else getattr(vjp, name) for vjp in vjps]),
             np.stack([terms[name][rows].sum(axis=0) for rows in mine]),
             "fp32",
+            infinite=case.fill == "inf row",
         )
         for name in ("dw", "db")
     }
@@ -354,14 +368,15 @@ def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) 
     terms = rstd * (
         np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
     )
-    return make_expected(dx, terms, case.dtype_of("dx"))
+    return make_expected(dx, terms, case.dtype_of("dx"), infinite=case.fill == "inf row")
 
 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
     """xhat, or what can stand in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
-            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "rstd": rstd + 0 * x}[which]  # fmt: skip
+            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "rstd": rstd + 0 * x,
+            "0 for 0": np.where(x == 0, 0.0, (x - mean) * rstd)}[which]  # fmt: skip
 
 
 # ---- wrong formulas
@@ -369,6 +384,7 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
 _Rows = Callable[[Plan[SharedCase]], list[np.ndarray]]
 _DW = (
     *(("xhat_wrong", {"dw": which}) for which in ("x", "deviation", "scaled", "divided", "scaled twice")),
+    ("zeros_left_out", {"dw": "0 for 0"}),
     ("dw_without_xhat", {"dw": "ones"}),
     ("xhat_in_db", {"db": "xhat"}),
     ("rstd_in_db", {"db": "rstd"}),
@@ -378,7 +394,12 @@ _DW = (
     ("sign_of_dw_or_db", {"sign_db": -1}),
     ("sign_of_dw_or_db", {"sign_dw": -1, "sign_db": -1}),
 )
-_WITH_W = (("w_in_dw", {"w_dw": 1}), ("w_in_dw", {"w_db": 1}), ("w_in_dw", {"w_dw": 1, "w_db": 1}))
+_WITH_W = (
+    ("w_in_dw", {"w_dw": "w / w"}),
+    ("w_in_dw", {"w_dw": 1}),
+    ("w_in_dw", {"w_db": 1}),
+    ("w_in_dw", {"w_dw": 1, "w_db": 1}),
+)
 
 
 def _take_steps(
@@ -408,6 +429,12 @@ def _begin_at_row_0(p: Plan[SharedCase]) -> list[np.ndarray]:
     return [np.arange(min(steps, (c + 1) * case.chunk, case.M)) for c in range(case.partials)]
 
 
+def _skip_vanishing(p: Plan[SharedCase], mine: list[np.ndarray], of: str) -> list[np.ndarray]:
+    """Leave out the rows in which dy, or dy times xhat, has the sum 0."""
+    sums = (p.inputs["dy"] * _compute_hat(p.inputs, of)).sum(axis=1)
+    return [rows[sums[rows] != 0] for rows in mine]
+
+
 def _repeat_rows(rows: np.ndarray, step: int) -> np.ndarray:
     """Each row as often as steps of so many rows reach it that begin one row after the other."""
     return np.repeat(rows, np.minimum(np.arange(len(rows)) + 1, step))
@@ -422,6 +449,7 @@ _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("rows_not_summed", _take_last_step),
     ("rows_not_summed", lambda p: _take_steps(p, lambda chunk, rows: range(0, rows, rows))),
     ("rows_counted_twice", lambda p: _take_steps(p, lambda chunk, rows: range(0, chunk, rows), whole_steps=True)),
+    ("rows_counted_twice", lambda p: _take_steps(p, lambda chunk, rows: range(0, chunk + 1, rows), whole_steps=True)),
     ("rows_left_out", lambda p: _take_steps(p, lambda chunk, rows: range(0, chunk // rows * rows, rows))),
     ("same_rows", lambda p: [np.arange(min(p.case.chunk, p.case.M))] * p.case.partials),
     ("wrong_rows", lambda p: [_clip(p, c * p.case.rows, p.case.chunk) for c in range(p.case.partials)]),
@@ -430,6 +458,7 @@ _CHUNK_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("wrong_rows", _begin_at_row_0),
     ("rows_counted_twice", lambda p: [_repeat_rows(rows, p.case.rows) for rows in _list_chunks(p.case)]),
     *((cause, lambda p, some=some: [some(rows) for rows in _list_chunks(p.case)]) for cause, some in _SOME_ROWS),
+    *(("sum_of_zero", lambda p, of=of: _skip_vanishing(p, _list_chunks(p.case), of)) for of in ("ones", "xhat")),
 )  # fmt: skip
 
 
@@ -468,6 +497,7 @@ _PROGRAM_ROWS: tuple[tuple[str, _Rows], ...] = (
     ("wrong_rows", _list_runs_of_tiles),
     ("same_rows", lambda p: [_list_programs(p.case)[0]] * p.case.partials),
     *((cause, lambda p, some=some: [some(rows) for rows in _list_programs(p.case)]) for cause, some in _SOME_ROWS),
+    *(("sum_of_zero", lambda p, of=of: _skip_vanishing(p, _list_programs(p.case), of)) for of in ("ones", "xhat")),
 )
 
 
@@ -488,6 +518,7 @@ def _list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     rows = (
         ("wrong_rows", _list_neighbours),
         *((cause, lambda p, some=some: [some(rows) for rows in _list_groups(p)]) for cause, some in _SOME_ROWS),
+        *(("sum_of_zero", lambda p, of=of: _skip_vanishing(p, _list_groups(p), of)) for of in ("ones", "xhat")),
     )
     yield from _combine(_DW, rows, _list_groups, "buffer")
 
@@ -501,16 +532,17 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
 def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield from _combine(_DW, _CHUNK_ROWS, _list_right_chunks, "partial")
     yield from _list_spare_row_models(_list_right_chunks)
-    yield (
-        "statistics_of_another_row",
-        lambda p: _compute_wrong(_take_first_statistics(p), _list_chunks(p.case), "partial"),
-    )
+    for names in (("mean", "rstd"), ("mean",), ("rstd",)):
+        yield (
+            "statistics_of_another_row",
+            lambda p, n=names: _compute_wrong(_take_first_statistics(p, n), _list_chunks(p.case), "partial"),
+        )
 
 
-def _take_first_statistics(p: Plan[SharedCase]) -> Plan[SharedCase]:
-    """mean and rstd of the first chunk for every chunk."""
+def _take_first_statistics(p: Plan[SharedCase], names: tuple[str, ...]) -> Plan[SharedCase]:
+    """Take mean, rstd or both of the first chunk for every chunk."""
     rows = np.arange(p.case.M) % p.case.chunk
-    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in ("mean", "rstd")})
+    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names})
 
 
 def _list_spare_row_models(right: _Rows) -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -581,7 +613,8 @@ def _compute_wrong(
     out: Outputs = {}
     values = p.inputs["dy"] ** dy
     for name, hat, power, sign in (("dw", dw, w_dw, sign_dw), ("db", db, w_db, sign_db)):
-        terms = sign * values * _compute_hat(p.inputs, hat) * (p.inputs["w"] ** power if power else 1.0)
+        of_w = {0: 1.0, 1: p.inputs.get("w"), "w / w": p.inputs["w"] / p.inputs["w"] if power else 1.0}[power]
+        terms = sign * values * _compute_hat(p.inputs, hat) * of_w
         out[f"{name}_{ending}"] = np.stack(
             [terms[rows].sum(axis=0) / (max(len(rows), 1) if mean else 1) for rows in mine]
         )
@@ -601,7 +634,8 @@ def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
 
 def _list_buffer_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield "uninitialised", lambda p: _sum_rows(p, slice(None))
-    yield "buffers_left_out", lambda p: _sum_rows(p, slice(0, p.case.M % p.case.partials))
+    for count in (lambda M, group: M % group, lambda M, group: M // group, lambda M, group: -(-M // group)):
+        yield "buffers_left_out", lambda p, c=count: _sum_rows(p, slice(0, c(p.case.M, p.case.partials)))
     yield from _list_sum_models(lambda p: min(p.case.M, p.case.partials), left_out="buffers_left_out")
 
 
@@ -630,6 +664,7 @@ def _list_sum_models(
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(count(p) - 1, count(p)))
     yield "rows_not_summed", lambda p: _sum_rows(p, slice(0, 1))
     yield left_out, lambda p: _sum_rows(p, slice(1, count(p)))
+    yield left_out, lambda p: _sum_rows(p, slice(0, count(p), 2))
     for most in FEW:
         yield left_out, lambda p, most=most: _sum_rows(p, slice(0, min(most, count(p))))
     for name, other in (("dw", "db"), ("db", "dw")):
@@ -705,7 +740,7 @@ PARTS = {
         PERSISTENT,
         _plan_persistent,
         _list_persistent_models,
-        rare=(("row_mask", _is_spoiled_by_spare_rows),),
+        rare=(("row_mask", _is_spoiled_by_spare_rows), ("sum_of_zero", is_wrong_where_sums_vanish)),
         partials=_PARTIAL_NAMES,
     ),
 }

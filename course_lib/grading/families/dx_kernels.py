@@ -11,7 +11,7 @@ import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
 from course_lib.grading.families.making import (
     FIXED_EPS,
     WRONG_COLUMNS,
@@ -23,6 +23,7 @@ from course_lib.grading.families.making import (
     make_expected,
     place_vector,
 )
+from course_lib.grading.judging import evidence
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
@@ -30,16 +31,17 @@ LAYER_NORM_DX = (
     Case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program", fill="worked"),
     Case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd", mean=3.0),
     Case(
-        "two rows a program",
-        4,
+        "zeros",
+        6,
         16,
         16,
-        "two full tiles; every other row of dy is 0, every third element of x",
+        "three full tiles; 0 in x, in w and as sums of rows whose terms are not 0",
         rows=2,
         mean=1.0,
         fill="zeros",
     ),
     Case("a row too many", 5, 12, 16, "M = 5 is no multiple of ROWS = 4", rows=4, mean=-2.0),
+    Case("two rows a program", 4, 16, 16, "two full tiles, no padding", rows=2, mean=1.0),
     Case("one row, many asked", 1, 30, 32, "M = 1, ROWS = 8", rows=8, mean=3.0),
     Case("one column", 3, 1, 16, "N = 1: dx is 0", rows=2, mean=2.0),
     Case("two columns", 4, 2, 16, "N = 2: next to nothing of wdy is left", rows=4, mean=-1.0),
@@ -66,7 +68,7 @@ LAYER_NORM_DX = (
     Case("fp32 weights", 2, 33, 64, "x and dy in fp16, w in fp32", rows=2, dtype="fp16", w_dtype="fp32"),
     Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("dy", "bf16"), ("w", "fp16"))),
     Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", rows=2, dtypes=(("x", "fp16"), ("w", "bf16"))),
-    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
     Case(
         "far columns",
         3,
@@ -108,13 +110,14 @@ LAYER_NORM_DX = (
         layout="transposed",
     ),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4, fill="nan row"),
+    Case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", rows=4, fill="inf row"),
     Case(
         "far rows",
-        4,
+        5,
         17,
         32,
-        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
-        rows=2,
+        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32",
+        rows=4,
         dtype="fp16",
         mean=1.0,
         layout="far",
@@ -137,8 +140,8 @@ RMS_NORM_DX = (
     Case("fp32 dx", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
     Case("fp32 dy", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
-    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
-    Case("zeros", 4, 17, 32, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
+    Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
+    Case("zeros", 5, 17, 32, "0 in x, in w and as sums of rows whose terms are not 0", mean=2.0, fill="zeros"),
     Case(
         "far columns",
         3,
@@ -163,6 +166,7 @@ RMS_NORM_DX = (
     ),
     Case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart", mean=2.0, layout="transposed"),
     Case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", fill="inf row"),
     Case(
         "far rows",
         4,
@@ -255,7 +259,7 @@ def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Exp
     terms = rstd * (
         np.abs(wdy) + unsure * np.abs(c1) + np.abs(xhat) * c1_terms + np.abs(wdy).mean(axis=1, keepdims=True)
     )
-    return make_expected(dx, terms, case.dtype_of("dx"))
+    return make_expected(dx, terms, case.dtype_of("dx"), infinite=case.fill == "inf row")
 
 
 def _take_mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
@@ -273,6 +277,7 @@ def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
         "swapped": lambda: (x - rstd) * mean,
         "centred": lambda: (x - x.mean(axis=1, keepdims=True)) * rstd,  # RMSNorm with a mean taken out
         "divided": lambda: (x - mean) / rstd,
+        "0 for 0": lambda: np.where(x == 0, 0.0, (x - mean) * rstd),
         "root of rstd": lambda: (x - mean) * np.sqrt(rstd),
         "1 / root of rstd": lambda: (x - mean) / np.sqrt(rstd),
     }[which]()
@@ -295,12 +300,14 @@ OF_BOTH: tuple[Mistake, ...] = (
     ("one_plus_w", {"w": "1 + w"}),
     ("w_misapplied", {"w": "1 / w"}),
     ("w_misapplied", {"w": "by row"}),
+    ("w_misapplied", {"w": "1 for 0"}),
     ("w_outside_means", {"w1": "1", "w2": "1", "outer": True}),  # w times all that is right for w = 1
     ("w_outside_means", {"w": "1", "outer": False}),  # wdy in the means, dy alone
     ("w_twice", {"w1": "w * w"}),
     ("c1_of_dy", {"w1": "1"}),
     ("xhat_wrong", {"xhat": "x"}),
     ("xhat_wrong", {"xhat": "deviation"}),
+    ("zeros_left_out", {"xhat": "0 for 0"}),
     *(("xhat_in_one_term", {where: which}) for where in ("c1", "dx") for which in ("x", "deviation", "scaled")),
     *(("rstd_misread", {"xhat": which, "power": power}) for which, power in (("divided", -1), ("divided", 1))),
     *(
@@ -341,8 +348,8 @@ LAYER_NORM_MISTAKES: tuple[Mistake, ...] = (
     *_OF_LANES,
     *(
         ("vjp_divisor", {"divisor1": one, "divisor2": two})
-        for one in ("N", "BLOCK", "1", "N-1")
-        for two in ("N", "BLOCK", "1", "N-1")
+        for one in ("N", "BLOCK", "1", "N-1", "N-1 or 1")
+        for two in ("N", "BLOCK", "1", "N-1", "N-1 or 1")
         if (one, two) != ("N", "N")
     ),
     *(("vjp_divisor", {"over_tile": which}) for which in ("c1", "c2", "c1 c2")),
@@ -352,7 +359,7 @@ LAYER_NORM_MISTAKES: tuple[Mistake, ...] = (
 _RMS_NORM: tuple[Mistake, ...] = (
     *OF_RMS_NORM,
     *_OF_LANES,
-    *(("vjp_divisor", {"divisor1": divisor}) for divisor in ("BLOCK", "1", "N-1")),
+    *(("vjp_divisor", {"divisor1": divisor}) for divisor in ("BLOCK", "1", "N-1", "N-1 or 1")),
     ("mask_missing", {"padding": "x and dy"}),
 )
 
@@ -387,9 +394,12 @@ def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]
 
 
 def list_saved_models() -> Iterator[tuple[str, Model]]:
-    """dx by statistics that were computed once more, with a fixed eps."""
-    for eps in FIXED_EPS:
-        yield "recomputed_statistics", lambda p, eps=eps: {"dx": compute_wrong_dx(compute_saved_anew(p, eps))}
+    """dx by statistics that were computed once more, with a fixed eps, divided by N or by N - 1."""
+    for eps, less in product(FIXED_EPS, (0, 1)):
+        yield (
+            "recomputed_statistics",
+            lambda p, eps=eps, less=less: {"dx": compute_wrong_dx(compute_saved_anew(p, eps, correction=less))},
+        )
 
 
 def compute_saved_anew(p: Plan, eps: float, axis: int = 1, correction: int = 0) -> Plan:
@@ -417,10 +427,28 @@ def _take_first_row(p: Plan) -> Outputs:
     return {"dx": compute_wrong_dx(replace(p, inputs=first))}
 
 
+def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
+    """Return True if dx is wrong in some rows whose c1 or c2 is exactly 0, and nothing else is wrong."""
+    if p.case.fill not in ("zeros", "constant") or "dx" not in outputs:
+        return False
+    wrong = {name: evidence.find_wrong_elements(outputs[name], want) for name, want in p.expected.items()}
+    wdy = p.inputs["w"] * p.inputs["dy"]
+    vanish = ((_compute_hat(p.inputs, "xhat") * wdy).sum(axis=1) == 0) | (wdy.sum(axis=1) == 0)
+    rows = wrong.pop("dx").any(axis=1)
+    return rows.any() and not rows[~vanish].any() and not any(where.any() for where in wrong.values())
+
+
+# A row of equal numbers has c1 = 0 as well, so a code that treats both in a way of its own is told apart by the order of these two.
+RARE: tuple[tuple[str, Symptom], ...] = (
+    ("flat_row", lambda p, outputs: p.case.fill == "constant"),
+    ("sum_of_zero", is_wrong_where_sums_vanish),
+)
+
+
 def compute_wrong_dx(
     p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
     c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
-    axis: int | tuple[int, int] = 1, axis1: int = 1,
+    axis: int | tuple[int, int] = 1, axis1: int = 1, axis2: int = 1,
 ) -> np.ndarray:  # fmt: skip
     """dx with changes: other powers of w with dy (``w``), in c1 (``w1``) or in c2 (``w2``); something else for xhat everywhere
     (``xhat``), in c1 (``c1``, by name) or beside it (``dx``); c1 and c2 times a number."""
@@ -428,6 +456,7 @@ def compute_wrong_dx(
     hat, beside = _compute_hat(p.inputs, c1 if isinstance(c1, str) else xhat), _compute_hat(p.inputs, dx or xhat)
     dy = p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"])
     of_w = {"w": lambda v: v, "1": np.ones_like, "w * w": np.square, "1 + w": lambda v: 1 + v, "1 / w": lambda v: 1 / v}
+    of_w["1 for 0"] = lambda v: np.where(v == 0, 1, v)
     of_w["by row"] = lambda v: np.resize(v, case.M)[:, None]
     first, in_c1, in_c2 = (of_w[which](p.inputs["w"]) for which in (w, w1 or w, w2 or w))
     if outer is False:
@@ -437,7 +466,7 @@ def compute_wrong_dx(
     c2 = "mean" in p.inputs if c2 is None else c2
     taken = slice(None) if columns is None else columns(case)
     products = (hat * in_c1 * dy)[:, taken].sum(axis=axis if axis1 == 1 else 0, keepdims=True)
-    total = (in_c2 * dy)[:, taken].sum(axis=axis, keepdims=True)
+    total = (in_c2 * dy)[:, taken].sum(axis=axis if axis2 == 1 else 0, keepdims=True)
     if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
         products = products + case.padded_lanes * mean * rstd * total / case.N
     elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
@@ -453,7 +482,7 @@ def compute_wrong_dx(
     of_products = rows if axis1 == 1 else case.M / case.N
     along_hat, along_one = (
         times * products / find_divisor(p, divisor1) / of_products,
-        c2 * total / find_divisor(p, divisor2) / rows,
+        c2 * total / find_divisor(p, divisor2) / (rows if axis2 == 1 else case.M / case.N),
     )
     if swap:
         along_hat, along_one = along_one, along_hat
@@ -471,6 +500,6 @@ def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
 
 
 PARTS = {
-    "layer_norm_dx_kernel": Part(LAYER_NORM_DX, _plan_layer_norm_dx, _list_layer_norm_models),
-    "rms_norm_dx_kernel": Part(RMS_NORM_DX, _plan_rms_norm_dx, _list_rms_norm_models),
+    "layer_norm_dx_kernel": Part(LAYER_NORM_DX, _plan_layer_norm_dx, _list_layer_norm_models, rare=RARE),
+    "rms_norm_dx_kernel": Part(RMS_NORM_DX, _plan_rms_norm_dx, _list_rms_norm_models, rare=RARE),
 }

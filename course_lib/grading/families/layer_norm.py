@@ -30,6 +30,7 @@ from course_lib.grading.families.making import (
     place_matrix,
     place_statistic,
     place_vector,
+    square_what_is_not_0,
     take_largest_lane,
 )
 from course_lib.norms import reference
@@ -43,7 +44,8 @@ LAYER_NORM_BLOCKED = (
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
     Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", std=0.03, eps=0.1, mean=0.5),
-    Case("tiny eps", 3, 96, 32, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    Case("tiny eps", 3, 96, 32, "std 0.0001, eps = 1e-12", std=1e-4, eps=1e-12),
+    Case("zeros", 4, 17, 8, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
     Case("constant row", 2, 20, 8, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 256, "the mean is 1000 times the spread", mean=1e3),
     Case("mean 10000", 2, 255, 64, "the mean is 10000 times the spread", mean=1e4),
@@ -60,7 +62,7 @@ LAYER_NORM_BLOCKED = (
         "fp32 in", 2, 33, 16, "each tensor in a dtype of its own", dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16"))
     ),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
-    Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
+    Case("16400 columns", 1, 16400, 256, "65 blocks, the last one of 16 columns", mean=1.0),
     Case(
         "sliced",
         4,
@@ -87,7 +89,8 @@ LAYER_NORM_RESIDENT = (
     Case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16, mean=1.0),
     Case("many programs", 299, 3, 16, "150 programs of two rows", rows=2, mean=1.0),
     Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", rows=2, std=0.03, eps=0.1, mean=0.5),
-    Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", rows=2, std=0.03, eps=1e-12),
+    Case("tiny eps", 3, 96, 128, "std 0.0001, eps = 1e-12", rows=2, std=1e-4, eps=1e-12),
+    Case("zeros", 4, 17, 32, "every third element of x is 0, and every fourth of w", rows=2, mean=2.0, fill="zeros"),
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
     Case("mean 10000", 2, 255, 256, "the mean is 10000 times the spread", rows=2, mean=1e4),
@@ -109,7 +112,7 @@ LAYER_NORM_RESIDENT = (
         rows=2,
         dtypes=(("y", "bf16"), ("w", "fp16"), ("b", "bf16")),
     ),
-    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
     Case(
         "sliced",
         5,
@@ -124,11 +127,11 @@ LAYER_NORM_RESIDENT = (
     Case("an Inf row", 4, 19, 32, "row 1 holds an Inf: it must stay in row 1", rows=4, fill="inf row"),
     Case(
         "far rows",
-        4,
+        5,
         17,
         32,
-        "rows 1.5 * 2^30 elements apart: the fourth starts past 2^32",
-        rows=2,
+        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32",
+        rows=4,
         dtype="fp16",
         layout="far",
     ),
@@ -144,7 +147,7 @@ LAYER_NORM_ONE_BLOCK = (
     Case("one row", 1, 129, 256, "M = 1, 127 padded lanes", mean=1.0),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("small spread", 3, 100, 128, "std 0.03: eps = 0.1 rules the result", std=0.03, eps=0.1, mean=0.5),
-    Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    Case("zeros", 4, 17, 32, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
     Case(
         "quiet",
         2,
@@ -157,7 +160,7 @@ LAYER_NORM_ONE_BLOCK = (
     Case("constant row", 2, 20, 32, "the variance is exactly 0", fill="constant", mean=0.75, eps=1e-3),
     Case("mean 1000", 2, 768, 1024, "the mean is 1000 times the spread", mean=1e3),
     *list_far_out(3001, 4096),
-    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
     Case(
         "sliced",
         4,
@@ -236,7 +239,8 @@ def _list_models_of_y() -> Iterator[tuple[str, Model]]:
 
 def _list_models() -> Iterator[tuple[str, Model]]:
     yield "padding_in_variance", lambda p: _compute_wrong(p, padding=True)
-    yield "unbiased_variance", lambda p: _compute_wrong(p, var_divisor="N-1")
+    for divisor in ("N-1", "N-1 or 1"):
+        yield "unbiased_variance", lambda p, d=divisor: _compute_wrong(p, var_divisor=d)
     yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
     for cause, root in WRONG_ROOTS:
         yield cause, lambda p, root=root: _compute_wrong(p, root=root)
@@ -256,6 +260,14 @@ def _list_models() -> Iterator[tuple[str, Model]]:
                     )
     for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS):
         yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
+    yield "zeros_left_out", lambda p: _compute_wrong(p, measure=square_what_is_not_0)
+    for mean_divisor, measure in product(("N", "not 0"), (_square_deviation, square_what_is_not_0)):
+        yield (
+            "zeros_left_out",
+            lambda p, d=mean_divisor, m=measure: _compute_wrong(p, mean_divisor=d, var_divisor="not 0", measure=m),
+        )
+    yield "zeros_left_out", lambda p: _compute_wrong(p, mean_divisor="not 0")
+    yield "zeros_left_out", _leave_zeros_in_y
     yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0)
     yield "mean_not_subtracted", lambda p: _compute_wrong(p, measure=lambda x, mean: x**2)
     yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0, measure=lambda x, mean: x**2)
@@ -279,6 +291,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "squared_after_the_sum", lambda p: _compute_wrong(p, lanes=True)
     yield "divisor", lambda p: _compute_wrong(p, var_divisor="M")
     yield "divisor", lambda p: _compute_wrong(p, mean_divisor="M", var_divisor="M")
+    yield "b_misapplied", lambda p: (right := _compute_wrong(p)) | {"y": _scale_shift_too(p, right["rstd"])}
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
     for tile in (True, False):
         yield "statistics_of_another_row", lambda p, tile=tile: _share_statistics(p, tile)
@@ -322,6 +335,17 @@ def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float)
 
 def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:
     return np.resize(w, len(hat))[:, None]
+
+
+def _leave_zeros_in_y(p: Plan) -> Outputs:
+    """The deviation of an element that is 0 is taken for 0, in the variance and in y."""
+    wrong = _compute_wrong(p, measure=square_what_is_not_0)
+    return wrong | {"y": np.where(p.inputs["x"] == 0, p.inputs["b"], wrong["y"])}
+
+
+def _scale_shift_too(p: Plan, rstd: np.ndarray) -> np.ndarray:
+    """b is added before rstd is applied."""
+    return _apply_nothing(p) * rstd[:, None]
 
 
 def _apply_nothing(p: Plan) -> np.ndarray:

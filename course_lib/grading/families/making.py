@@ -63,7 +63,10 @@ def draw_clean_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """w of the case, rounded to its dtype: away from 0 and 1, so that one left out or applied twice shows everywhere."""
+    """w of the case, rounded to its dtype: away from 0 and 1, so that one left out or applied twice shows everywhere.
+
+    Only in the fill "zeros" every fourth element is 0.
+    """
     N = case.N
     if case.plain:
         w = np.ones(N)
@@ -71,6 +74,9 @@ def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
         w = by_hand.choose_weights(N)
     else:
         w = rng.uniform(0.5, 2.0, size=N) * rng.choice([-1.0, 1.0], size=N)
+    if case.fill == "zeros":
+        w[1::4] = 0
+        w[2:4] = w[0]  # so that columns 0, 2 and 3 can cancel each other exactly
     return round_to(w, case.dtype_of("w"))
 
 
@@ -84,11 +90,11 @@ def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.nd
 
 
 def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """dy of the case, in float64: of mean 0.5, so that both of its projections count. A bad row has its NaN here."""
+    """dy of the case, in float64: of mean 0.5, so that both of its projections count. A bad row has its NaN or Inf here."""
     shape = (case.M, case.N)
     dy = by_hand.choose_gradient(*shape) if case.by_hand else rng.normal(0.5, size=shape)
     if case.has_bad_row:
-        dy[1, case.N // 3] = np.nan
+        dy[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
     return dy
 
 
@@ -98,10 +104,25 @@ def draw_backward_inputs(
     """dy, x and w of a backward pass. ``expanded``: the one number of an expanded dy; None: the first that was drawn."""
     x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.fill == "zeros":
-        dy[1::2] = 0
+        _let_sums_vanish(dy, x)
     if case.layout == "expanded":
         dy[...] = dy[0, 0] if expanded is None or case.by_hand else expanded
     return round_to(dy, case.dtype_of("dy")), x, draw_weight(case, rng)
+
+
+def _let_sums_vanish(dy: np.ndarray, x: np.ndarray) -> None:
+    """Make the sums of some rows exactly 0, though their terms are not: x is 0 in columns 0 and 3, and w is the same in 0, 2 and 3.
+
+    Of every five rows the second has sum(dy) = c1 = c2 = 0, the third c2 = 0, the fourth c1 = 0, and in the fifth dy is 0.
+    """
+    N = x.shape[1]
+    for row, columns in ((1, (0, 3)), (2, (0, 2)), (3, (0,))):
+        if N >= 4:
+            dy[row::5] = 0
+            dy[row::5, columns] = (1, -1)[: len(columns)]
+    x[3::5, N - N // 2 :] = -x[3::5, : N // 2][:, ::-1]  # its mean is 0, so xhat is 0 in column 0
+    x[3::5, N // 2 : N - N // 2] = 0
+    dy[4::5] = 0
 
 
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
@@ -160,11 +181,13 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # inside and outside
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v) + eps),
+    ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + np.sqrt(eps))),
     ("eps_outside", lambda v, eps: 1 / np.sqrt(v + eps) + eps),
     ("root_missing", lambda v, eps: 1 / (v + eps)),
     ("reciprocal_missing", lambda v, eps: np.sqrt(v + eps)),
     ("reciprocal_missing", lambda v, eps: v + eps),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(np.maximum(v, eps))),  # the larger of the two instead of their sum
+    ("eps_altered", lambda v, eps: 1 / np.maximum(np.sqrt(v), eps)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v + eps**2)),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v + np.sqrt(eps))),
     ("eps_altered", lambda v, eps: 1 / np.sqrt(v - eps)),
@@ -172,8 +195,9 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("std_for_var", lambda v, eps: 1 / np.sqrt(np.sqrt(v) + eps)),
     *(
         ("eps_altered", lambda v, eps, least=least: 1 / np.sqrt(np.maximum(v, least) + eps))
-        for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+        for least in (10.0**-n for n in range(2, 12))
     ),
+    *(("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least))) for n in range(3, 12)),
 )
 FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
 # from xhat, w and b to y; RMSNorm has no b
@@ -184,6 +208,8 @@ WRONG_SCALES: tuple[tuple[str, Callable], ...] = (
     ("w_misapplied", lambda hat, w, b: hat / w + b),
     ("w_misapplied", lambda hat, w, b: hat + w + b),
     ("w_misapplied", lambda hat, w, b: hat * np.abs(w) + b),
+    ("w_misapplied", lambda hat, w, b: hat * np.where(w == 0, 1, w) + b),
+    ("w_misapplied", lambda hat, w, b: hat * (w * w / w) + b),
     ("sign_of_deviation", lambda hat, w, b: -hat * w + b),
 )
 WRONG_SHIFTS: tuple[tuple[str, Callable], ...] = (
@@ -198,13 +224,18 @@ WRONG_SHIFTS: tuple[tuple[str, Callable], ...] = (
 )
 
 
+def square_what_is_not_0(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the squared deviations, and 0 for an element that is 0: ``x != 0`` in the place of the mask."""
+    return np.where(x == 0, 0.0, (x - mean) ** 2)
+
+
 def apply_right(hat, w, b):
     return hat * w + b
 
 
-FEW = tuple(2**n for n in range(2, 13))  # numbers that people write in the place of a size
+FEW = tuple(2**n for n in range(2, 15))  # numbers that people write in the place of a size
 # which columns of a row go into a sum, and what it means if the others do not
-WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
+WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("only_one_block", lambda case: slice(0, case.block)),
     ("elements_skipped", lambda case: slice(1, None)),
     ("tail_left_out", lambda case: slice(0, -1)),
@@ -213,8 +244,11 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice]], ...] = (
     ("tail_left_out", lambda case: slice(0, case.block // 2)),
     ("elements_skipped", lambda case: slice(case.block, None)),
     ("elements_skipped", lambda case: slice(None, None, 2)),
+    ("elements_skipped", lambda case: np.flatnonzero(np.arange(case.N) // case.block % 2 == 0)),  # every other block
+    ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block == 1))),  # a last block of one column
     ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),  # the last block, full or not
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
+    *(("tail_left_out", lambda case, most=most: slice(0, most * case.block)) for most in FEW),
 )
 PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last column can hold instead of 0
 
@@ -282,8 +316,19 @@ def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[st
         )
 
 
-def find_divisor(p: Plan, which: str) -> float:
+def find_divisor(p: Plan, which: str) -> float | np.ndarray:
+    """Return the number by which a sum is divided, or for "not 0" one number per row: how many elements are not 0."""
     N, block = p.case.N, p.case.block
+    if which == "not 0":
+        return np.maximum((p.inputs["x"] != 0).sum(axis=1, keepdims=True), 1)
     return np.float64(
-        {"N": N, "N-1": N - 1, "BLOCK": block, "lanes": N + p.case.padded_lanes, "1": 1, "M": p.case.M}[which]
+        {
+            "N": N,
+            "N-1": N - 1,
+            "N-1 or 1": max(N - 1, 1),
+            "BLOCK": block,
+            "lanes": N + p.case.padded_lanes,
+            "1": 1,
+            "M": p.case.M,
+        }[which]
     )

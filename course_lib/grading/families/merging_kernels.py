@@ -12,6 +12,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
 from course_lib.grading.families.making import (
+    FEW,
     FIXED_EPS,
     WORKED_EXAMPLE,
     WRONG_ROOTS,
@@ -57,7 +58,9 @@ MERGE = (
     MergeCase("full chunks", 3, 64, 16, "four full chunks in four lanes", mean=1.5, std=2.0),
     MergeCase("three full chunks", 4, 48, 16, "one lane without a chunk", mean=-2.0, std=0.5),
     MergeCase("many lanes", 3, 40, 16, "chunks of 16, 16 and 8 columns in 64 lanes", mean=2.0, spare=16),
-    MergeCase("many chunks", 2, 1000, 16, "63 chunks, the last one of 8 columns", mean=3.0),
+    MergeCase("many chunks", 2, 1100, 16, "69 chunks, the last one of 12 columns", mean=3.0),
+    MergeCase("one column and no chunk", 3, 17, 8, "chunks of 8, 8 and 1 columns in four lanes", mean=2.0),
+    MergeCase("2051 columns a chunk", 2, 7001, 2051, "chunks of 2051 and 848 columns: fp16 does not hold 2051", fill="steps"),
     MergeCase("many rows", 150, 21, 8, "150 programs", mean=1.0),
     MergeCase("flat chunks", 3, 22, 4, "every M2 is 0: all of the variance lies between the chunks", mean=1.0, fill="flat"),
     MergeCase("one column", 2, 1, 8, "N = 1: the variance is 0", mean=2.0, spare=4),
@@ -65,7 +68,7 @@ MERGE = (
     MergeCase("places between rows", 4, 37, 8, "behind each row lie places that nobody has written", mean=2.0, layout="sliced"),
     MergeCase("a million columns", 2, 1_000_003, 16384, "62 chunks: a count times a count passes 2^31", mean=1.0),
     MergeCase("constant row", 2, 40, 16, "the variance is 0, the mean is not", fill="constant", mean=0.75, eps=1e-3),
-    MergeCase("tiny eps", 3, 100, 32, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    MergeCase("tiny eps", 3, 100, 32, "std 0.0001, eps = 1e-12", std=1e-4, eps=1e-12),
     MergeCase("large eps", 3, 96, 32, "std 0.03: eps = 0.1 rules rstd", std=0.03, eps=0.1, mean=0.5),
     MergeCase("mean 1000", 3, 760, 64, "the mean is 1000 times the spread", mean=1e3),
     MergeCase("mean 10000", 3, 250, 16, "the mean is 10000 times the spread", mean=1e4),
@@ -183,6 +186,10 @@ def _take_one(counts: np.ndarray) -> np.ndarray:
     return (counts > 0).astype(np.float64)
 
 
+def _round(counts: np.ndarray, dtype: str) -> np.ndarray:
+    return round_to(counts, dtype).astype(np.float64)
+
+
 _BETWEEN = (
     lambda d, c, N: 0 * d, lambda d, c, N: -(d**2) * c, lambda d, c, N: d**2, lambda d, c, N: np.abs(d) * c, lambda d, c, N: d * c,
     lambda d, c, N: d**2 * c * c, lambda d, c, N: d**2 * c * c / N, lambda d, c, N: d**2 * c / N, lambda d, c, N: d**2 * N,
@@ -224,8 +231,16 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     def fill_up(p: Plan[MergeCase], counts: np.ndarray) -> np.ndarray:
         return (counts > 0) * float(p.case.block)
 
+    for dtype in ("fp16", "bf16"):
+        yield (
+            "low_precision",
+            lambda p, d=dtype: _merge(
+                p, weigh=lambda c: _round(c, d), between=lambda distance, c, N: distance**2 * _round(c, d)
+            ),
+        )
     yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c))
     yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c), N=p.case.chunks * p.case.block)
+    yield "short_chunk", lambda p: _merge(p, N=p.case.chunks * p.case.block)
     yield "short_chunk", lambda p: _merge(p, between=lambda d, c, N: d**2 * fill_up(p, c))
     for lanes, cause in _WRONG_COUNTS:
         for divide in (lambda p: None, lambda p: p.case.chunks * p.case.block):
@@ -239,6 +254,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     for some in (
         lambda c: slice(0, c.N // c.block), lambda c: slice(0, -1), lambda c: slice(1, None), lambda c: slice(0, 1),
         lambda c: slice(0, c.chunks - (c.N % c.block == 0)),  # N % length columns for the last one
+        *(lambda c, most=most: slice(0, most) for most in FEW),
     ):  # fmt: skip
         yield "chunk_left_out", lambda p, s=some: _merge(p, chunks=s(p.case))
         yield "chunk_left_out", lambda p, s=some: _merge(p, chunks=s(p.case), N=_count_columns(p.case)[s(p.case)].sum())

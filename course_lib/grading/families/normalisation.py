@@ -18,11 +18,13 @@ from course_lib.grading.families.making import (
     draw_matrix,
     draw_shift,
     draw_weight,
+    find_divisor,
     inverse_root,
     list_dtype_models,
     list_far_out,
     list_rounded_outputs,
     make_expected,
+    square_what_is_not_0,
 )
 from course_lib.norms import reference
 
@@ -34,7 +36,7 @@ _COMMON = (
     Case("square", 7, 7, 0, "M = N: no shape tells rows from columns", mean=1.0),
     Case("one row", 1, 33, 0, "M = 1", mean=1.0),
     Case("one column", 5, 1, 0, "N = 1"),
-    Case("tiny eps", 3, 96, 0, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    Case("tiny eps", 3, 96, 0, "std 0.0001, eps = 1e-12", std=1e-4, eps=1e-12),
     Case("large eps", 3, 100, 0, "std 0.03: eps = 0.1 rules the result", std=0.03, eps=0.1),
     Case("fp16, std 100", 2, 2500, 0, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
     Case("fp16, mean 8", 2, 1025, 0, "sums of squares need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),
@@ -43,8 +45,8 @@ _COMMON = (
     Case("fp32 x", 4, 33, 0, "x in fp32: y is, too", dtypes=(("w", "fp16"),)),
     Case("bf16 x", 4, 33, 0, "y in bf16, w in fp32", dtype="bf16", dtypes=(("w", "fp32"),)),
     Case("many rows", 150, 9, 0, "150 rows", mean=1.0),
-    Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
-    Case("zeros", 4, 17, 0, "every third element is 0", mean=2.0, fill="zeros"),
+    Case("16400 columns", 2, 16400, 0, "more than 16384 columns", mean=1.0),
+    Case("zeros", 4, 17, 0, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
     Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
     Case(
@@ -58,6 +60,7 @@ _COMMON = (
         leading=(3, 2),
     ),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 0, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
 )
 LAYER_NORM = (
     *_COMMON,
@@ -99,7 +102,7 @@ def _make_plan(
     strides = {
         "sliced": (case.N + 3, 1), "transposed": (1, case.M), "permuted": (case.N, shape[0] * case.N, 1),
     }.get(case.layout, compute_strides(shape))  # fmt: skip
-    expected = make_expected(y, terms, case.dtype)
+    expected = make_expected(y, terms, case.dtype, infinite=case.fill == "inf row")
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
         *(Tensor(name, case.dtype_of(name), (case.N,), (1,), values) for name, values in vectors.items()),
@@ -114,6 +117,11 @@ def _make_plan(
 def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     wrong = _compute_wrong_layer_norm
     yield "unbiased_variance", lambda p: wrong(p, correction=1)
+    yield "unbiased_variance", lambda p: wrong(p, correction=min(p.case.N - 1, 1))
+    yield "zeros_left_out", lambda p: wrong(p, measure=square_what_is_not_0)
+    yield "zeros_left_out", lambda p: wrong(p, mean_count=find_divisor(p, "not 0"))
+    for measure in (lambda x, mean: (x - mean) ** 2, square_what_is_not_0):
+        yield "zeros_left_out", lambda p, m=measure: wrong(p, count=find_divisor(p, "not 0"), measure=m)
     # as x.std() invites to
     yield "unbiased_variance", lambda p: wrong(p, correction=1, root=WRONG_ROOTS[0][1])
     yield from _list_eps_models(wrong)
@@ -134,7 +142,8 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
         )
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
-    yield "wrong_axis", lambda p: _compute_with_mean_of_first(p)
+    for axis in (0, 1):
+        yield "wrong_axis", lambda p, axis=axis: _compute_with_mean_over(p, axis)
     yield "w_misapplied", lambda p: wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
     yield from list_dtype_models(wrong, ("x", "w", "b"))
     yield from list_rounded_outputs(wrong, "y", ("w", "b"))
@@ -145,7 +154,9 @@ def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
     wrong = _compute_wrong_rms_norm
     yield from _list_eps_models(wrong)
     yield "divisor", lambda p: wrong(p, count=1)
-    yield "divisor", lambda p: wrong(p, count=p.case.N - 1)
+    yield "unbiased_variance", lambda p: wrong(p, count=p.case.N - 1)
+    yield "unbiased_variance", lambda p: wrong(p, count=max(p.case.N - 1, 1))
+    yield "zeros_left_out", lambda p: wrong(p, count=find_divisor(p, "not 0"))
     yield "divisor", lambda p: wrong(p, count=p.tensor("x").shape[0])  # len(x)
     for cause, scale in WRONG_SCALES:
         yield cause, lambda p, scale=scale: wrong(p, scale=scale)
@@ -180,7 +191,7 @@ def _list_eps_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model
 
 
 def _list_axis_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
-    for over in ("first", "all", "shape[0]", "sample"):
+    for over in ("first", "second", "last two", "all", "shape[0]", "sample"):
         yield "wrong_axis", lambda p, over=over: wrong(p, over=over)
 
 
@@ -196,11 +207,11 @@ def _compute_wrong_layer_norm(
     return {"y": scale(xhat, p.inputs["w"], p.inputs["b"])}
 
 
-def _compute_with_mean_of_first(p: Plan) -> Outputs:
-    """The mean over the first dimension, the variance of what is left of it over the columns."""
+def _compute_with_mean_over(p: Plan, axis: int) -> Outputs:
+    """The mean over a dimension, if there are so many, the variance of what is left of it over the columns."""
     shape = p.tensor("y").shape
-    first = p.inputs["x"].reshape(shape).mean(axis=0, keepdims=True)
-    mean = np.broadcast_to(first, shape).reshape(p.inputs["x"].shape)
+    of_axis = p.inputs["x"].reshape(shape).mean(axis=min(axis, len(shape) - 1), keepdims=True)
+    mean = np.broadcast_to(of_axis, shape).reshape(p.inputs["x"].shape)
     return _compute_wrong_layer_norm(p, centre=mean, measure=lambda x, _: (x - mean) ** 2)
 
 
@@ -222,6 +233,8 @@ def _view_rows(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
     return {
         "row": (x, -1),
         "first": (x.reshape(shape), 0),
+        "second": (x.reshape(shape), min(1, len(shape) - 1)),
+        "last two": (x.reshape(shape), (-2, -1) if len(shape) > 1 else -1),
         "all": (x, (0, 1)),
         "shape[0]": (x.reshape(shape[0], -1), -1),  # x.shape[0] taken for the number of rows
         "sample": (x.reshape(shape[0] if len(shape) > 1 else 1, -1), -1),  # every dimension but the first

@@ -28,6 +28,7 @@ ROW_SUM = (
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
     Case("around zero", 2, 5000, 512, "large terms, small sum: the error is measured against the terms", std=100.0),
+    Case("16400 columns", 1, 16400, 256, "65 blocks, the last one of 16 columns", mean=1.0),
     Case("fp16", 3, 129, 64, "half precision in, fp32 out", dtype="fp16", mean=3.0),
     Case("fp16, sum 250000", 2, 2500, 1024, "the sum passes fp16's largest number, 65504", dtype="fp16", mean=100.0),
     Case("fp16, mean 8", 2, 1025, 512, "sums need more than fp16's 11 bits", dtype="fp16", mean=8.0, std=0.5),

@@ -41,7 +41,8 @@ RMS_NORM = (
     Case("long row", 2, 1000, 1024, "24 padded lanes"),
     Case("near zero", 3, 100, 128, "values around 0.003: where eps stands decides the result", std=0.003, eps=1e-5),
     Case("large eps", 3, 96, 128, "std 0.03, eps = 0.1", std=0.03, eps=0.1),
-    Case("tiny eps", 3, 96, 128, "std 0.03, eps = 1e-12", std=0.03, eps=1e-12),
+    Case("tiny eps", 3, 96, 128, "std 0.0001, eps = 1e-12", std=1e-4, eps=1e-12),
+    Case("zeros", 4, 17, 32, "every third element of x is 0, and every fourth of w", mean=2.0, fill="zeros"),
     Case("zero row", 2, 20, 32, "every element is 0: y is 0, not NaN", fill="constant", mean=0.0),
     Case("fp16", 3, 129, 256, "half precision in and out, mean 3", dtype="fp16", mean=3.0),
     Case("fp16, std 100", 2, 2500, 4096, "squares pass fp16's largest number, 65504", dtype="fp16", std=100.0),
@@ -53,7 +54,7 @@ RMS_NORM = (
     Case("fp32 out", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("x", "bf16"), ("w", "fp16"))),
     Case("fp32 in", 2, 33, 64, "each tensor in a dtype of its own", dtypes=(("y", "fp16"), ("w", "bf16"))),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
-    Case("4100 columns", 1, 4100, 8192, "more than 4096 columns", mean=1.0),
+    Case("8200 columns", 1, 8200, 16384, "more than 8192 columns", mean=1.0),
     Case(
         "sliced",
         4,
@@ -150,7 +151,9 @@ def _list_models() -> Iterator[tuple[str, Model]]:
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
     for divisor in ("BLOCK", "lanes", "1"):
         yield "divisor", lambda p, d=divisor: _compute_wrong(p, divisor=d)
-    yield "unbiased_variance", lambda p: _compute_wrong(p, divisor="N-1")
+    for divisor in ("N-1", "N-1 or 1"):
+        yield "unbiased_variance", lambda p, d=divisor: _compute_wrong(p, divisor=d)
+    yield "zeros_left_out", lambda p: _compute_wrong(p, divisor="not 0")
     for cause, scale in WRONG_SCALES:
         yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
     yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]))
@@ -190,6 +193,8 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
     yield "residual_ignored", lambda p: _add_residual(p, 0)
     yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
+    yield "unrounded_total", lambda p: _compute_wrong(p, measured=p.inputs["exact"])
+    yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"], measured=p.inputs["x"])
     for which, again in product(("x", "residual", "y", "w"), (True, False)):
         yield "another_dtype", lambda p, which=which, a=again: _round_total(p, p.tensor(which).dtype, a)
     yield "low_precision", _add_in_half
@@ -200,6 +205,10 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
     yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
     yield "norm_before_addition", lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"])
     yield "norm_before_addition", lambda p: _add_afterwards(p)
+    yield (
+        "norm_before_addition",
+        lambda p: _compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])),
+    )
     for sign in (-1, 2):
         yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
     yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}

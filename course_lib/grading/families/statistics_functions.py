@@ -11,7 +11,7 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.making import draw_matrix, half_ulp, list_far_out, make_expected
+from course_lib.grading.families.making import FEW, draw_matrix, half_ulp, list_far_out, make_expected
 from course_lib.grading.judging import tolerance
 from course_lib.norms import statistics
 
@@ -25,7 +25,7 @@ _ROWS = (
     Case("one column", 5, 1, 0, "N = 1: the variance is 0", mean=2.0),
     Case("long rows", 2, 1000, 0, "1000 columns", mean=0.5),
     Case("many rows", 150, 9, 0, "150 rows", mean=1.0),
-    Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
+    Case("8200 columns", 2, 8200, 0, "more than 8192 columns", mean=1.0),
     Case("zeros", 4, 17, 0, "every third element is 0", mean=2.0, fill="zeros"),
     Case("transposed", 6, 10, 0, "x is a transposed matrix", mean=2.0, layout="transposed"),
     Case("small spread", 3, 100, 0, "values around 0 with std 0.001", std=0.001),
@@ -38,6 +38,7 @@ _ROWS = (
     Case("bf16, mean 3", 3, 127, 0, "sums need more than bf16's 8 bits", dtype="bf16", mean=3.0),
     Case("sliced", 4, 50, 0, "x is a slice of a wider matrix", mean=2.0, layout="sliced"),
     Case("a NaN row", 4, 19, 0, "row 1 holds a NaN: it must stay in row 1", fill="nan row"),
+    Case("an Inf row", 4, 19, 0, "row 1 holds an Inf: it must stay in row 1", fill="inf row"),
     *list_far_out(3001, 0),
 )
 _BELOW_ZERO = Case(
@@ -69,11 +70,11 @@ def _plan_one_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     x = _draw_rows(case, rng)
     x64, want = x.astype(np.float64), _compute_exact(x)
     terms = (x64**2).mean(axis=1)
-    var = make_expected(want.var, terms, "fp32")
+    var = _expect(case, want.var, terms)
     if case.fill == "below zero":  # 0 is as near as the formula gets; what is below it is farther away than this
         var = Expected(want.var, want.var)
     return _plan_statistics(
-        case, entry_point, x, {"mean": make_expected(want.mean, np.abs(x64).mean(axis=1), "fp32"), "var": var}
+        case, entry_point, x, {"mean": _expect(case, want.mean, np.abs(x64).mean(axis=1)), "var": var}
     )
 
 
@@ -81,8 +82,8 @@ def _plan_two_pass(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     """var: its own roundings, and the square of the mean's error, which the deviations contain."""
     x = _draw_rows(case, rng)
     size, want = np.abs(x.astype(np.float64)).mean(axis=1), _compute_exact(x)
-    var = make_expected(want.var, want.var + tolerance.K * tolerance.UNIT * size**2, "fp32")
-    return _plan_statistics(case, entry_point, x, {"mean": make_expected(want.mean, size, "fp32"), "var": var})
+    var = _expect(case, want.var, want.var + tolerance.K * tolerance.UNIT * size**2)
+    return _plan_statistics(case, entry_point, x, {"mean": _expect(case, want.mean, size), "var": var})
 
 
 def _plan_welford(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -94,8 +95,12 @@ def _plan_welford(case: Case, entry_point: str, rng: np.random.Generator) -> Pla
         case,
         entry_point,
         x,
-        {"mean": make_expected(want.mean, size, "fp32"), "var": make_expected(want.var, terms, "fp32")},
+        {"mean": _expect(case, want.mean, size), "var": _expect(case, want.var, terms)},
     )
+
+
+def _expect(case: Case, values: np.ndarray, terms: np.ndarray) -> Expected:
+    return make_expected(values, terms, "fp32", infinite=case.fill == "inf row")
 
 
 def _draw_rows(case: Case, rng: np.random.Generator) -> np.ndarray:
@@ -213,10 +218,18 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
     yield "welford_count", lambda p: _walk(p, count=lambda seen: p.case.M + 1)
     yield "welford_count", lambda p: _walk(p, count=lambda seen: max(seen, 1))
     yield "welford_count", lambda p: _walk(p, count=lambda seen: 1)
+    for dtype in ("fp16", "bf16"):
+        yield "low_precision", lambda p, d=dtype: _walk(p, count=lambda seen: _round(seen + 1, d))
     yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N))
     yield "elements_skipped", lambda p: _walk(p, columns=range(p.case.N - 1))
+    for most in FEW:
+        yield "elements_skipped", lambda p, most=most: _walk(p, columns=range(min(most, p.case.N)))
     yield "elements_skipped", lambda p: _walk(p, columns=range(1, p.case.N), count=lambda seen: seen)
     yield from _list_two_pass_models()
+
+
+def _round(values, dtype: str) -> np.ndarray:
+    return round_to(np.asarray(values, np.float64), dtype).astype(np.float64)
 
 
 def _compute_wrong(
@@ -294,9 +307,9 @@ UPDATE = _name_cases(
             4,
             5,
             0,
-            "count = 4, the new number is the mean: nothing moves",
+            "count = 4, the new number is the mean: neither of the two changes",
             mean=2.5,
-            fill="constant",
+            fill="at the mean",
             vector=True,
         ),
     ),
@@ -324,24 +337,19 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
 
 def _draw_state(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """mean and M2 of N - 1 numbers, and the next one, x."""
-    seen = round_to(case.mean + (case.fill != "constant") * rng.normal(size=(case.M, case.N - 1)), "fp32").astype(
-        np.float64
-    )
+    seen = round_to(case.mean + rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
     mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
     M2 = round_to(
         ((seen - seen.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) if case.N > 1 else np.zeros(case.M), "fp32"
     )
-    x = round_to(
-        np.full(case.M, case.mean) if case.fill == "constant" else case.mean + case.std * rng.normal(size=case.M),
-        "fp32",
-    )
+    x = mean if case.fill == "at the mean" else round_to(case.mean + case.std * rng.normal(size=case.M), "fp32")
     return mean, M2, x
 
 
 def _choose_state(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """As :func:`_draw_state`, in whole numbers; with 2 or 4 numbers the new mean is whole, too."""
     mean, M2 = np.resize([2, 5], case.M) * (case.N > 1), np.resize([6, 8], case.M) * (case.N > 2)
-    x = mean if case.fill == "constant" else np.resize([6, 1], case.M)
+    x = mean if case.fill == "at the mean" else np.resize([6, 1], case.M)
     return round_to(mean, "fp32"), round_to(M2, "fp32"), round_to(x, "fp32")
 
 
@@ -395,7 +403,7 @@ MERGE = (
     Case(
         "some empty",
         1,
-        12,
+        16,
         0,
         "some sides are empty, some merges on both: each merge is its own",
         mean=3.0,
@@ -405,7 +413,7 @@ MERGE = (
     Case(
         "some empty, the first b alone",
         1,
-        12,
+        16,
         0,
         "the first a is empty, and others are not",
         mean=3.0,
@@ -468,7 +476,7 @@ def _draw_partials(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np
         else np.repeat(np.array(_COUNTS.get(case.fill, (1, 1)))[:, None], K, axis=1)
     )
     if case.fill in ("a first, some empty", "b first, some empty"):  # others have both sides, or neither
-        counts = np.stack([np.resize([5, 20, 0, 0, 7, 1], K), np.resize([0, 30, 9, 0, 7, 4], K)])
+        counts = np.stack([np.resize([5, 20, 0, 0, 7, 1, 0, 1], K), np.resize([0, 30, 9, 0, 7, 4, 1, 0], K)])
         counts = counts[::-1] if case.fill.startswith("b") else counts
     middle = case.mean if case.fill == "common" else case.mean * rng.choice([-1.0, 1.0], size=(2, K))
     means = np.where(counts > 0, middle + rng.normal(size=(2, K)), 0.0)
@@ -516,6 +524,21 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
                     *p.inputs.values(), share=s, between=lambda d, a, b, n: d**2 * (b if i else a) * s(a, b, n)
                 ),
             )
+    yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(n, 2))
+    for dtype in ("fp16", "bf16"):
+        for half in (
+            lambda a, b, n, d: b / _round(n, d),
+            lambda a, b, n, d: _round(b, d) / n,
+            lambda a, b, n, d: _round(b / n, d),
+        ):
+            yield (
+                "low_precision",
+                lambda p, d=dtype, h=half: _merge_partials(
+                    *p.inputs.values(),
+                    share=lambda a, b, n: h(a, b, n, d),
+                    between=lambda diff, a, b, n: diff**2 * a * h(a, b, n, d),
+                ),
+            )
     yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 / n)
     yield (
         "M2_not_a_sum",
@@ -530,6 +553,13 @@ def _list_merge_models() -> Iterator[tuple[str, Model]]:
             )
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b)
     yield "merge_weights", lambda p: _merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(a, 1))
+
+
+def _swallows_nan(p: Plan, outputs: Outputs) -> bool:
+    """Return True if a number came back where the NaN of this case belongs."""
+    return p.case.fill == "nan" and any(
+        (np.isnan(p.expected[name].values) & np.isfinite(values)).any() for name, values in outputs.items()
+    )
 
 
 def _change_M2(p: Plan, change) -> Outputs:
@@ -557,6 +587,9 @@ PARTS = {
     "welford": Part(WELFORD, _plan_welford, _list_welford_models),
     "merge": Part(
         MERGE, _plan_merge, _list_merge_models,
-        rare=(("empty_partial", lambda p, outputs: p.case.fill.endswith("empty")),),
+        rare=(
+            ("empty_partial", lambda p, outputs: p.case.fill.endswith("empty")),
+            ("bad_row_swallowed", lambda p, outputs: _swallows_nan(p, outputs)),
+        ),
     ),
 }  # fmt: skip

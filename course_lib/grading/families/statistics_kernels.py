@@ -20,6 +20,7 @@ from course_lib.grading.families.making import (
     make_expected,
     place_matrix,
     place_statistic,
+    square_what_is_not_0,
     take_largest_lane,
 )
 from course_lib.grading.judging import tolerance
@@ -40,7 +41,7 @@ _COMMON = (
     Case("one column", 2, 1, 16, "N = 1: the variance is 0, and 15 lanes never see an element", mean=2.0),
     Case("one row", 1, 129, 128, "M = 1, one column in the second block", mean=1.0),
     Case("many rows", 150, 3, 16, "150 programs", mean=1.0),
-    Case("4100 columns", 1, 4100, 1024, "five blocks, the last one of 4 columns", mean=1.0),
+    Case("16400 columns", 1, 16400, 256, "65 blocks, the last one of 16 columns", mean=1.0),
     Case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3", dtype="bf16", mean=3.0, std=0.25),
     Case("many blocks", 2, 1000, 64, "16 blocks, 24 padded lanes, mean 3", mean=3.0),
     Case("unequal lanes", 3, 9, 8, "lane 0 sees two elements, the others one", mean=1.0, std=2.0),
@@ -67,6 +68,15 @@ WELFORD = (
     *_COMMON,
     Case(
         "mostly empty", 2, 5, 256, "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels", mean=4.0
+    ),
+    Case(
+        "bf16, 300 steps",
+        1,
+        1200,
+        4,
+        "a lane counts to 300: bf16 holds whole numbers up to 256",
+        dtype="bf16",
+        mean=1.0,
     ),
     Case(
         "drifting lanes",
@@ -139,10 +149,18 @@ def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarr
             "unbiased_variance",
             lambda p, mean, M2, least=least: _save_statistics(mean, M2 / np.float64(max(p.case.N - 1, least))),
         )
+    yield "zeros_left_out", lambda p, mean, M2: _take_what_is_not_0(p)
+    yield (
+        "zeros_left_out",
+        lambda p, mean, M2: _save_statistics(
+            mean, square_what_is_not_0(p.inputs["x"], mean[:, None]).sum(axis=1) / p.case.N
+        ),
+    )
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean, M2)
     yield "not_divided", lambda p, mean, M2: _save_statistics(mean * p.case.N, M2 / p.case.N)
     yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "BLOCK"))
     yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "lanes"))
+    yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / (p.case.N + 1))
     yield "std_for_var", lambda p, mean, M2: _save_statistics(mean, np.sqrt(M2 / p.case.N))
     yield "rstd_for_var", lambda p, mean, M2: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N))
     for eps in (1e-5, 1e-6, 1e-8, 1e-12):
@@ -200,6 +218,14 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
                 p.inputs["x"].mean(axis=1), s * ((p.inputs["x"] ** 2).mean(axis=1) - p.inputs["x"].mean(axis=1))
             ),
         )
+
+
+def _take_what_is_not_0(p: Plan) -> Outputs:
+    """The statistics of the elements that are not 0."""
+    x = p.inputs["x"]
+    count = np.maximum((x != 0).sum(axis=1), 1)
+    mean = x.sum(axis=1) / count
+    return _save_statistics(mean, square_what_is_not_0(x, mean[:, None]).sum(axis=1) / count)
 
 
 def _compute_deviation(p: Plan) -> np.ndarray:
@@ -326,6 +352,10 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
         yield "block_not_accumulated", lambda p, b=by_count: _merge_lanes(p, _begin_anew(p), by_count=b)
         for cause, columns in WRONG_COLUMNS:
             yield cause, lambda p, c=columns, b=by_count: _merge_lanes(p, _run_lanes(p, columns=c), by_count=b)
+    for dtype, of_lane, by_count in product(("fp16", "bf16"), (False, True), (False, True)):
+        yield "low_precision", lambda p, d=dtype, o=of_lane, c=by_count: _count_in_half(p, d, o, c)
+    yield "low_precision", lambda p: _count_in_half(p, p.tensor("x").dtype, True, False)
+    yield "zeros_left_out", lambda p: _merge_lanes(p, _run_lanes(p, skip_zeros=True))
     yield "empty_lane", lambda p: _spoil_empty_lanes(p, _run_lanes(p))
     yield "empty_partial", lambda p: _merge_lanes(p, _run_lanes(p), least=0)
     for value in PADDING:
@@ -348,6 +378,8 @@ def _run_lanes(
     padding_squares: bool = True,
     other: float = 0.0,
     columns: Callable[[Case], slice] | None = None,
+    round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
+    skip_zeros: bool = False,
 ) -> Partials:
     """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, the padding (which may
     move the mean alone, and not M2), or in which columns are taken."""
@@ -357,9 +389,9 @@ def _run_lanes(
     padded = np.concatenate([x, np.full((M, -N % block), other)], axis=1)
     n, mean, M2 = (np.zeros((M, block)) for _ in range(3))
     for start in range(0, N, block):
-        inside = np.arange(start, start + block) < N
         here = padded[:, start : start + block]
-        n = n + (inside | padding_counts)
+        inside = (np.arange(start, start + block) < N) & ((here != 0) | (not skip_zeros))
+        n = round_count(n + (inside | padding_counts))
         old = np.where(inside | padding_moves, here - mean, 0.0)
         moved = mean + old / np.maximum(count(n, p), 1.0)
         new = here - moved
@@ -405,7 +437,7 @@ def _share_between(share: Callable, side: int) -> Callable:
 
 def _merge_lanes(
     p: Plan, lanes: Partials, *, share: Callable = lambda a, b, n: b / n, between: Callable = lambda d, a, b, n: d**2 * a * b / n, by_count: bool = False,
-    least: int = 1,
+    least: int = 1, round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
 ) -> Outputs:  # fmt: skip
     """The lanes merged as the interpreter's tree does it, lane i with lane i + half. A right merge does not depend on the tree,
     and divides by a count of ``least`` at least."""
@@ -413,10 +445,21 @@ def _merge_lanes(
     while n.shape[1] > 1:
         half = n.shape[1] // 2
         (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = ((part[:, :half], part[:, half:]) for part in (n, mean, M2))
-        n, d = n_a + n_b, mean_b - mean_a
+        n, d = round_count(n_a + n_b), mean_b - mean_a
         some = np.maximum(n, least)
         mean, M2 = mean_a + d * share(n_a, n_b, some), M2_a + M2_b + between(d, n_a, n_b, some)
     return _save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
+
+
+def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Outputs:
+    """Counts rounded to a dtype: of each lane while it counts, or of the two sides together in every merge."""
+
+    def round_count(n: np.ndarray) -> np.ndarray:
+        return round_to(n, dtype).astype(np.float64)
+
+    if of_lane:
+        return _merge_lanes(p, _run_lanes(p, round_count=round_count), by_count=by_count)
+    return _merge_lanes(p, _run_lanes(p), round_count=round_count, by_count=by_count)
 
 
 def _spoil_empty_lanes(p: Plan, lanes: Partials) -> Outputs:

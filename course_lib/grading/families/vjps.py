@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.dx_kernels import (
     OF_LAYER_NORM,
     OF_RMS_NORM,
+    RARE,
     Mistake,
     compute_saved_anew,
     compute_wrong_dx,
@@ -59,7 +61,7 @@ _COMMON = (
     Case("fp32 dy", 4, 33, 0, "each in a dtype of its own", dtypes=(("x", "fp16"), ("w", "bf16"))),
     Case("fp32 x", 4, 33, 0, "each in a dtype of its own", dtypes=(("dy", "bf16"), ("w", "fp16"))),
     Case("5000 columns", 2, 5000, 0, "5000 columns", mean=1.0),
-    Case("zeros", 4, 17, 0, "every other row of dy is 0, and every third element of x", mean=2.0, fill="zeros"),
+    Case("zeros", 5, 17, 0, "0 in x, in w and as sums of rows whose terms are not 0", mean=2.0, fill="zeros"),
     Case("transposed", 6, 10, 0, "x and dy are transposed matrices", mean=2.0, layout="transposed"),
     Case("sliced", 4, 50, 0, "x and dy are slices of wider matrices", mean=2.0, layout="sliced"),
     Case(
@@ -79,6 +81,7 @@ _COMMON = (
         "dy holds a NaN in row 1: dx shows it in that row only, dw in that column",
         fill="nan row",
     ),
+    Case("an Inf row", 4, 19, 0, "dy holds an Inf in row 1", fill="inf row"),
 )
 LAYER_NORM = (
     *_COMMON,
@@ -170,7 +173,8 @@ def _expect_gradients(
     }
     w_dtype = dtype or case.dtype_of("w")
     dtypes = {"dx": case.dtype_of("x"), "dw": w_dtype, "db": w_dtype}
-    return {name: make_expected(values, terms[name], dtypes[name]) for name, values in want.items()}
+    infinite = case.fill == "inf row"
+    return {name: make_expected(values, terms[name], dtypes[name], infinite=infinite) for name, values in want.items()}
 
 
 def _make_plan(
@@ -202,9 +206,12 @@ _XHAT: tuple[Mistake, ...] = (
     ("xhat_wrong", {"xhat": "scaled"}),
     ("xhat_wrong", {"xhat": "divided"}),
     ("xhat_wrong", {"xhat": "scaled twice"}),
+    ("mean_subtracted", {"xhat": "centred"}),  # the right one, if the forward pass has taken the mean out
+    ("zeros_left_out", {"xhat": "0 for 0"}),
 )
 _OF_FUNCTIONS: tuple[Mistake, ...] = (
     ("vjp_divisor", {"divisor1": "N-1"}),
+    ("vjp_divisor", {"divisor1": "N-1 or 1"}),
     ("vjp_divisor", {"divisor1": "1"}),
     ("vjp_divisor", {"divisor1": "M"}),
     ("vjp_divisor", {"axis": 0}),
@@ -214,10 +221,11 @@ _OF_FUNCTIONS: tuple[Mistake, ...] = (
 _DX_LAYER_NORM: tuple[Mistake, ...] = (
     *OF_LAYER_NORM,
     *_OF_FUNCTIONS,
+    ("vjp_divisor", {"axis2": 0}),
     *(
         ("vjp_divisor", {"divisor1": one, "divisor2": two})
-        for one in ("N", "N-1", "1", "M")
-        for two in ("N-1", "1", "M")
+        for one in ("N", "N-1", "N-1 or 1", "1", "M")
+        for two in ("N-1", "N-1 or 1", "1", "M")
     ),
 )
 _DX_RMS_NORM: tuple[Mistake, ...] = (*OF_RMS_NORM, *_OF_FUNCTIONS)
@@ -226,6 +234,8 @@ _SOME_ROWS: tuple[Mistake, ...] = (
     ("rows_left_out", {"rows": "all but the last"}),
     ("rows_left_out", {"rows": "every other"}),
     *(("rows_left_out", {"rows": most}) for most in FEW),
+    ("sum_of_zero", {"rows": "sum of dy is not 0"}),
+    ("sum_of_zero", {"rows": "sum of dy * xhat is not 0"}),
 )
 _DW: tuple[Mistake, ...] = (
     ("dw_sums_columns", {"columns": True, "xhat": "x"}),
@@ -235,6 +245,7 @@ _DW: tuple[Mistake, ...] = (
     *_XHAT,
     ("dw_without_xhat", {"xhat": "ones"}),
     ("w_in_dw", {"w": 1}),
+    ("w_in_dw", {"w": "w / w"}),
     ("rows_not_summed", {"rows": "last"}),
     ("rows_not_summed", {"rows": "first"}),
     ("rows_not_summed", {"rows": "mean"}),
@@ -276,7 +287,7 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
         yield from list_saved_models()
         yield from list_dx_dtype_models(("dy", "w"))
     yield from list_misread_models(lambda p: {"dw": _compute_wrong_sum(p, xhat="xhat")})
-    for eps, correction in (*((eps, 0) for eps in FIXED_EPS), (0.0, 0), (0.0, 1)):
+    for eps, correction in product((*FIXED_EPS, 0.0), (0, 1)):
         yield (
             "recomputed_statistics",
             lambda p, e=eps, c=correction: {
@@ -312,11 +323,16 @@ def _swap_sums(p: Plan) -> Outputs:
 
 def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1) -> np.ndarray:
     """dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
-    values = p.inputs["w"] ** w * _find_dy(p, dy)
+    of_w = p.inputs["w"]
+    values = (of_w / of_w if w == "w / w" else of_w**w) * _find_dy(p, dy)
     terms = (values.sum(axis=1, keepdims=True) if columns else values) * _compute_hat(p, xhat)
-    taken = {"all but the first": terms[1:], "all but the last": terms[:-1], "every other": terms[::2]}.get(
-        rows, terms[:rows] if isinstance(rows, int) else terms
-    )
+    taken = {
+        "all but the first": terms[1:],
+        "all but the last": terms[:-1],
+        "every other": terms[::2],
+        "sum of dy is not 0": terms[p.inputs["dy"].sum(axis=1) != 0],
+        "sum of dy * xhat is not 0": terms[(p.inputs["dy"] * _compute_hat(p, "xhat")).sum(axis=1) != 0],
+    }.get(rows, terms[:rows] if isinstance(rows, int) else terms)
     return sign * {"last": terms[-1], "first": terms[0], "mean": terms.mean(axis=0)}.get(rows, taken.sum(axis=0))
 
 
@@ -328,11 +344,12 @@ def _compute_hat(p: Plan, which: str) -> np.ndarray:
     """xhat, or what stands in its place: "x", "deviation" (never scaled), "scaled" (no mean subtracted), ..."""
     x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
-            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2}[which]  # fmt: skip
+            "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "0 for 0": np.where(x == 0, 0.0, (x - mean) * rstd),
+            "centred": (x - x.mean(axis=1, keepdims=True)) * rstd}[which]  # fmt: skip
 
 
 PARTS = {
-    "layer_norm_vjp": Part(LAYER_NORM, _plan_layer_norm, _list_layer_norm_models),
-    "rms_norm_vjp": Part(RMS_NORM, _plan_rms_norm, _list_rms_norm_models),
+    "layer_norm_vjp": Part(LAYER_NORM, _plan_layer_norm, _list_layer_norm_models, rare=RARE),
+    "rms_norm_vjp": Part(RMS_NORM, _plan_rms_norm, _list_rms_norm_models, rare=RARE),
     "dw_and_db": Part(LAYER_NORM, _plan_dw_and_db, _list_dw_models),
 }

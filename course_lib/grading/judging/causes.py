@@ -40,6 +40,10 @@ CAUSES: dict[str, Cause] = {
         "NaN, Inf or -0 do not arrive as they are",
         "A copy hands on every number, NaN and -0 among them. Which of your lines computes?",
     ),
+    "lanes_clamped": Cause(
+        "lanes past the end read an element that other lanes have",
+        "A lane past the end has no element. Which one do you give it, and what would keep it from reading and from storing at all?",
+    ),
     "not_a_plain_copy": Cause("the values were changed on their way", "What happens between your load and your store?"),
     # statistics
     "padding_in_variance": Cause(
@@ -153,6 +157,26 @@ CAUSES: dict[str, Cause] = {
     "block_not_accumulated": Cause(
         "only one block counts", "After the loop, which blocks are in the sum: all of them, or the last one?"
     ),
+    "flat_row": Cause(
+        "a row of equal numbers is wrong",
+        "What is the variance of equal numbers, and what does the formula make of it with eps? Have you a rule of your own for such a row?",
+        of_rms_norm=(
+            "a row of zeros is wrong",
+            "What is the mean square of a row of zeros, and what does the formula make of it with eps? Have you a rule of your own for such a row?",
+        ),
+    ),
+    "one_column": Cause(
+        "a row of a single number is wrong",
+        "Put N = 1 into the formula, step by step. What comes out, and have you a rule of your own for such a row?",
+    ),
+    "zeros_left_out": Cause(
+        "elements that are 0 are left out",
+        "An element of a row may be 0. By what do you tell it from a lane past the last column?",
+        (
+            "elements that are 0 are left out",
+            "An element of a row may be 0, and counts like any other. Which of your lines leaves it out?",
+        ),
+    ),
     "mean_for_sum": Cause(
         "the mean, not the sum", "What does the exercise ask for: the sum of the row, or the sum over a count?"
     ),
@@ -233,7 +257,7 @@ CAUSES: dict[str, Cause] = {
         "y is right. Which of your values is the sum, and which one do you store?",
     ),
     "unrounded_total": Cause(
-        "y is computed from the sum before it was rounded",
+        "y or rstd is computed from the sum before it was rounded",
         "A second kernel would read `total` from memory. Which number would it see, the exact sum or the stored one?",
     ),
     "wrong_statistic_saved": Cause(
@@ -384,7 +408,7 @@ CAUSES: dict[str, Cause] = {
     ),
     "part_not_used": Cause(
         "the function written first is not used",
-        "Which function takes in one number more, and who calls it, once for each column?",
+        "Which function takes in one number more? Who calls it, once for each column, and where does all that it returns go?",
     ),
     # gradients
     "projection_missing": Cause(
@@ -510,6 +534,10 @@ CAUSES: dict[str, Cause] = {
             "Every row of the matrix uses the same w. Which rows have a say in your dw, and with what weight?",
         ),
     ),
+    "sum_of_zero": Cause(
+        "a row whose terms add up to 0 is treated in a way of its own",
+        "dy = 1, -1 has the sum 0, and is not 0. What does the formula give for such a row, and which of your lines does something else?",
+    ),
     "dy_ignored": Cause(
         "a gradient does not depend on dy", "The loss reaches this layer through dy alone. Where does dy enter?"
     ),
@@ -614,7 +642,8 @@ CAUSES: dict[str, Cause] = {
         "19 columns in chunks of 8 are how many chunks, and which of them do you take?",
     ),
     "empty_partial": Cause(
-        "an empty side spoils the merge", "What is n_b / n when neither side has a number, and what should come out?"
+        "an empty side spoils the merge",
+        "What is n_b / n when neither side has a number, and what should come out? And if one side has a single number, and the other none?",
     ),
     # statistics as kernels
     "rstd_for_var": Cause(

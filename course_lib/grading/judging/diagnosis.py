@@ -42,7 +42,9 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """The identifier of the cause; ``judged`` has at least one failed case, ``parts`` are those of the exercise."""
     failed = [j for j in judged if not j.passed and j.ran]
     if all(j.right for j in failed):
-        return next(j.fault.cause for j in failed if j.fault)
+        fault, part = next((j.fault, parts[j.plan.entry_point]) for j in failed if j.fault)
+        cause, trait = part.minor.get(fault.kind, (fault.cause, None))
+        return cause if trait is None or all(trait(j.plan.case) for j in failed) else fault.cause
     if shared := _list_interleaved(failed):
         # rows of an expanded input lie on one another: who writes to it races, too
         if any(j.changes_input for j in failed):
@@ -190,6 +192,11 @@ _TRAITS: tuple[Trait, ...] = (
     ("only_last_block", lambda case: not case.one_block),
     ("mask_missing", lambda case: case.padded_lanes > 0),
 )
+# The cause is that only rows of this kind are wrong. Nothing else is asked for: some formulas fail on no other row.
+_KINDS_OF_ROWS: tuple[Trait, ...] = (
+    ("one_column", lambda case: case.N == 1 and not case.vector),
+    ("flat_row", lambda case: case.fill == "constant" or (case.N == 1 and not case.vector)),
+)
 # what the elements of every failed case have to show, besides
 _OF_ELEMENTS: dict[str, Callable[[Judged], bool]] = {
     "only_one_block": evidence.has_only_first_block,
@@ -200,6 +207,9 @@ _OF_ELEMENTS: dict[str, Callable[[Judged], bool]] = {
 def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
     for cause, symptom in _RARE:
         if all(symptom(j.plan, j.outputs) for j in failed):
+            return cause
+    for cause, trait in _KINDS_OF_ROWS:
+        if all(trait(j.plan.case) for j in failed) and any(j.passed for j in judged):
             return cause
     if evidence.is_of_half_precision(judged, failed):
         return "low_precision"

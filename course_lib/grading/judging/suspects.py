@@ -79,7 +79,8 @@ def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
                 np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong] * weight, _FAR).sum()
             )
     if not from_right:  # all that is wrong is not finite, and the model says so, of nothing else
-        return None if any(_is_infinite_where_right(model(judged.plan), judged) for judged in seen) else 0.0
+        rivalled = limit == 0 or any(_is_infinite_where_right(model(judged.plan), judged) for judged in seen)
+        return None if rivalled else 0.0
     distance = from_model / from_right
     return distance if distance <= _NEARER and distance < limit else None
 

@@ -1,0 +1,45 @@
+"""Finds out whether what a function returns reaches the result of the function that calls it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_MOST_CALLS = 64  # the caller runs once more for each value that the called function returns
+
+
+def find_ignored(function: Callable, wanted: dict[str, int], call: Callable[[], Any], returned: Any) -> Iterator[str]:
+    """Yield a sentence for each function in ``wanted`` that returns a value on which ``returned`` does not depend.
+
+    ``call`` runs ``function`` once more. Each time another one of the called function's values is made larger by 1.
+    """
+    module, before = vars(sys.modules[function.__module__]), _list_bytes(returned)
+    for name, least in wanted.items():
+        called, number, count = module[name], 0, int(0 < least <= _MOST_CALLS)
+        while number < count:
+
+            def change(*arguments, _called=called, _number=number, **named):
+                nonlocal count
+                values = list(_called(*arguments, **named))
+                count = len(values)
+                values[_number] = values[_number] + 1
+                return tuple(values)
+
+            module[name] = change
+            try:
+                same = _list_bytes(call()) == before
+            except Exception:  # the code looks at what it gets, and refuses this
+                same = False
+            finally:
+                module[name] = called
+            if same:
+                yield f"`{function.__name__}` calls `{name}`, and comes to the same result if `{name}` returns something else"
+                break
+            number += 1
+
+
+def _list_bytes(returned: Any) -> list[bytes]:
+    import numpy as np  # the child of a kernel does without it
+
+    return [np.asarray(value).tobytes() for value in (returned if isinstance(returned, tuple | list) else (returned,))]
