@@ -23,7 +23,7 @@ from course_lib.grading.families.making import (
     make_expected,
     place_vector,
 )
-from course_lib.grading.judging import evidence
+from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
 # dy is normal with mean 0.5 in every case, so that both of its projections count; w lies away from 0 and 1, some of it negative
@@ -431,7 +431,7 @@ def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
     """Return True if dx is wrong in some rows whose c1 or c2 is exactly 0, and nothing else is wrong."""
     if p.case.fill not in ("zeros", "constant") or "dx" not in outputs:
         return False
-    wrong = {name: evidence.find_wrong_elements(outputs[name], want) for name, want in p.expected.items()}
+    wrong = {name: judge_elements(outputs[name], want).wrong for name, want in p.expected.items()}
     wdy = p.inputs["w"] * p.inputs["dy"]
     vanish = ((_compute_hat(p.inputs, "xhat") * wdy).sum(axis=1) == 0) | (wdy.sum(axis=1) == 0)
     rows = wrong.pop("dx").any(axis=1)

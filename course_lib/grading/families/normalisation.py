@@ -229,7 +229,8 @@ def _compute_wrong_rms_norm(
 
 def _view_rows(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
     """x in the shape in which a solution sees it, and the axis over which it takes its statistics."""
-    x, shape = p.inputs["x"], p.tensor("y").shape
+    x = p.inputs["x"]
+    shape: tuple[int, ...] = tuple(p.tensor("y").shape)
     return {
         "row": (x, -1),
         "first": (x.reshape(shape), 0),

@@ -377,7 +377,7 @@ def _run_lanes(
     padding_moves: bool = False,
     padding_squares: bool = True,
     other: float = 0.0,
-    columns: Callable[[Case], slice] | None = None,
+    columns: Callable[[Case], slice | np.ndarray] | None = None,
     round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
     skip_zeros: bool = False,
 ) -> Partials:
