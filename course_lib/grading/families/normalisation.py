@@ -230,15 +230,16 @@ def _compute_wrong_rms_norm(
 def _view_rows(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
     """x in the shape in which a solution sees it, and the axis over which it takes its statistics."""
     x = p.inputs["x"]
-    shape: tuple[int, ...] = tuple(p.tensor("y").shape)
+    shape = p.tensor("y").shape
+    leading = shape[0]
     return {
         "row": (x, -1),
         "first": (x.reshape(shape), 0),
         "second": (x.reshape(shape), min(1, len(shape) - 1)),
         "last two": (x.reshape(shape), (-2, -1) if len(shape) > 1 else -1),
         "all": (x, (0, 1)),
-        "shape[0]": (x.reshape(shape[0], -1), -1),  # x.shape[0] taken for the number of rows
-        "sample": (x.reshape(shape[0] if len(shape) > 1 else 1, -1), -1),  # every dimension but the first
+        "shape[0]": (x.reshape(leading, -1), -1),  # x.shape[0] taken for the number of rows
+        "sample": (x.reshape(leading if len(shape) > 1 else 1, -1), -1),  # every dimension but the first
     }[over]
 
 
