@@ -776,6 +776,13 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
         ("x = f.__globals__", "insides"),
         ("eval('1')", "`eval`"),
         ("x = getattr(x, 'a' + 'b')", "`getattr`"),
+        ("x = map(getattr, [x], ['a' + 'b'])", "`getattr`"),
+        ("import operator", "imports `operator`"),
+        ("x = torch.__dict__['a' + 'b']", "insides"),
+        ("x = torch.utils.data.dataloader.threading", "insides of a library"),
+        ("x = torch._subclasses.fake_tensor", "insides of a library"),
+        ("from numpy._core._methods import _mean", "insides of a library"),
+        ("from torch.utils import no_dispatch", "dispatcher"),
     ],
 )
 def test_an_odd_line_is_noted(line, says):

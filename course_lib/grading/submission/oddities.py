@@ -10,20 +10,23 @@ import ast
 from collections.abc import Iterator
 
 from course_lib.grading.submission import needed
+from course_lib.grading.submission.kernel_check import find_root
 from course_lib.grading.verdict import Oddity
 
+_COMPUTE = frozenset(  # another import may lead anywhere: os, operator, pydoc
+    """__future__ abc collections contextlib copy course_lib dataclasses decimal enum fractions functools itertools logging math
+    ml_dtypes numbers numpy random statistics time torch triton typing typing_extensions warnings""".split()
+)
 _REACHES_THE_PROCESS = frozenset(
-    """_ctypes _thread ast asyncio atexit builtins code codeop concurrent ctypes dis faulthandler gc importlib inspect io marshal mmap
-    multiprocessing os pickle platform posix pty resource runpy shutil signal site socket subprocess sys tempfile threading traceback
-    weakref""".split()
+    "builtins ctypes gc importlib inspect multiprocessing os subprocess sys threading types".split()
 )
 _FRAMES = frozenset(
     """f_back f_builtins f_code f_globals f_locals gi_code gi_frame cr_frame ag_frame tb_frame tb_next __builtins__ __closure__ __code__
-    __globals__ __mro__ __subclasses__ _getframe""".split()
+    __globals__ __mro__ __subclasses__ _getframe __dict__ __getattribute__ __getattr__ mro attrgetter methodcaller""".split()
 )
 _DISPATCHER = frozenset(
     """_C _dispatch _disable_current_modes _pop_mode_temporarily _python_dispatch DisableTorchFunction DisableTorchFunctionSubclass
-    TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy apply_ map_ map2_ data_ptr untyped_storage as_ctypes ctypeslib""".split()
+    TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy apply_ map_ map2_ data_ptr untyped_storage as_ctypes ctypeslib no_dispatch CompilationUnit""".split()
 )
 _RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
 
@@ -37,23 +40,36 @@ def find_oddities(cut: str) -> tuple[Oddity, ...]:
 
 
 def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    bound = {path.partition(".")[0]: name for name, path in needed.list_imports(tree)}
+    imports = list(needed.list_imports(tree))
+    bound, names = {path.partition(".")[0] for _, path in imports}, {name for name, _ in imports}
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for _, path in needed.list_imports(node):
-                root = path.partition(".")[0]
-                if root in _REACHES_THE_PROCESS:
+                root, *rest = path.split(".")
+                if root not in _COMPUTE:
                     yield node.lineno, f"imports `{root}`, which computes nothing"
-                elif not _DISPATCHER.isdisjoint(path.split(".")[1:]):
+                elif not _DISPATCHER.isdisjoint(rest):
                     yield node.lineno, f"imports `{path}`, which goes past PyTorch's dispatcher"
+                elif any(_is_inside(part) for part in rest):
+                    yield node.lineno, f"imports `{path}`, the insides of a library"
         elif isinstance(node, ast.Attribute) and node.attr in _FRAMES:
             yield node.lineno, f"reads `.{node.attr}`, the insides of a running program"
         elif isinstance(node, ast.Attribute) and node.attr in _DISPATCHER and "torch" in bound:
             yield node.lineno, f"uses `.{node.attr}`, which goes past PyTorch's dispatcher"
+        elif isinstance(node, ast.Attribute) and _is_inside(node.attr) and find_root(node) in names:
+            yield node.lineno, f"uses `{ast.unparse(node)}`, the insides of a library"
+        elif isinstance(node, ast.Name) and node.id == "getattr" and id(node) not in called:
+            yield node.lineno, "hands on `getattr`, which looks up names that the text does not show"
         elif isinstance(node, ast.Name) and node.id in _RUNS_TEXT and isinstance(node.ctx, ast.Load):
             yield node.lineno, f"uses `{node.id}`, which runs or finds code that the text does not show"
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and _is_computed(node.args[1:2]):
             yield node.lineno, "looks up a name that the text does not show, by `getattr`"
+
+
+def _is_inside(name: str) -> bool:
+    """True for a name in a library that is private, or a module of Python's that the library happens to import."""
+    return name in _REACHES_THE_PROCESS or (name.startswith("_") and not name.endswith("__"))
 
 
 def _is_computed(arguments: list[ast.expr]) -> bool:

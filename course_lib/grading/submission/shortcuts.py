@@ -14,7 +14,7 @@ from course_lib.grading.submission import needed
 from course_lib.grading.submission.kernel_check import find_root, list_bound
 from course_lib.grading.submission.source import make_refusal
 
-_SPREAD = frozenset("var nanvar var_mean std nanstd std_mean cov pvariance".split())
+_SPREAD = frozenset("var nanvar var_mean std nanstd std_mean cov pvariance variance pstdev stdev".split())
 _NORMS = frozenset(
     """layer_norm native_layer_norm LayerNorm rms_norm RMSNorm group_norm native_group_norm GroupNorm instance_norm InstanceNorm1d
     InstanceNorm2d InstanceNorm3d batch_norm native_batch_norm BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm""".split()
@@ -69,7 +69,12 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
             for name in (a.value for a in node.args[1:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)):
                 _refuse_shortcut(shortcuts, name, f".{name}", node, file)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not (has_star or node.id in known):
+        elif isinstance(node, ast.MatchClass):
+            for name in node.kwd_attrs:
+                _refuse_shortcut(shortcuts, name, f".{name}", node.cls, file)
+        elif isinstance(node, ast.Name) and has_star and node.id not in bound:
+            _refuse_shortcut(shortcuts, node.id, node.id, node, file)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in known:
             what = f"`{node.id}` is used, and nothing in the file defines it. Is a part still missing, or the name mistyped?"
             raise make_refusal("undefined_name", file, node, what)
 
