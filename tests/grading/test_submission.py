@@ -797,6 +797,12 @@ def test_a_solution_is_not_odd(file):
     assert kernels is not None and kernels.oddities == () and kernels.rest == ""
 
 
+@pytest.mark.parametrize("decorator", ["@(\n    triton.jit\n)\n", "@\\\n    triton.jit\n"])
+def test_a_decorator_may_begin_below_its_at(decorator):
+    text = with_body("tl.store(y_ptr + offsets, 1.0)").replace("@triton.jit\n", decorator)
+    assert "@triton.jit\ndef kernel" in taken(text)
+
+
 ENDLESS = "\nprint('begun')\nwhile True:\n    pass\n"
 
 
