@@ -776,6 +776,13 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
         ("x = f.__globals__", "insides"),
         ("eval('1')", "`eval`"),
         ("x = getattr(x, 'a' + 'b')", "`getattr`"),
+        ("x = map(getattr, [x], ['a' + 'b'])", "`getattr`"),
+        ("import operator", "imports `operator`"),
+        ("x = torch.__dict__['a' + 'b']", "insides"),
+        ("x = torch.utils.data.dataloader.threading", "insides of a library"),
+        ("x = torch._subclasses.fake_tensor", "insides of a library"),
+        ("from numpy._core._methods import _mean", "insides of a library"),
+        ("from torch.utils import no_dispatch", "dispatcher"),
     ],
 )
 def test_an_odd_line_is_noted(line, says):
@@ -788,6 +795,12 @@ def test_a_solution_is_not_odd(file):
     exercise = next(e for e in catalog.exercises().values() if e.file == file.stem)
     kernels = attempt.read_attempt(exercise, texts.make_unsolved_text(exercise), file.read_text(), file.name)
     assert kernels is not None and kernels.oddities == () and kernels.rest == ""
+
+
+@pytest.mark.parametrize("decorator", ["@(\n    triton.jit\n)\n", "@\\\n    triton.jit\n"])
+def test_a_decorator_may_begin_below_its_at(decorator):
+    text = with_body("tl.store(y_ptr + offsets, 1.0)").replace("@triton.jit\n", decorator)
+    assert "@triton.jit\ndef kernel" in taken(text)
 
 
 ENDLESS = "\nprint('begun')\nwhile True:\n    pass\n"

@@ -210,6 +210,8 @@ def _keep_lines(text: str, keep: list[ast.stmt]) -> str:
         last = node.end_lineno or node.lineno
         line = lines[last - 1].encode()
         shared = bool(line[node.end_col_offset :].split(b"#")[0].strip()) or node.col_offset > 0 or first in taken
+        if getattr(node, "decorator_list", []) and not lines[first - 1].lstrip().startswith("@"):
+            shared = True  # a decorator begins below its `@`
         if shared:  # something else stands in its lines
             out[first - 1] += f"{'; ' if out[first - 1].strip() else ''}{ast.unparse(node)}"
         else:

@@ -10,20 +10,23 @@ import ast
 from collections.abc import Iterator
 
 from course_lib.grading.submission import needed
+from course_lib.grading.submission.kernel_check import find_root
 from course_lib.grading.verdict import Oddity
 
+_COMPUTE = frozenset(  # another import may lead anywhere: os, operator, pydoc
+    """__future__ abc collections contextlib copy course_lib dataclasses decimal enum fractions functools itertools logging math
+    ml_dtypes numbers numpy random statistics time torch triton typing typing_extensions warnings""".split()
+)
 _REACHES_THE_PROCESS = frozenset(
-    """_ctypes _thread ast asyncio atexit builtins code codeop concurrent ctypes dis faulthandler gc importlib inspect io marshal mmap
-    multiprocessing os pickle platform posix pty resource runpy shutil signal site socket subprocess sys tempfile threading traceback
-    weakref""".split()
+    "builtins ctypes gc importlib inspect multiprocessing os subprocess sys threading types".split()
 )
 _FRAMES = frozenset(
     """f_back f_builtins f_code f_globals f_locals gi_code gi_frame cr_frame ag_frame tb_frame tb_next __builtins__ __closure__ __code__
-    __globals__ __mro__ __subclasses__ _getframe""".split()
+    __globals__ __mro__ __subclasses__ _getframe __dict__ __getattribute__ __getattr__ mro attrgetter methodcaller""".split()
 )
 _DISPATCHER = frozenset(
     """_C _dispatch _disable_current_modes _pop_mode_temporarily _python_dispatch DisableTorchFunction DisableTorchFunctionSubclass
-    TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy apply_ map_ map2_ data_ptr untyped_storage as_ctypes ctypeslib""".split()
+    TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy apply_ map_ map2_ data_ptr untyped_storage as_ctypes ctypeslib no_dispatch CompilationUnit""".split()
 )
 _RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
 
@@ -37,7 +40,10 @@ def find_oddities(cut: str) -> tuple[Oddity, ...]:
 
 
 def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    has_torch = any(path.partition(".")[0] == "torch" for _, path in needed.list_imports(tree))
+    imports = list(needed.list_imports(tree))
+    names = {name for name, _ in imports}
+    has_torch = any(path.partition(".")[0] == "torch" for _, path in imports)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
         match node:
             case ast.Import() | ast.ImportFrom():
@@ -48,6 +54,10 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"reads `.{name}`, the insides of a running program"
             case ast.Attribute(attr=name) if name in _DISPATCHER and has_torch:
                 yield node.lineno, f"uses `.{name}`, which goes past PyTorch's dispatcher"
+            case ast.Attribute(attr=name) if _is_inside(name) and find_root(node) in names:
+                yield node.lineno, f"uses `{ast.unparse(node)}`, the insides of a library"
+            case ast.Name(id="getattr") if id(node) not in called:
+                yield node.lineno, "hands on `getattr`, which looks up names that the text does not show"
             case ast.Name(id=name, ctx=ast.Load()) if name in _RUNS_TEXT:
                 yield node.lineno, f"uses `{name}`, which runs or finds code that the text does not show"
             case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(name, ast.Constant):
@@ -56,9 +66,16 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def _describe_import(path: str) -> str:
     root, *rest = path.split(".")
-    if root in _REACHES_THE_PROCESS:
+    if root not in _COMPUTE:
         return f"imports `{root}`, which computes nothing"
-    return "" if _DISPATCHER.isdisjoint(rest) else f"imports `{path}`, which goes past PyTorch's dispatcher"
+    if not _DISPATCHER.isdisjoint(rest):
+        return f"imports `{path}`, which goes past PyTorch's dispatcher"
+    return f"imports `{path}`, the insides of a library" if any(map(_is_inside, rest)) else ""
+
+
+def _is_inside(name: str) -> bool:
+    """True for a name in a library that is private, or a module of Python's that the library happens to import."""
+    return name in _REACHES_THE_PROCESS or (name.startswith("_") and not name.endswith("__"))
 
 
 def find_code_of_its_own(tree: ast.Module, cut: str) -> int:

@@ -14,7 +14,7 @@ from course_lib.grading.submission import needed
 from course_lib.grading.submission.kernel_check import find_root, list_bound
 from course_lib.grading.submission.source import make_refusal
 
-_SPREAD = frozenset("var nanvar var_mean std nanstd std_mean cov pvariance".split())
+_SPREAD = frozenset("var nanvar var_mean std nanstd std_mean cov pvariance variance pstdev stdev".split())
 _NORMS = frozenset(
     """layer_norm native_layer_norm LayerNorm rms_norm RMSNorm group_norm native_group_norm GroupNorm instance_norm InstanceNorm1d
     InstanceNorm2d InstanceNorm3d batch_norm native_batch_norm BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm""".split()
@@ -55,7 +55,7 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
     own = _list_own_attributes(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr):
-            for name, word in _list_names(node, imports.keys() - bound, own):
+            for name, word in _list_names(node, imports.keys() - bound, own, bound if "*" in imports else None):
                 if (why := shortcuts.describe(name, word)) is not None:
                     raise make_refusal("not_allowed", file, node, why)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and not known & {node.id, "*"}:
@@ -63,8 +63,13 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
             raise make_refusal("undefined_name", file, node, what)
 
 
-def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str]) -> Iterator[tuple[str, str]]:
-    """The names of libraries, and of values, that a node reaches for, each with the words that name it."""
+def _list_names(
+    node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None
+) -> Iterator[tuple[str, str]]:
+    """The names of libraries, and of values, that a node reaches for, each with the words that name it.
+
+    ``bound`` are the file's own names if it imports all names of a library by a star: any other may be the library's.
+    """
     match node:
         case ast.ImportFrom():
             yield from ((alias.name, f"{node.module}.{alias.name}") for alias in node.names)
@@ -74,6 +79,11 @@ def _list_names(node: ast.stmt | ast.expr, libraries: Set[str], own: set[str]) -
             yield node.attr, f".{node.attr}"
         case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
             yield name, f".{name}"
+        case ast.Name() if bound is not None and node.id not in bound:
+            yield node.id, node.id
+        case ast.Match():
+            patterns = (part for part in ast.walk(node) if isinstance(part, ast.MatchClass))
+            yield from ((name, f".{name}") for pattern in patterns for name in pattern.kwd_attrs)
 
 
 def _list_own_attributes(tree: ast.Module) -> set[str]:
