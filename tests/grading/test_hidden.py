@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from math import prod
 from pathlib import Path
@@ -223,7 +224,7 @@ def answers_in_a_table() -> str:
         for p in make_plans(exercise):
             if p.entry_point == entry_point:
                 answers = (
-                    ["math.nan" if v != v else repr(float(v)) for v in p.expected[name].values]
+                    [repr(float(v)) if math.isfinite(v) else f"math.{float(v)}" for v in p.expected[name].values]
                     for name in ("mean", "var")
                 )
                 numbers = ", ".join(f"[{', '.join(one)}]" for one in answers)

@@ -434,8 +434,8 @@ def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
     wrong = {name: judge_elements(outputs[name], want).wrong for name, want in p.expected.items()}
     wdy = p.inputs["w"] * p.inputs["dy"]
     vanish = ((_compute_hat(p.inputs, "xhat") * wdy).sum(axis=1) == 0) | (wdy.sum(axis=1) == 0)
-    rows = np.asarray(wrong.pop("dx").any(axis=1))
-    return bool(rows.any()) and not rows[~vanish].any() and not any(where.any() for where in wrong.values())
+    rows = np.flatnonzero(wrong.pop("dx").any(axis=1))
+    return bool(rows.size and vanish[rows].all()) and not any(where.any() for where in wrong.values())
 
 
 # A row of equal numbers has c1 = 0 as well, so a code that treats both in a way of its own is told apart by the order of these two.

@@ -60,7 +60,7 @@ MERGE = (
     MergeCase("many lanes", 3, 40, 16, "chunks of 16, 16 and 8 columns in 64 lanes", mean=2.0, spare=16),
     MergeCase("many chunks", 2, 1100, 16, "69 chunks, the last one of 12 columns", mean=3.0),
     MergeCase("one column and no chunk", 3, 17, 8, "chunks of 8, 8 and 1 columns in four lanes", mean=2.0),
-    MergeCase("2051 columns a chunk", 2, 7001, 2051, "chunks of 2051 and 848 columns: fp16 does not hold 2051", fill="steps"),
+    MergeCase("3001 columns left", 2, 11193, 4096, "a last chunk of 3001 columns: fp16 does not hold 3001", fill="steps"),
     MergeCase("many rows", 150, 21, 8, "150 programs", mean=1.0),
     MergeCase("flat chunks", 3, 22, 4, "every M2 is 0: all of the variance lies between the chunks", mean=1.0, fill="flat"),
     MergeCase("one column", 2, 1, 8, "N = 1: the variance is 0", mean=2.0, spare=4),
