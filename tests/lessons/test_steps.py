@@ -404,19 +404,19 @@ def test_a_list_is_an_array_only_where_it_holds_its_numbers(scratch, change, say
 
 
 @pytest.mark.parametrize(
-    ("attack", "says"),
+    "attack",
     [
-        ("open({target!r}, 'w').write('x')", "`open`"),
-        ("torch.save(x, {target!r})", "`torch.save`"),
-        ("import pathlib\n    pathlib.Path({target!r}).write_text('x')", "`pathlib`"),
-        ("getattr(torch, 'sa' + 've')(x, {target!r})", "`torch.save`"),
-        ("x.numpy().tofile({target!r})", "`.tofile`"),
+        "open({target!r}, 'w').write('x')",
+        "torch.save(x, {target!r})",
+        "import pathlib\n    pathlib.Path({target!r}).write_text('x')",
+        "getattr(torch, 'sa' + 've')(x, {target!r})",
+        "x.numpy().tofile({target!r})",
     ],
 )
-def test_a_step_writes_no_files(scratch, tmp_path, attack, says):
+def test_a_step_writes_no_files_of_the_person(scratch, tmp_path, attack):
     target = tmp_path / "written"
     told = check("98-centre", ("return", f"{attack.format(target=str(target))}\n    return"))
-    assert told.startswith("! Step 98-centre: it does not run") and says in told and "Line " in told
+    assert told.startswith("✗ Step 98-centre") and "Error" in told and "Line " in told, told
     assert not target.exists()
 
 
@@ -426,12 +426,12 @@ def test_code_that_is_not_needed_does_not_run_in_the_check(scratch, tmp_path):
     assert not target.exists()
 
 
-def test_without_a_sandbox_what_is_on_the_lists_runs_and_lines_are_those_of_the_cell(scratch, monkeypatch):
+def test_without_a_sandbox_steps_run_and_lines_are_those_of_the_cell(scratch, monkeypatch):
     monkeypatch.setattr(jobs, "BEST_TIER", isolation.LIMITS)
     for step_id in ("98-mend", "98-centre", "98-halves"):
         assert check(step_id).startswith("✓"), step_id
-    told = check("98-centre", ("return", "held = x.__class__\n    return"))
-    assert told.startswith("! Step 98-centre") and "Line 2" in told and "held = x.__class__" in told
+    told = check("98-centre", ("return", "held = nothing\n    return"))
+    assert told.startswith("! Step 98-centre") and "Line 2" in told and "held = nothing" in told
 
 
 def test_a_fault_of_the_machine_or_of_the_course_is_nobodys_failure(scratch, monkeypatch):
