@@ -103,6 +103,10 @@ def _make_plan(
         "sliced": (case.N + 3, 1), "transposed": (1, case.M), "permuted": (case.N, shape[0] * case.N, 1),
     }.get(case.layout, compute_strides(shape))  # fmt: skip
     expected = make_expected(y, terms, case.dtype, infinite=case.fill == "inf row")
+    if (
+        case.fill == "inf row"
+    ):  # RMSNorm gives 0 beside the Inf, and NaN if the row was scaled by its largest element first
+        expected.allowed[1, np.isfinite(y[1])] = np.nan
     tensors = (
         Tensor("x", case.dtype, shape, strides, x.reshape(shape)),
         *(Tensor(name, case.dtype_of(name), (case.N,), (1,), values) for name, values in vectors.items()),
