@@ -190,6 +190,11 @@ def test_helpers_are_looked_at_as_well(where):
     assert refusal(HEAD + "    x = helper(n)\n\n\n" + helper).cause == "not_allowed"
 
 
+def test_a_constant_made_by_a_function_of_the_file_is_shown_where_it_is_made():
+    with pytest.raises(Unreadable, match=r"line 7: `make` is a Python function of your file.*Write the number itself"):
+        in_kernel("y = x + SIZE", "\n\ndef make():\n    return 3\nSIZE = tl.constexpr(make())\n")
+
+
 def test_a_python_helper_is_told_what_it_lacks():
     with pytest.raises(Unreadable, match=r"`g` is a Python function of your file.*Put `@triton.jit`"):
         in_kernel("y = g(x)", "\n\ndef g(x):\n    return x\n")

@@ -111,10 +111,8 @@ def _is_of_language(path: str, name: str, value: Any) -> bool:
         return True
     if name in tl.__all__ or hasattr(value, "fn"):
         return True
-    if path.startswith("triton.language.extra") and callable(
-        value
-    ):  # the interpreter's replacements have another module
-        return True
+    if path.startswith("triton.language.extra") and callable(value):
+        return True  # the interpreter's replacements have another module
     return str(getattr(value, "__module__", "")).startswith("triton.language")
 
 
@@ -142,7 +140,8 @@ class _FileCheck:
     def run(self) -> None:
         for node in self.kernels:
             _KernelCheck(self, node).run()
-        for node in self.tree.body:
+        # Python functions come last: what uses one says more about it.
+        for node in sorted(self.tree.body, key=lambda node: getattr(node, "name", "") in self.functions):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._check_import(node)
             elif isinstance(node, ast.FunctionDef) and node in self.kernels:
