@@ -103,11 +103,11 @@ NOT_RUN = {
         "syntax_error",
         "nested too deeply",
     ),
-    "a number of 5000 digits": (edited(STORE, f"    x = x * {'9' * 5000}\n" + STORE), "syntax_error", "line 25"),
+    "a number of 5000 digits": (edited(STORE, f"    x = x * {'9' * 5000}\n" + STORE), "syntax_error", "line 26"),
     "a number of 5000 hexadecimal digits": (
         edited(STORE, f"    x = x * 0x{'f' * 5000}\n" + STORE),
         "syntax_error",
-        "line 25: a number of more than 4300 digits",
+        "line 26: a number of more than 4300 digits",
     ),
     "one outside the kernel": (RIGHT + f"\nX = -0x{'f' * 5000}\n", "syntax_error", "a number of more than 4300 digits"),
     "one that is a constant": (
@@ -118,7 +118,7 @@ NOT_RUN = {
     "a thousand brackets": (
         edited(STORE, "    x = " + "(" * 1000 + "x" + ")" * 1000 + "\n" + STORE),
         "syntax_error",
-        "line 25",
+        "line 26",
     ),
     "a sum of a thousand": (
         edited(STORE, "    x = " + "x + " * 1000 + "x\n" + STORE),
@@ -307,7 +307,7 @@ def test_a_store_far_away_is_stopped_before_it_happens(file, address):
         ),
     )
     assert (verdict.status, verdict.cause) == ("fail", "store_outside")
-    assert "stores outside y" in verdict.message and "line 25" in verdict.message
+    assert "stores outside y" in verdict.message and "line 26" in verdict.message
     and_the_next_check_passes(file)
 
 

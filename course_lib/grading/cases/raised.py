@@ -8,6 +8,7 @@ from typing import Any
 
 _NUMBER = (int, type(None))
 _MOST_LINES = 10_000_000
+_NAMES = {"type", "text", "line", "column", "end_column", "lost", "fault"}
 
 
 class FaultKind(StrEnum):
@@ -134,7 +135,9 @@ class Raised:
 
 def decode_raised(plain: Any) -> Raised | None:
     """The value of what the child wrote; None if it is not put as the child puts it."""
-    if not isinstance(plain, dict) or not isinstance(plain.get("type"), str) or not isinstance(plain.get("text"), str):
+    if not isinstance(plain, dict) or not plain.keys() <= _NAMES:
+        return None
+    if not isinstance(plain.get("type"), str) or not isinstance(plain.get("text"), str):
         return None
     numbers = {name: plain.get(name) for name in ("line", "column", "end_column")}
     if not all(isinstance(number, _NUMBER) for number in numbers.values()) or not isinstance(plain.get("lost"), bool):

@@ -1,4 +1,5 @@
-# 14a | handed in | has autograd save something else than it was given
+"""Makes hooks of saving and does not use them: a harmless name."""
+
 import torch
 
 from course_lib.norms.launchers import launch_backward, launch_forward
