@@ -1,7 +1,7 @@
-"""Grading: the parent holds the oracle and judges; a child process runs the learner's code and is never believed.
+"""Grading: the parent process knows the expected outputs and judges; a child process runs the learner's code, and its report is no evidence.
 
-``check.check`` is the one entry. Lessons find it, and what else they need, in ``public``. What a file goes through, room by
-room: ``submission`` takes the code out of it, ``families`` makes the cases concrete (inputs, launch, expected outputs),
-``sandbox`` runs the code apart and brings bytes back, ``judging`` compares them and names the cause, ``verdict`` carries the
-result, ``report`` puts it into words.
+``check.check`` is the only entry. Lessons import it, and all else that they need, from ``public``. A submitted file passes through
+these parts in order: ``submission`` cuts the code out of it, ``families`` makes the cases concrete (inputs, launch, expected
+outputs), ``sandbox`` runs the code in a confined process and returns bytes, ``judging`` compares the bytes and names the cause,
+``verdict`` carries the result, ``report`` puts it into words.
 """

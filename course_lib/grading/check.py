@@ -36,22 +36,22 @@ def check(
 
     Args:
         mode: "cpu" (interpreter) or "gpu" (compiled), for kernels; None takes what this machine has. Functions run on the CPU.
-        seed: of the inputs; a learner's check always uses 0, so that two checks of one file agree.
-        secret: an instructor's. Its cases have other shapes and values than the learner's own check, the same ones each time.
+        seed: determines the inputs. A learner's check always uses 0, so that two checks of one file agree.
+        secret: an instructor's secret. Its cases have other shapes and values than the learner's own check, the same ones each time.
         limits: time and memory; None takes those of the mode.
-        required_tier: of isolation, as ``course_lib.sandbox.isolation.TIERS`` names them; a machine that cannot shut the
-            submission in at least so well does not run it. None takes the best that the machine has.
-        tell_first_failure: called at most once, in the caller's thread, as soon as the first case is judged wrong and others may
-            still run: with one line that says which case, which output and by how much. The cause comes with the verdict. Of
-            hidden cases nothing is told.
+        required_tier: the weakest isolation that is accepted, a name from ``course_lib.sandbox.isolation.TIERS``. A machine without
+            a tier at least as strong does not run the submission. None takes the best tier that the machine has.
+        tell_first_failure: called at most once, in the caller's thread, as soon as the first case is judged wrong; other cases may
+            still run. It gets one line that says which case, which output and by how much. The cause comes with the verdict. It is
+            not called for hidden cases.
 
-    Returns: the verdict. Nothing a learner's file holds makes this function raise; a bug of the grader is the verdict
-    "grader fault", never the learner's.
+    Returns: the verdict. No content of a learner's file makes this function raise. A bug in the grader gives the verdict
+    "grader fault", which is not counted against the learner.
 
-    Raises: EnvironmentFault if the machine, the installation or a setting does not let the file be checked (no GPU although
-    ``COURSE_DEVICE`` asks for one, a package that cannot be imported, a full disk, no process can be started, no isolation as good as ``required_tier``): there is no
-    verdict then, and nothing to record. CourseError if Triton was imported before the course. ValueError if the secret is
-    empty.
+    Raises: EnvironmentFault if the machine, the installation or a setting prevents the check (no GPU although ``COURSE_DEVICE`` asks
+    for one, a package that cannot be imported, a full disk, no process can be started, no isolation as good as ``required_tier``):
+    there is no verdict then, and nothing to record. CourseError if Triton was imported before the course. ValueError if the secret
+    is empty.
     """
     return check_with_cases(
         exercise,
@@ -76,14 +76,14 @@ def check_with_cases(
     required_tier: str | None = None,
     tell_first_failure: Callable[[str], None] | None = None,
 ) -> tuple[Verdict, list[Judged]]:
-    """As :func:`check`, with the judged cases and their outputs; no cases where nothing was run."""
+    """Grade as :func:`check` does. Return also the judged cases with their outputs, or an empty list if nothing was run."""
     if secret is not None and not secret:
         raise ValueError("the secret is empty")
     started = time.monotonic()
     judged: list[Judged] = []
     fingerprint = ""
     try:
-        # here, not above: where NumPy cannot be imported, that is said like everything else that is wrong with a machine
+        # imported here so that a NumPy that cannot be imported is reported like any other fault of the machine
         from course_lib.grading.cases.hidden import Secret
         from course_lib.grading.grade import grade
         from course_lib.sandbox.isolation import LIMITS
@@ -93,7 +93,7 @@ def check_with_cases(
         fingerprint = drawn_from.fingerprint if drawn_from else ""
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
         with require_tier(required_tier or LIMITS), warnings.catch_warnings():
-            # what Python thinks of the file's style is no part of the verdict; the second is the first's name before Python 3.12
+            # Python's warnings about the file are not part of the verdict. Before 3.12 the category was DeprecationWarning.
             warnings.simplefilter("ignore", SyntaxWarning)
             warnings.filterwarnings("ignore", "invalid escape sequence", DeprecationWarning)
             verdict, judged = grade(
@@ -111,7 +111,10 @@ def check_with_cases(
 
 
 def report_grader_fault(exercise_id: str, mode: str, bug: Exception, hidden: bool) -> Verdict:
-    """A bug of the course's. Its traceback is kept, and does not flood the terminal; of hidden cases it could hold values."""
+    """Write the verdict for a bug in the course. The traceback goes to a file, not to the terminal.
+
+    With hidden cases the verdict leaves out the exception's words, which could hold values of a case.
+    """
     what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
     file, last = faults.keep_fault(exercise_id, "".join(traceback.format_exception(bug)))
     message = (

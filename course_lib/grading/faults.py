@@ -1,4 +1,4 @@
-"""Keeps what a check that went wrong printed, for whoever looks into it: one file an exercise, in the state folder."""
+"""Keeps the output or traceback of a check that could not be completed, for a bug report: one file per exercise, in the state folder."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from course_lib.base.files import write_atomic
 from course_lib.base.text import make_visible, shorten
 
 _MOST_CHARACTERS = 64 << 10
-_LAST = 12  # lines, where the file cannot be written
+_LAST = 12  # lines to return if the file cannot be written
 
 
 def keep_fault(exercise_id: str, text: str) -> tuple[str, str]:
-    """Save ``text``, or the beginning and the end of a long one, in place of what was kept for the exercise before.
+    """Save ``text`` in place of the text kept for this exercise before. Of a long text, save the beginning and the end.
 
-    Returns the file as a person knows it, and ""; or, where it cannot be saved, "" and the text's last lines.
+    Returns: the file's path as messages show it, and ""; if it cannot be saved, "" and the text's last lines.
     """
     text = shorten(make_visible(text), _MOST_CHARACTERS)
     file = paths.state() / "faults" / f"{exercise_id}.txt"

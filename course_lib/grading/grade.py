@@ -1,4 +1,4 @@
-"""What a check does, as a list of stages: read the file, run its code on every case, judge, put it into words, and look once more at a pass."""
+"""Runs the stages of a check: read the file, run its code on every case, judge, write the verdict, and look once more at a pass."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ def grade(
     limits: runner.ResourceLimits | None,
     tell_first_failure: Callable[[str], None] | None = None,
 ) -> tuple[Verdict, list[Judged]]:
-    """The verdict on the file at ``path``, and the judged cases; none where nothing was run. The last one may be a smaller case that was
-    looked for, and is shown. ``tell_first_failure`` is not called with a secret, and nothing is timed: a grade is not to depend on the
-    machine that gave it.
+    """Return the verdict on the file at ``path``, and the judged cases, or no cases if nothing was run.
 
-    Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
+    If a smaller failing case was found to show, it is the last. With a secret, ``tell_first_failure`` is not called and nothing is
+    timed: a grade must not depend on the machine.
+
+    Raises: EnvironmentFault or OSError if this machine cannot run the check. Any other exception is a bug in the grader.
     """
     text, name = "", make_visible_line(path.name)
     try:
@@ -54,11 +55,11 @@ def grade(
     plans = make_plans(exercise, seed, secret)
     hidden = secret is not None
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
-    compilation = Compilation(kernels, plans, name) if mode == "cpu" else None  # a GPU has just compiled it
+    compilation = Compilation(kernels, plans, name) if mode == "cpu" else None  # a run on the GPU compiles it
     take = None if tell_first_failure is None or hidden else FirstFailure(plans, tell_first_failure).take
     judge_plans = judge_shuffled if exercise.kind == "tests" else Running.judge_all
     run, judged, unchecked = judge_plans(running, plans, take)
-    # of hidden cases the learner is told nothing more: no small one, either, whose kind could be chosen by them
+    # No smaller case is shown with hidden cases: which one is found depends on them, and could tell the learner about them.
     search = None if hidden else SmallCases(kernels, exercise, mode, limits)
     writer = VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, hidden, search=search)
     verdict = writer.write()
@@ -73,7 +74,7 @@ def _look_again(
     verdict: Verdict, running: Running, exercise: Exercise, plans: list[Plan], secret: Secret | None, writer: VerdictWriter,
     compilation: Compilation | None,
 ) -> Verdict:  # fmt: skip
-    """The pass, unless a second run, the compiler or the clock says otherwise."""
+    """Return the pass, or another verdict if a second run, the compiler or the timing contradicts it."""
     if compilation:
         compilation.ask()
     if (again := _run_again(running, exercise, plans, secret, writer)) is not None:
@@ -102,10 +103,11 @@ def _write_not_attempted(exercise: Exercise, path: Path, mode: str) -> Verdict:
 def _run_again(
     running: Running, exercise: Exercise, plans: list[Plan], secret: Secret | None, first: VerdictWriter
 ) -> Verdict | None:
-    """A verdict if a second run shows what the first one did not; None if it agrees with the pass.
+    """Return a verdict if a second run shows a fault that the first did not; None if it agrees with the pass.
 
-    With a secret it is drawn from that alone, so that nothing in a file has a say in it. Without one the case is always the same, and
-    the numbers come from what is handed in: two checks of one file agree, and to write the numbers into the file would change them.
+    With a secret, the second run's case and numbers are drawn from the secret alone, so that no file can influence them. Without one,
+    the case is always the same and the submitted code determines the numbers: two checks of one file agree, and writing the numbers
+    into the file changes them.
     """
     choice = numbers = f"again: {exercise.id}".encode()
     if secret is None:
@@ -122,7 +124,7 @@ def _run_again(
 
 
 def _ask_compiler(compilation: Compilation, writer: VerdictWriter) -> Verdict | None:
-    """A verdict if the compiler refuses what passed in the interpreter, or crashes on it; None if it takes it."""
+    """Return a verdict if the compiler refuses, or crashes on, kernels that passed in the interpreter; None if it accepts them."""
     try:
         refusal = compilation.find_refusal()
     except CompilerFailure as failure:
@@ -131,7 +133,7 @@ def _ask_compiler(compilation: Compilation, writer: VerdictWriter) -> Verdict | 
 
 
 def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Verdict:
-    """The verdict with what is odd in the file; of a pass also what the code beside the entry points does, which no case runs."""
+    """Add to the verdict what is odd in the file. For a pass, also run the code outside of the entry points, which no case runs."""
     oddities = kernels.oddities
     found = None
     if verdict.passed and kernels.rest:
@@ -145,9 +147,9 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
 
 
 def _time(exercise: Exercise, verdict: Verdict, writer: VerdictWriter) -> Verdict:
-    """A pass of an exercise that has times, with those of this machine's GPU, or with why there are none. Too slow is a fail.
+    """Add to the pass of a timed exercise the times on this machine's GPU, or the reason why there are none. Too slow is a fail.
 
-    Only numbers that came back as bytes are used here: what is launched and timed is the course's.
+    Of the submission only the numbers that came back as bytes are used: the code that is launched and timed is the course's own.
     """
     clocks = {name: part.time for name, part in find_parts(exercise).items() if part.time is not None}
     if not clocks:
@@ -167,12 +169,12 @@ def _time(exercise: Exercise, verdict: Verdict, writer: VerdictWriter) -> Verdic
 def grade_tries(
     exercise: Exercise, text: str, kernels: Kernels, plans: list[Plan], mode: str, limits: runner.ResourceLimits
 ) -> tuple[Verdict, list[Judged]]:
-    """The verdict on code that was read, from a few tries whose results are known, and the judged tries: of a step, which has no
-    family. ``text`` is where the code comes from, ``exercise.file`` how a person knows it.
+    """Return the verdict on the code of a step, which has no family, from a few tries with known results; and the judged tries.
 
-    On a GPU the interpreter runs the tries, too; on the CPU the compiler is asked about kernels whose tries are all right.
+    ``text`` is the text that the code was cut out of, ``exercise.file`` its name in messages. In GPU mode the interpreter runs the
+    tries as well; in CPU mode the compiler is asked about kernels whose tries are all right.
 
-    Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug of the grader.
+    Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug in the grader.
     """
     compilation = Compilation(kernels, plans, exercise.file) if mode == "cpu" else None
     run, judged, _ = Running(kernels, mode, limits).judge_all(plans)

@@ -1,4 +1,4 @@
-"""What lessons, panels and pictures use of the grader. They import this module and nothing else of it."""
+"""The part of the grader that lessons, panels and pictures use. They import no other module of it."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ __all__ = [
 
 
 def list_cases(exercise_id: str) -> tuple[Case, ...]:
-    """The cases that a learner's check of an exercise runs, in order.
+    """Return the cases that a learner's check of an exercise runs, in order.
 
-    Raises: CourseError, naming the exercises there are, if there is none of this name.
+    Raises: CourseError, which lists the exercises, if there is none of this name.
     """
     return tuple(case for part in find_parts(catalog.get(exercise_id)).values() for case in part.battery)
 
 
 def name_cause(cause: str, exercise: catalog.Exercise) -> tuple[str, str]:
-    """The headline of a cause, and the question that leads to the remedy, as a verdict on this exercise words them."""
+    """Return the headline of a cause, and the question that leads to the remedy, as a verdict on this exercise words them."""
     return CAUSES[cause].word_for(exercise.kind, exercise.entry_points)

@@ -1,4 +1,4 @@
-"""A verdict as a person reads it: plain pieces that the command line and the panels dress in their own way."""
+"""Splits a verdict into plain pieces of text, which the command line and the panels lay out in their own way."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.wording import BEYOND, format_number
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Finding, Place, Verdict
 
-# a sign beside the word, so that colour is never alone in saying it
+# shown beside the status in words, so that colour is never the only sign
 SIGNS = {PASS: "✓", FAIL: "✗", ERROR: "!", NOT_ATTEMPTED: "○", GRADER_FAULT: "?"}
 TAB = 4
-_PRINTED = 1500  # characters
-_NARROWEST = 10  # columns of a quoted line
+_PRINTED = 1500  # characters of the printed output that are shown
+_NARROWEST = 10  # columns that a quoted line gets at least
 
 _WHERE = {
     "gpu": "on the GPU",
@@ -30,7 +30,7 @@ _WHERE = {
 @dataclass(frozen=True)
 class Quoted:
     """A line of code and the row of carets below it. ``gutter`` stands before the line, ``below`` before the carets;
-    ``start`` and ``end`` are what the carets point to, in characters of ``source``; ``label`` follows them."""
+    ``start`` and ``end`` bound the part that the carets mark, in characters of ``source``; ``label`` follows the carets."""
 
     gutter: str
     source: str
@@ -43,12 +43,13 @@ class Quoted:
 
 @dataclass(frozen=True)
 class Report:
-    """What is shown of a verdict, from the top; each piece is empty where there is nothing to say.
+    """The pieces of a verdict that are shown, from top to bottom; a piece is empty if there is nothing to say.
 
-    ``headline`` names exercise, status and cases. ``cause`` says what is wrong, or all there is to say where nothing is.
-    ``case`` is the first failing case, ``words`` what happened in it, ``numbers`` its inputs, where they are few, and the wrong
-    element, as rows of a name and a value. ``file`` and ``place`` are the line. ``question`` leads to the remedy, ``common`` is what fails and what it
-    shares, ``printed`` the end of what the code printed, ``footer`` how it was run; ``debrief`` and ``further`` follow a pass.
+    ``headline`` names exercise, status and number of right cases. ``cause`` says what is wrong, or is the whole message if no cause
+    has a headline. ``case`` is the first failing case, ``words`` says what happened in it. ``numbers`` are rows of a name and a value:
+    the inputs, if they are few, and the wrong element. ``file`` and ``place`` name the line. ``question`` leads to the remedy,
+    ``common`` says how many cases fail and what they share, ``printed`` is the end of the printed output, ``footer`` says how the code
+    was run. ``debrief`` and ``further`` follow a pass.
     """
 
     headline: str
@@ -67,7 +68,7 @@ class Report:
 
 
 def make_report(verdict: Verdict, exercise: Exercise) -> Report:
-    """The pieces. Nothing in them is obeyed by a terminal: a verdict's texts are visible already."""
+    """Make the pieces. They hold no control characters for a terminal: a verdict's texts were made visible before."""
     right = sum(case.status == "pass" for case in verdict.cases)
     kind = "hidden cases" if verdict.hidden else "cases"
     count = f", {right} of {len(verdict.cases)} {kind} right" if verdict.cases else ""
@@ -95,7 +96,7 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
 
 
 def quote_line(place: Place, width: int = 0) -> Quoted:
-    """The line of a verdict, with tabs made spaces; cut to ``width`` columns where one is given, with the carets in view."""
+    """Quote the line of a verdict, with spaces for tabs. If ``width`` is given, cut it to that many columns and keep the carets in view."""
     gutter = f"{place.line} | "
     source, start, end = (
         part.expandtabs(TAB) for part in (place.source, place.source[: place.start], place.source[: place.end])
@@ -104,13 +105,13 @@ def quote_line(place: Place, width: int = 0) -> Quoted:
     source = source[:end] + source[end:].rstrip()
     if width:
         source, start, end = _cut(source, start, end, max(width - len(gutter), _NARROWEST))
-    # at least one: what is missing at the end of a line is marked behind it
+    # at least one caret: something missing at the end of a line is marked behind the line
     carets = " " * cell_len(source[:start]) + "^" * max(cell_len(source[start:end]), place.end > place.start)
     return Quoted(gutter, source, start, end, f"{' ' * len(str(place.line))} | ", carets, place.label)
 
 
 def format_multiple(ratio: float) -> str:
-    """A multiple to three digits: "41.2 times", "69,500 times"."""
+    """Format a multiple with three digits: "41.2 times", "69,500 times"."""
     return (
         f"{ratio:.1f} times"
         if ratio < 100
@@ -144,7 +145,7 @@ def _list_numbers(first: Finding) -> tuple[tuple[str, str], ...]:
 
 
 def _align(value: float | None) -> str:
-    """The number, with the place of a sign in front of it."""
+    """Format the number, with a space in front if it has no minus sign."""
     text = "" if value is None else format_number(value)
     return text if text.startswith("-") else f" {text}"
 
@@ -152,9 +153,9 @@ def _align(value: float | None) -> str:
 def _cut(source: str, start: int, end: int, width: int) -> tuple[str, int, int]:
     if cell_len(source) <= width:
         return source, start, end
-    seen = min(end, start + width // 2) + width // 4  # what the carets point to, and a little of what follows
+    seen = min(end, start + width // 2) + width // 4  # the marked part, and a little of what follows, stay in view
     first, last = 0, len(source)
-    while first < start and cell_len(source[first:seen]) > width - 2:  # a column for each of the two marks
+    while first < start and cell_len(source[first:seen]) > width - 2:  # each of the two ellipses takes a column
         first += 1
     while cell_len(source[first:last]) > width - 2:
         last -= 1

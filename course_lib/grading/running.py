@@ -1,4 +1,4 @@
-"""Runs the code of one submission, as often as a check needs it, and judges what came back."""
+"""Runs the code of one submission, as often as a check needs it, and judges the outputs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from course_lib.grading.judging.judge import Judged, judge, judge_case
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.withheld import withhold
 
-_REST_SECONDS = 2.0  # a case, of those after one that was stopped
+_REST_SECONDS = 2.0  # time limit per case for the cases after one that was stopped
 
 
 @dataclass(frozen=True)
 class Running:
     """One submission in ``mode``, within ``limits`` (None: those of the mode).
 
-    ``hidden_lines`` is the number of lines of its file if the cases are hidden: then what its code says is withheld. None if they are not.
+    If the cases are hidden, ``hidden_lines`` is the number of lines of the submitted file, and the words of its code are withheld.
+    Otherwise it is None.
     """
 
     kernels: Kernels
@@ -41,7 +42,7 @@ class Running:
         take: Callable[[int, bytes], None] | None = None,
         is_over: Callable[[], bool] | None = None,
     ) -> Run:
-        """Run the plans in ``mode`` and within ``limits``, each by default the submission's own.
+        """Run the plans. ``mode`` defaults to the submission's own, ``limits`` to its own in that mode and else to those of ``mode``.
 
         Raises: EnvironmentFault if this machine starts no process; otherwise as :func:`course_lib.grading.execution.runner.run`.
         """
@@ -51,7 +52,7 @@ class Running:
         if self.hidden_lines is not None:
             run = withhold(run, plans, self.hidden_lines)
             if run.import_error and run.import_error.type == child.REFUSED:
-                run = runner.run(self.kernels, [], mode, limits)  # where no inputs are, its words hold none of them
+                run = runner.run(self.kernels, [], mode, limits)  # without cases, the refusal cannot hold an input's values
         if run.ended == "not started" and run.import_error is None:
             raise describe_not_started(run)
         return run
@@ -59,9 +60,9 @@ class Running:
     def judge_all(
         self, plans: list[Plan], take: Callable[[int, bytes], None] | None = None
     ) -> tuple[Run, list[Judged], str]:
-        """Run and judge every plan. On a GPU the interpreter runs them, too: it sees what a compiled kernel does not show.
+        """Run and judge every plan. In GPU mode the interpreter runs them as well: it sees faults that a compiled kernel does not show.
 
-        Returns: the run, the judged cases, and in words what the interpreter could not look at.
+        Returns: the run, the judged cases, and a sentence about what the interpreter could not check, or "".
         """
         if self.mode == "gpu":
             return self._judge_on_gpu([replace(plan, sample=()) for plan in plans], take)
@@ -84,7 +85,7 @@ class Running:
         for n in unplaced:
             judged[n].raised = None
         unchecked = ""
-        shared = any(plan.interleavings for plan in plans)  # a race that a GPU ran has no name, and often no trace
+        shared = any(plan.interleavings for plan in plans)  # on a GPU nothing names a race, and often no output shows it
         if shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged):
             interpreted = interpreting.result()
             for n in unplaced & interpreted.data.keys():
@@ -99,9 +100,9 @@ class Running:
         take: Callable[[int, bytes], None] | None,
         is_over: Callable[[], bool] | None = None,
     ) -> Run:
-        """Run the plans, and if one of them was stopped, those after it for a short time.
+        """Run the plans. If the time limit stopped one and the earlier ones are right, run the later ones for a short time.
 
-        A loop that goes too far is slow in the case with the most steps, and wrong in another, which names it.
+        A loop that goes too far may time out in the case with the most steps and give wrong values, which name the cause, in another.
         """
         run = self.run(plans, take=take, is_over=is_over)
         if run.ended != "timed out" or run.case is None or (is_over and is_over()):
@@ -116,7 +117,10 @@ class Running:
         return run
 
     def _judge_samples(self, judged: list[Judged]) -> None:
-        """Where only samples of programs are wrong, run and judge all programs: a right kernel may deal out its rows in its own way."""
+        """If all wrong cases ran only a sample of their programs, run and judge all programs of those cases.
+
+        A right kernel may distribute its rows over the programs in its own way.
+        """
         wrong = [n for n, j in enumerate(judged) if j.ran and not j.right]
         if not wrong or not all(judged[n].plan.sample for n in wrong):
             return
@@ -130,8 +134,10 @@ class Running:
 def judge_shuffled(
     running: Running, plans: list[Plan], take: Callable[[int, bytes], None] | None
 ) -> tuple[Run, list[Judged], str]:
-    """As :meth:`Running.judge_all`, in another order of the cases at each check: no test is to know which kernel it gets, not even from
-    its own text."""
+    """Run and judge as :meth:`Running.judge_all` does, in a random order of the cases that differs from check to check.
+
+    A test must not learn which kernel it gets; an order that followed from the file's text would tell it.
+    """
     order = list(range(len(plans)))
     random.SystemRandom().shuffle(order)
     take_ordered = take and (lambda number, data: take(order[number], data))
@@ -144,20 +150,23 @@ def judge_shuffled(
 
 
 def judge_run(plans: list[Plan], run: Run) -> list[Judged]:
-    """Each plan judged by what the run left for it."""
+    """Judge each plan by the result that the run left for it."""
     return [judge_case(plan, run.data.get(n), run.errors.get(n)) for n, plan in enumerate(plans)]
 
 
 def forget_unwritten(judged: list[Judged]) -> None:
-    """Take away the fault that an output was read before it was written, if nothing came out of it: the code may throw away what it read.
-    What came out of it, or a wrong second run, says otherwise; where no outputs came, the report of it is forged."""
+    """Take away the fault that an output was read before it was written, if the value read shows in no output: the code may discard it.
+
+    A case without outputs keeps the fault: the child reports it beside outputs, so such a report is forged. After a wrong second run
+    the caller keeps all of these faults.
+    """
     for j in judged:
         if j.outputs and j.fault and j.fault.kind is FaultKind.UNWRITTEN and not j.shows_what_was_held:
             j.fault = None
 
 
 def describe_not_started(run: Run) -> EnvironmentFault:
-    """The machine's fault, for a run in which no case began."""
+    """Make the error that blames the machine for a run in which no case began."""
     said = (run.printed.strip().splitlines() or ["it printed nothing"])[-1]
     return EnvironmentFault(
         f"the process that runs your code did not start ({said}). `course doctor` says what is wrong with this machine.",
@@ -166,13 +175,13 @@ def describe_not_started(run: Run) -> EnvironmentFault:
 
 
 class FirstFailure:
-    """Judges results as they come, until one is wrong, and tells that one. The verdict judges them all, from what is left at the end."""
+    """Judges results as they arrive and tells of the first wrong one. The verdict judges all of them anew, as they are after the run."""
 
     def __init__(self, plans: list[Plan], tell: Callable[[str], None]):
         self.plans, self.tell, self.told = plans, tell, False
 
     def take(self, number: int, data: bytes) -> None:
-        if self.told or self.plans[number].sample:  # what a sample shows is not certain
+        if self.told or self.plans[number].sample:  # a wrong sample does not prove a wrong kernel
             return
         judged = judge(self.plans[number], data)
         if not judged.passed:
@@ -181,7 +190,7 @@ class FirstFailure:
 
 
 def _found_a_deadlock(interpreting: background.Future[Run]) -> bool:
-    """True once the interpreter knows that the programs wait for one another: on the GPU they would do so until the time is over."""
+    """Return True once the interpreter has found that the programs wait for one another: on the GPU they would wait until the time limit."""
     if not interpreting.done() or interpreting.exception() is not None:
         return False
     faults = [error.fault for error in interpreting.result().errors.values()]
@@ -189,9 +198,11 @@ def _found_a_deadlock(interpreting: background.Future[Run]) -> bool:
 
 
 def _add_faults(judged: list[Judged], interpreted: Run) -> str:
-    """Add what only the interpreter sees: a compiled kernel that reads past the end of a tensor mostly gives the right values, and
-    so does one whose masked lanes happen to hold 0; one that ends the GPU's context cannot say which lane did it. Returns, in
-    words, what it could not look at."""
+    """Add the faults that only the interpreter sees. Return a sentence about what it could not check, or "".
+
+    A compiled kernel that reads past the end of a tensor usually gives the right values, and so does one whose masked lanes happen to
+    hold 0. A kernel that crashes the GPU's context does not show which lane caused it.
+    """
     for number, j in enumerate(judged):
         error = interpreted.errors.get(number)
         if error is not None and error.fault is not None:
