@@ -1,1 +1,1 @@
-"""What one case of an exercise is: its shape and values, its buffers, its plan; and the hidden ones of an instructor."""
+"""The cases of an exercise: shape and values, buffers, plan; and the hidden cases that are drawn from an instructor's secret."""

@@ -1,8 +1,8 @@
 """Tensors as the grader sees them: a named view into a buffer of raw bytes, everything outside the view poisoned.
 
-Outputs and the gaps between strided rows start as NaN with a payload no arithmetic produces (outputs as signalling ones,
-which not even adding to them leaves as they are), and every buffer has a guard band on both sides. So a value never
-written, a write between rows or past the end, and a changed input all show when the bytes come back.
+Outputs and the gaps between strided rows start as NaN with a payload that no arithmetic produces. The NaN of an output is
+a signalling one, so even an addition to it changes its bits. Every buffer has a guard band on both sides. So an element
+that was never written, a write between rows or past the end, and a changed input all show when the bytes come back.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ DTYPES = {
     "int32": np.dtype(np.int32),
 }
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
-# of outputs and of inputs: were they one, a stray copy of x's guard into y's would leave no trace
+# The poison of outputs (True) and of inputs (False). They differ, because a copy of x's guard into y's guard has to leave a trace.
 _POISON = {
     True: {"fp32": 0x7F80DEAD, "fp16": 0x7CAD, "bf16": 0x7FAD, "int32": 0x7ABCDEAD},
     False: {"fp32": 0x7FC0BEEF, "fp16": 0x7EBE, "bf16": 0x7FBE, "int32": 0x7ABCBEEF},
 }
-# large finite numbers: the first of their bits, and how many are left to draw
+# Large finite numbers of each dtype: the bits of the smallest one, and how many low bits are drawn at random
 _ORDINARY = {"fp32": (0x7E000000, 24), "fp16": (0x7800, 10), "bf16": (0x7E80, 7), "int32": (0x7A000000, 24)}
-GUARD = 64  # least elements on each side; a multiple of 16 bytes, so that pointers stay as aligned as a fresh tensor's
+GUARD = 64  # fewest elements on each side; a multiple of 16 bytes, so that a pointer is aligned as that of a new tensor
 
 
 def size_guard(elements: int) -> int:
-    """Room for a kernel that oversteps a tensor by ``elements``, so that it meets this guard and not another tensor."""
+    """Return a guard of at least ``elements``: a kernel that goes so far past its tensor still meets this guard, and no other tensor."""
     return GUARD * -(-max(elements, 1) // GUARD)
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of the case: its layout, and its values if it is an input (None: an output, poisoned).
+    """A tensor of the case: its layout, and its values if it is an input. ``values`` of an output are None, and it is poisoned.
 
-    ``scratch`` is neither: locks and partial sums that the kernel works in, with ``values`` or poisoned, and not judged.
-    ``poison`` are other bits for an output than the usual ones. ``any_dtype``: a function may return it in another dtype, too.
-    ``whole``: it has to be a Python or NumPy integer, and 4.0 is none.
-    ``strides`` are in elements. A ``far`` tensor lies in address space of which only its rows are ever touched: its
-    rows travel packed, and the child lays them ``strides[0]`` apart; or its columns, if they lie farther apart than its rows.
+    A ``scratch`` tensor is neither input nor output: it holds the kernel's locks or partial sums, starts with ``values`` or
+    poisoned, and is not judged. ``poison``: the bits of an output's poison, if not the usual ones. ``any_dtype``: a function may
+    also return it in another dtype. ``whole``: it has to be a Python or NumPy integer; 4.0 is wrong.
+    ``strides`` are in elements. A ``far`` tensor spans more memory than it uses. Its rows are sent to the child packed, and the
+    child lays them ``strides[0]`` apart. The same holds for its columns, if they lie farther apart than its rows.
     """
 
     name: str
@@ -66,23 +66,23 @@ class Tensor:
         return _POISON[self.values is None][self.dtype] if self.poison is None else self.poison
 
     def place_anew(self, rng: np.random.Generator) -> Tensor:
-        """The same tensor at another address, at times less aligned; an output holds a large finite number, and no NaN."""
+        """Return the tensor at another address, which may be less aligned; an output starts as a large finite number, not as NaN."""
         first, bits = _ORDINARY[self.dtype]
-        # whole words: an address that a GPU could not load from is nobody's
+        # Move by whole words of 4 bytes: a GPU may refuse to load from an address that is less aligned.
         moved = self.guard + int(rng.integers(1, GUARD)) * (4 // DTYPES[self.dtype].itemsize)
         drawn = first + int(rng.integers(1 << bits))
         return replace(self, guard=moved, poison=None if self.values is not None else drawn)
 
     @property
     def packed_strides(self) -> tuple[int, ...]:
-        """Strides in the bytes that travel: the real ones, or for a far tensor those of packed rows, or columns."""
+        """Strides in the bytes that are sent to the child: the real ones, or for a far tensor those of packed rows or columns."""
         if not self.far:
             return self.strides
         return compute_strides(self.shape) if self.strides[0] >= self.strides[-1] else (1, self.shape[0])
 
     @property
     def elements(self) -> int:
-        """Elements of the buffer that travels, guards included."""
+        """Elements of the buffer that is sent to the child, guards included."""
         span = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.packed_strides, strict=True))
         return self.guard + span + self.guard
 
@@ -91,29 +91,29 @@ class Tensor:
         return self.elements * DTYPES[self.dtype].itemsize
 
     def view(self, buffer: np.ndarray) -> np.ndarray:
-        """The tensor's elements inside a flat array of ``elements`` items."""
+        """Return the tensor's elements as a view into a flat array of ``elements`` items."""
         step = buffer.itemsize
         strides = tuple(stride * step for stride in self.packed_strides)
         return np.lib.stride_tricks.as_strided(buffer[self.guard :], self.shape, strides)
 
     def initial_bytes(self) -> bytes:
-        """The buffer as the child gets it."""
+        """Return the buffer that the child starts with."""
         buffer = np.full(self.elements, self._poison, dtype=_BITS[DTYPES[self.dtype].itemsize]).view(DTYPES[self.dtype])
         if self.values is not None:
             self.view(buffer)[...] = self.values
         return buffer.tobytes()
 
     def read(self, data: bytes) -> np.ndarray:
-        """The tensor's elements in ``data``, in the tensor's own dtype."""
+        """Return the tensor's elements in ``data``, in the tensor's own dtype."""
         return self.view(np.frombuffer(data, dtype=DTYPES[self.dtype]))
 
     def find_unwritten(self, data: bytes) -> np.ndarray:
-        """Where the tensor still holds the poison it started with."""
+        """Return True for each element that still holds the poison it started with."""
         bits = np.frombuffer(data, dtype=_BITS[DTYPES[self.dtype].itemsize])
         return self.view(bits) == self._poison
 
     def find_changed_outside(self, data: bytes) -> np.ndarray:
-        """Buffer positions outside the tensor, relative to its first element, whose bits changed."""
+        """Return the buffer positions outside the tensor whose bits changed, relative to its first element."""
         bits = _BITS[DTYPES[self.dtype].itemsize]
         inside = np.zeros(self.elements, dtype=bool)
         self.view(inside)[...] = True
@@ -122,7 +122,7 @@ class Tensor:
 
 
 def compute_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides of ``shape``, in elements."""
+    """Return the row-major strides of ``shape``, in elements."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -131,6 +131,6 @@ def compute_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
-    """``values`` rounded to ``dtype``: what the kernel really gets, and so what the oracle must compute from."""
-    with np.errstate(over="ignore"):  # an Inf row is Inf on purpose
+    """Round ``values`` to ``dtype``. The kernel gets the rounded values, so the oracle has to compute from them, too."""
+    with np.errstate(over="ignore"):  # some rows hold an Inf on purpose
         return np.asarray(values).astype(DTYPES[dtype])

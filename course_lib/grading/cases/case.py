@@ -1,7 +1,7 @@
-"""One case of a battery, as data. The batteries stand with their families, in families/, one line a case.
+"""One case of a battery, as data. The batteries stand with their families, in families/, one line per case.
 
 Inputs matter more than tolerances. Normal values around zero with N a power of two let a third of all wrong LayerNorm
-kernels through; every line of a battery is there because some wrong solution passes all the others.
+kernels pass. Each line of a battery is there because some wrong solution passes all other lines.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-PARTIALS = "{partials}"  # in the `why` of a SharedCase: their name and number
-# elements between rows: row 2 starts past 2^31, where a 32-bit product turns negative, and row 3 past 2^32, where one without
-# a sign begins anew
+PARTIALS = "{partials}"  # stands in the `why` of a SharedCase for the name and the number of the partial sums
+# Elements between rows. Row 2 starts past 2^31, where a signed 32-bit product turns negative, and row 3 past 2^32, where an
+# unsigned one wraps round.
 FAR_STRIDE = 3 * 2**29
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case, before it is made concrete.
+    """One case, before its values are drawn.
 
-    ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" or "inf row" (row 1 of normal
-    values gets one NaN or Inf), "first far out" (or "middle", "last": one element of each row lies 200 std away), "worked" (the 3 x 8
-    worked example). ``layout`` is "packed" (rows follow each other),
-    "sliced" (x and y are slices of wider, NaN-filled matrices, of different widths), "far" (rows 1.5 * 2^30 apart), or what
-    a family adds to these. ``dtypes`` are those of tensors whose dtype is another than ``dtype``.
+    ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" or "inf row" (row 1 of normal values
+    gets one NaN or Inf), "first far out" (or "middle far out", "last far out": one element of each row lies 200 std away), or
+    "worked" (the 3 x 8 worked example). ``layout`` is "packed" (rows follow each other), "sliced" (x and y are slices of wider
+    matrices that are filled with NaN and differ in width), or "far" (rows 1.5 * 2^30 elements apart). A family may add other
+    fills and layouts. ``dtypes`` lists the tensors whose dtype is not ``dtype``.
     """
 
     name: str
     M: int
     N: int
-    block: int  # 0 for a function, which has no blocks
+    block: int  # 0: a function, which has no blocks
     why: str
     dtype: str = "fp32"
     rows: int = 1
@@ -38,15 +38,15 @@ class Case:
     eps: float = 1e-5
     fill: str = "normal"
     layout: str = "packed"
-    w_dtype: str = ""  # of w and b; empty: as dtype
+    w_dtype: str = ""  # the dtype of w and b; empty: dtype
     dtypes: tuple[tuple[str, str], ...] = ()
-    vector: bool = False  # x is no matrix but N numbers
-    plain: bool = False  # w is 1 and b is 0, for a person who looks at y
-    leading: tuple[int, ...] = ()  # the leading dimensions of x, M elements in all; empty: (M,)
-    block_name: str = "BLOCK"  # what the kernel calls the columns a step, and the rows
-    rows_name: str = "ROWS"
-    # x and all that goes with it are small whole numbers. No case of a battery has them, and none is to look changed by this field:
-    # what was measured on a battery is kept under its cases' repr
+    vector: bool = False  # x has one dimension, of N numbers
+    plain: bool = False  # w is 1 and b is 0, so that y is easy to read
+    leading: tuple[int, ...] = ()  # the leading dimensions of x, with the product M; empty: (M,)
+    block_name: str = "BLOCK"  # the kernel's name for the columns per step
+    rows_name: str = "ROWS"  # the kernel's name for the rows per program
+    # x and the other inputs are small whole numbers. No case of a battery sets this field. It is left out of the repr, because
+    # measurements on a battery are stored under the repr of its cases.
     by_hand: bool = field(default=False, repr=False)
 
     @property
@@ -56,12 +56,12 @@ class Case:
 
     @property
     def has_bad_row(self) -> bool:
-        """Row 1 holds a NaN or an Inf."""
+        """Whether row 1 holds a NaN or an Inf."""
         return self.fill in ("nan row", "inf row")
 
     @property
     def is_far(self) -> bool:
-        """Some tensor's rows, or columns, lie so far apart that offsets need 64 bits."""
+        """Whether some tensor's rows or columns lie so far apart that offsets need 64 bits."""
         return self.layout.startswith("far")
 
     @property
@@ -73,7 +73,7 @@ class Case:
         return self.w_dtype not in ("", self.dtype) or any(dtype != self.dtype for _, dtype in self.dtypes)
 
     def dtype_of(self, name: str) -> str:
-        """The dtype of the case's tensor of this name."""
+        """Return the dtype of the tensor ``name``."""
         return dict(self.dtypes).get(name) or (self.w_dtype if name in ("w", "b") else "") or self.dtype
 
     @property
@@ -81,7 +81,7 @@ class Case:
         return not self.block or self.block >= self.N
 
     def describe(self) -> str:
-        """Shape, dtype and what is special, for a person."""
+        """Describe the case for a learner: shape, dtype and what is special."""
         if self.leading:
             parts = [f"x of shape ({', '.join(map(str, self.leading))}, {self.N})"]
         else:
@@ -95,11 +95,11 @@ class Case:
         return f"{', '.join(parts)}: {self.why}"
 
     def describe_outcome(self, entry_point: str, outputs: dict[str, Any]) -> str:
-        """What wrong outputs mean, where their numbers say nothing to a person; empty where they do."""
+        """Say what wrong outputs mean, if their numbers alone tell a learner nothing; else return ""."""
         return ""
 
     def describe_success(self, outputs: dict[str, Any]) -> str:
-        """What right outputs mean, where a person wants to know more than that they are right; else empty."""
+        """Say what right outputs mean, if there is more to tell than that they are right; else return ""."""
         return ""
 
 
@@ -107,9 +107,9 @@ class Case:
 class SharedCase(Case):
     """A case whose rows are added up by several programs.
 
-    ``partials``: rows of the partial sums: buffers, chunks of the M rows, or programs of the grid. ``partials_name``: what the
-    kernel calls their number; ``{partials}`` in ``why`` stands for both, as in "GROUP = 2". ``chunk``: rows a chunk.
-    ``orders``: how many orders of the programs' operations are tried.
+    ``partials``: the number of partial sums, one per buffer, per chunk of the M rows, or per program. ``partials_name``: the
+    kernel's name for this number. ``{partials}`` in ``why`` stands for both, as in "GROUP = 2". ``chunk``: rows per chunk.
+    ``orders``: how many orders of the programs' memory operations are tried.
     """
 
     partials: int = 1

@@ -1,14 +1,14 @@
 """Cases that no learner has seen, for grading a class: other shapes and other values, drawn from an instructor's secret.
 
 A learner's own check runs the same cases every time, and prints their shapes. Code written for those shapes (``if N == 129``,
-or the answers in a table) passes it. With a secret each case is drawn anew and stays what it is there for: padded lanes or
-none, one block or several, M a multiple of ROWS or not, more rows than buffers or fewer, N = 1, a square, rows too far apart for 32 bits. Dtype,
-fill, layout, mean, spread and eps stay as they are, and so does what the case costs. So each bug still has its case, and the
-diagnosis still its causes.
+or the answers in a table) passes it. With a secret the shape of each case is drawn anew, and the case keeps its purpose: padded
+lanes or none, one block or several, M a multiple of ROWS or not, more rows than buffers or fewer, N = 1, a square, rows too far
+apart for 32 bits. Dtype, fill, layout, mean, spread and eps stay as they are, and the cost stays about the same. So each bug is
+still found by its case, and the diagnosis still finds its cause.
 
-The parent draws; the child gets buffers and arguments as ever. One secret gives one battery, on every machine. What is
-derived from it goes through a slow hash first: a verdict shows a fingerprint, and a learner's code sees its inputs, and
-neither may let anyone try out a dictionary of secrets.
+The parent process draws; the child gets buffers and arguments as for a visible case. One secret gives the same battery on every
+machine. All that is derived from the secret goes through a slow hash first: a verdict shows a fingerprint, and the learner's
+code sees its inputs, and neither may make it cheap to try a dictionary of secrets.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _MAKE_ONE = (
     'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for the whole class.'
 )
 _MOST_BYTES = 4096
-_ROUNDS = 200_000  # of the hash: 0.1 s for us, 0.1 s for each guess of anyone else
+_ROUNDS = 200_000  # rounds of the hash: they make every guess at the secret slow
 
 
 class Secret:
-    """What an instructor keeps, as a source of random numbers. Neither ``repr`` nor a verdict shows more than ``fingerprint``.
+    """An instructor's secret, as a source of random numbers. Neither ``repr`` nor a verdict shows more than ``fingerprint``.
 
-    Raises: ValueError if it is empty.
+    Raises: ValueError if the secret is empty.
     """
 
     def __init__(self, text: str | bytes):
@@ -52,7 +52,7 @@ class Secret:
         return f"Secret({self.fingerprint})"
 
     def generator(self, purpose: str) -> np.random.Generator:
-        """The same numbers for the same purpose, and unrelated ones for another."""
+        """Return a generator that gives the same numbers for the same purpose, and unrelated ones for another."""
         return np.random.Generator(np.random.PCG64(int.from_bytes(self._digest(purpose, 32), "little")))
 
     def _digest(self, purpose: str, size: int) -> bytes:
@@ -65,9 +65,9 @@ def _stretch_key(data: bytes) -> bytes:
 
 
 def read_secret(path: Path) -> bytes:
-    """The secret in a file, without the white space around it.
+    """Return the secret in a file, without the white space around it.
 
-    Raises: CourseError if the file cannot be read, or what it holds is no secret.
+    Raises: CourseError if the file cannot be read, is empty, is too long, or holds a secret that is too short.
     """
     try:
         with path.open("rb") as file:
@@ -89,7 +89,7 @@ def read_secret(path: Path) -> bytes:
 
 
 def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
-    """``case`` in another shape. The worked example is one shape only, and stays as it is."""
+    """Return ``case`` in another shape. The worked example has one shape only and stays as it is."""
     if case.fill == "worked":
         return case
     now = _read_rows(case)
@@ -100,7 +100,7 @@ def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
             for wide in (False, True)
         ],
     )
-    if column is None:  # N = 1, or N = 2: it must stay, and M has to be another, or else BLOCK
+    if column is None:  # N is 1 or 2 and has to stay; so M has to change, or BLOCK where M is 1
         column = _choose(
             rng,
             [
@@ -118,7 +118,7 @@ def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
         [r for r in _list_rows(case, wide) if column.N not in (r.M, *r.leading) and _is_affordable(case, column, r)]
         for wide in (False, True)
     ]
-    # another number of buffers alone is the learner's own shape again
+    # With the same columns, M or ROWS has to change: another number of buffers alone leaves the shape that the learner knows.
     same_columns = column == _Columns(case.N, case.block)
     others = [
         [r for r in some if (r.M, r.rows) != (now.M, now.rows) or (not same_columns and r != now)] for some in rows
@@ -127,7 +127,7 @@ def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
 
 
 def _choose(rng: np.random.Generator, lists: list[list]):
-    """One of the first list that is not empty; None if all are."""
+    """Draw an element of the first list that is not empty; return None if all are empty."""
     some = next((some for some in lists if some), None)
     return some[rng.integers(len(some))] if some else None
 
@@ -159,7 +159,7 @@ def _reshape_case(case: Case, column: _Columns, rows: _Rows) -> Case:
 
 
 def _describe_case(case: Case, made: Case) -> str:
-    """What is special about the new case, for a person: its kind by the name of the visible one, and its own numbers."""
+    """Say what is special about the new case: the name of the visible case that it was drawn from, and its own numbers."""
     said = [f'hidden, of the kind "{case.name}"']
     if PARTIALS in case.why:
         said.append(PARTIALS)
@@ -172,11 +172,11 @@ def _describe_case(case: Case, made: Case) -> str:
     return ", ".join(said + [f"eps = {made.eps:g}"] * (made.eps != 1e-5))
 
 
-# ---- what may be drawn, and what must stay
+# ---- the shapes that may be drawn, and the traits that must stay
 
 
 def _list_columns(case: Case, wide: bool) -> Iterator[_Columns]:
-    """N and BLOCK with the same blocks: their padding, roughly their number, and a last one of a single column."""
+    """Yield N and BLOCK that have the traits of the case's own: padding or none, a similar number of blocks, a last block of one column."""
     blocks = (case.block,) if not case.block else (case.block // 2, case.block, 2 * case.block)
     wanted = _find_column_traits(case.N, case.block)
     for N, block in product(_list_sizes_near(case.N, 256, wide) if case.N > 2 else (case.N,), blocks):
@@ -186,7 +186,8 @@ def _list_columns(case: Case, wide: bool) -> Iterator[_Columns]:
 
 def _find_column_traits(N: int, block: int) -> tuple:
     count = -(-N // block) if block else 1
-    # N = 2 leaves next to nothing of a projection; among 8 times as many lanes as columns most of a tree merges nothing
+    # N = 2 is a kind of its own: the projection of dy leaves next to nothing of it. So is a block with 8 or more lanes per column:
+    # most merges in its tree merge empty lanes.
     return (
         min(N, 3),
         bool(block and -N % block),
@@ -197,9 +198,9 @@ def _find_column_traits(N: int, block: int) -> tuple:
 
 
 def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
-    """M, ROWS, the leading dimensions, the buffers and chunks that relate to each other as those of the case do."""
+    """Yield M, ROWS, leading dimensions, buffers and chunks that relate to each other as those of the case do."""
     now = _read_rows(case)
-    if case.is_far:  # row 2 is the first one past 2^31, and each further row takes address space
+    if case.is_far:  # fewer rows would not pass 2^31 and 2^32, and each further row takes more address space
         yield now
         return
     wanted = _find_row_traits(now)
@@ -223,7 +224,7 @@ def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
 
 
 def _list_row_counts(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """M and the leading dimensions. A dimension of 1 stays, and two that differ do not become alike."""
+    """Yield M and the leading dimensions. A dimension of 1 stays, and dimensions that differ do not become equal."""
     if case.leading:
         for leading in product(*(range(2, size + 3) if size > 1 else (1,) for size in case.leading)):
             if len(set(leading)) == len(set(case.leading)):
@@ -231,7 +232,7 @@ def _list_row_counts(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, .
     elif case.M <= 1:
         yield case.M, ()
     else:
-        # a family that fills x in its own way may have found only so many rows
+        # The family searches for the rows of this fill and may not find more than M of them.
         most = case.M if case.fill == "below zero" else 2 * case.M
         yield from ((M, ()) for M in _list_sizes_near(case.M, 12, wide) if 2 <= M <= most)
 
@@ -251,7 +252,7 @@ def _find_row_traits(r: _Rows) -> tuple:
     elif r.partials:
         some_each = (
             -(-r.M // r.partials) * (r.partials - 1) < r.M
-        )  # also to a kernel that deals out its rows block by block
+        )  # each buffer or program gets some rows, also if they are dealt out as runs of neighbouring rows
         traits += (
             some_each,
             r.partials == 1,
@@ -264,21 +265,21 @@ def _find_row_traits(r: _Rows) -> tuple:
 
 
 def _is_affordable(case: Case, column: _Columns, r: _Rows) -> bool:
-    """About as much work for the interpreter, and for a program no more registers than twice as many."""
+    """Return True if the shape costs the interpreter about as much as ``case`` does, and a program at most about twice the registers."""
     before, now = _count_steps(case.M, case.rows, case.N, case.block), _count_steps(r.M, r.rows, column.N, column.block)
     tile = r.rows * column.block <= 2 * max(case.rows * case.block, 32)
     return now <= 1.5 * before + 1 and r.M * column.N <= 2 * case.M * case.N + 64 and tile
 
 
 def _count_steps(M: int, rows: int, N: int, block: int) -> int:
-    """Blocks of numbers that all programs together walk through; for a function, which walks as it likes, its rows."""
+    """Return the number of blocks that all programs load together; for a function, which has no blocks, the number of rows."""
     return -(-M // rows) * (-(-N // block) if block else 1)
 
 
 def _list_sizes_near(size: int, most: int, wide: bool) -> list[int]:
-    """Sizes a quarter away at most; ``wide`` adds those about half and twice as large: a power of two has no other of its kind.
+    """Return the sizes at most a quarter away. ``wide`` adds sizes about half and twice as large: the only other powers of two.
 
-    Small sizes shrink by one at most: a row of three numbers may have hardly any variance, by chance, and then tests another thing.
+    Sizes under 16 shrink by one at most: a row of three numbers may by chance have almost no variance, and then tests something else.
     """
     away = min(max(2, size // 4), most)
     found = {*range(size - (away if size >= 16 else 1), size + away + 1)}

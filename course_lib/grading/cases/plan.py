@@ -1,4 +1,4 @@
-"""A case made concrete: the tensors, the call that the course does, and what float64 says must come out."""
+"""A concrete case: its tensors, the call of the learner's code, and the outputs that float64 arithmetic expects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Expected:
-    """What an output must be, and how far it may be off, element by element, in float64.
+    """The right values of an output and their allowed errors, element by element, in float64.
 
-    Where ``allowed`` is NaN, anything goes; where it is infinite, any value that is not finite does. ``signed``: -0 is not 0.
-    ``whole``: numbers that are counted, so that a wrong one is told by itself, and not by how many allowed errors it is off.
+    Where ``allowed`` is NaN, any value is right; where it is infinite, also any value that is not finite. ``signed``: -0 is not 0.
+    ``whole``: the values are counts, so a verdict shows a wrong one itself, not by how many allowed errors it is off.
     """
 
     values: np.ndarray
@@ -36,7 +36,7 @@ C = TypeVar("C", bound=Case)
 class Plan(Generic[C]):
     """A concrete case: ``arguments`` are ("tensor", name), ("int", value) or ("float", value), in the entry point's order.
 
-    For a kernel the outputs are tensors it is given; for a function (no grid) they are what it returns, in that order.
+    The outputs of a kernel are among the tensors that it is given. A function (``grid`` is empty) returns its outputs, in this order.
     """
 
     case: C
@@ -49,19 +49,19 @@ class Plan(Generic[C]):
     num_warps: int = 4
     inputs: dict[str, np.ndarray] = field(default_factory=dict)  # float64, for the diagnosis
     interleavings: int = (
-        0  # how many orders of the programs' memory operations are tried; more than 0 where programs share memory
+        0  # how many orders of the programs' memory operations are tried; above 0 only if programs share memory
     )
-    any_order: bool = False  # the outputs' bits may depend on that order
-    # where the exercise asks for it: how often a tensor's elements may be read; over how many programs the work on it is spread;
-    # how often another entry point is called, at least, and with 0 never
+    any_order: bool = False  # the outputs' bits may depend on the order of the memory operations
+    # What the exercise asks for besides right outputs. reads: how often the elements of a tensor may be read. spread: over how many
+    # programs the work on a tensor is spread. calls: the fewest calls of another entry point; 0: it must not be called.
     reads: dict[str, int] = field(default_factory=dict)
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
-    # how many loads may have no lane at all, beyond as many as those that have one; None: any number
+    # Loads with no active lane may be as many as those with one, and this many more; None: any number
     empty_loads: int | None = None
-    # of a grid of one dimension: the programs that CPU mode launches, whose rows alone are judged; none: all
+    # Programs of a one-dimensional grid that CPU mode launches; only their rows are judged. Empty: all programs
     sample: tuple[int, ...] = ()
-    # outputs that are worked out from those that came back, where many of these are right: ``expected`` has them, too
+    # Computes further outputs from those that came back, if many of these would be right; ``expected`` has the further ones, too.
     derive: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] | None = None
 
     def tensor(self, name: str) -> Tensor:
@@ -69,7 +69,7 @@ class Plan(Generic[C]):
 
     @property
     def asked_rows(self) -> np.ndarray:
-        """True for each of the M rows that the sampled programs have, if each program takes its rows in order."""
+        """True for each of the M rows that belongs to a sampled program; program p has the rows from p * ROWS on."""
         return np.isin(np.arange(self.case.M) // self.case.rows, self.sample)
 
 
@@ -86,12 +86,11 @@ def list_no_models() -> Iterable[tuple[str, Callable[[Any], Outputs]]]:
 class Part(Generic[C]):
     """All that the grader knows of one entry point of an exercise.
 
-    ``models`` gives wrong formulas with their causes, the likelier first. ``rare`` are causes that follow where every failed case is
-    of a kind that is there for this alone, and its outputs say so; ``traits`` those where exactly the cases of a common kind fail;
-    both are asked before those that hold for every family. ``unwritten`` names the cause where an output is never written at all;
-    for outputs that are not in it that is "not_written". ``minor`` names the cause of a minor kind of fault, where
-    another one fits the cases with a trait better. ``partials`` are outputs of which each program writes one row. ``time`` times on a
-    GPU what came back for a plan; None where the plan is not timed.
+    ``models`` gives wrong formulas with their causes, the likelier first. ``rare``: causes that hold if the symptom holds for every
+    failed case. ``traits``: causes that hold if exactly the cases with the trait fail. Both are tried before the causes that all
+    families share. ``unwritten``: the cause per output, if no element of it was written; "not_written" for an output that is not listed.
+    ``minor``: per kind of minor fault another cause, which holds if all failed cases have the trait. ``partials``: outputs of which
+    each program writes one row. ``time`` times on a GPU what came back for a plan; it returns None for a plan that is not timed.
     """
 
     battery: tuple[C, ...]

@@ -1,4 +1,4 @@
-"""What a case raised, or did beside its outputs, as typed values. They come from the process that ran it, which may have forged them."""
+"""The exceptions and the faults of a case, as typed values. The child process that ran the case reports them and may have forged them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = {"type", "text", "line", "column", "end_column", "lost", "fault"}
 
 
 class FaultKind(StrEnum):
-    """Each kind of fault, by the word that the child writes. :data:`FACTS` has what else is known of it."""
+    """The kinds of fault, each by the word that the child writes. :data:`FACTS` has the rest of what is known of a kind."""
 
     LOAD = "load"
     STORE = "store"
@@ -48,19 +48,19 @@ class FaultKind(StrEnum):
 
 
 class Group(StrEnum):
-    """How a kind of fault counts."""
+    """The groups of faults: the group of a kind decides how the kind counts."""
 
     OUTSIDE = "outside"  # an access outside a tensor
     INPUT = "input"  # an input is written
-    MINOR = "minor"  # it counts only where all outputs are right
-    INTERLEAVED = "interleaved"  # only another order of programs that share memory shows it
-    REFUSED = "refused"  # the file holds what its exercise refuses
+    MINOR = "minor"  # it counts only if all outputs are right
+    INTERLEAVED = "interleaved"  # it shows only if programs that share memory run in another order
+    REFUSED = "refused"  # the file uses what the exercise does not allow
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a kind of fault: ``cause`` is the verdict's, "" where the outputs decide it; ``withheld`` are the words where the
-    cases are hidden, with "{tensor}" for its name."""
+    """The facts about a kind of fault. ``cause``: the verdict's cause; "" if the outputs decide it. ``withheld``: the words of the verdict
+    if the cases are hidden; "{tensor}" stands for the tensor's name."""
 
     group: Group
     cause: str = ""
@@ -70,7 +70,7 @@ class Facts:
 _READS_OUTSIDE = Facts(Group.OUTSIDE, withheld="It reads outside {tensor}; with hidden cases it is not shown where")
 _WRITES_OUTSIDE = Facts(Group.OUTSIDE, withheld="It writes outside {tensor}; with hidden cases it is not shown where")
 _WAITS = "The programs wait for one another"
-# In this order the minor ones are told: the first is the worst.
+# Of several minor faults the verdict tells the one that comes first here: it is the worst.
 FACTS: dict[FaultKind, Facts] = {
     FaultKind.LOAD: _READS_OUTSIDE,
     **dict.fromkeys(
@@ -102,7 +102,7 @@ FACTS: dict[FaultKind, Facts] = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What a case did that its outputs need not show. ``tensor`` is a tensor's name or "", ``row`` and ``line`` are None where unknown."""
+    """A fault of a case, which its outputs need not show. ``tensor`` is a tensor's name or ""; ``row`` and ``line`` are None if unknown."""
 
     kind: FaultKind
     tensor: str
@@ -121,8 +121,8 @@ class Fault:
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception of a case, or of an import: ``type`` by its name, and the line of the learner's file. With a ``fault`` the case may have
-    come to its end all the same; ``lost``: no further case could be run."""
+    """An exception of a case or of an import: the name of its type, and its place in the learner's file. With a ``fault`` the case may
+    still have run to its end. ``lost``: no further case could be run."""
 
     type: str
     text: str
@@ -134,7 +134,7 @@ class Raised:
 
 
 def decode_raised(plain: Any) -> Raised | None:
-    """The value of what the child wrote; None if it is not put as the child puts it."""
+    """Decode what the child wrote; return None if its form is not the one that the child writes."""
     if not isinstance(plain, dict) or not plain.keys() <= _NAMES:
         return None
     if not isinstance(plain.get("type"), str) or not isinstance(plain.get("text"), str):

@@ -1,7 +1,7 @@
-"""Cases that a person can work out by hand, of the kind of a case that fails: few rows and columns, small blocks, whole numbers.
+"""Cases that a learner can work out by hand, made after a case that fails: few rows and columns, small blocks, whole numbers.
 
-They are no part of a battery and decide nothing. A verdict that is known shows one of them in the place of a larger case, if the code
-is wrong on it in the same way. The right solution passes on all of them: a test runs it on every one.
+They are no part of a battery and decide nothing. Once the verdict is known, it shows one of them in place of a larger case, if the
+code is wrong on it in the same way. A test runs the right solution on all of them.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from math import prod
 
 from course_lib.grading.cases.case import PARTIALS, Case, SharedCase
 
-# x has a variance of 9 (families/by_hand.py): so small an eps changes no digit that is shown, and with so large a one the root is 4.
-# One number has none: then so small an eps would make a huge rstd, and with 9 it is 1/3, or for RMSNorm 1/5.
+# x has a variance of 9 (families/by_hand.py). SMALL_EPS changes no digit that is shown; with LARGE_EPS the root is 4. A row of one
+# number has a variance of 0, where SMALL_EPS would make rstd huge; with _EPS_OF_ONE rstd is 1/3, or 1/5 for RMSNorm.
 SMALL_EPS, LARGE_EPS, _EPS_OF_ONE = 1e-12, 7.0, 9.0
-_MOST, _MOST_OF_EPS = 20, 3  # cases of a kind
-_FEW_KINDS = 6  # of relations between rows, tiles and parts
-# one column has a variance of 0, and dx is 0, so it says less than several do; of three numbers no standard deviation is whole
-_EFFORT = {1: 6.0, 3: 4.5}  # columns that so many count for
+_MOST, _MOST_OF_EPS = 20, 3  # the most cases of each kind, and of the kind with a large eps
+# With at most this many kinds of rows, each kind is also paired with columns that leave no padded lane.
+_FEW_KINDS = 6
+# N -> the number of columns that it counts as when the easiest case is chosen. One column says little: its variance and its dx are 0.
+# Three whole numbers have no whole standard deviation.
+_EFFORT = {1: 6.0, 3: 4.5}
 _BY_HAND = "made to be worked out by hand"
-# what stays of a case when all that is special about it goes
+# The fields that a case keeps when all that is special about it is dropped
 _SHAPE = ("rows", "block_name", "rows_name", "partials", "partials_name", "chunk", "orders")
-# what is in a case's values beside numbers, and can be in a small one's
+# The fills that a small case can have, too
 _KEPT_FILLS = {"normal", "nan row", "inf row", "zeros", "constant", "flat", "special", "a empty", "b empty", "both empty"}  # fmt: skip
-_FEW_COLUMNS = ((2, 2), (2, 4), (3, 4), (4, 4), (5, 8), (1, 2))  # N and BLOCK, where a block holds a row
+_FEW_COLUMNS = ((2, 2), (2, 4), (3, 4), (4, 4), (5, 8), (1, 2))  # N and BLOCK, if one block holds a row
 _SEVERAL_BLOCKS = (*_FEW_COLUMNS, (3, 2), (4, 2), (5, 4), (5, 2), (6, 2))
 
 
@@ -39,10 +41,10 @@ class _Rows:
 
 
 def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
-    """Cases that can stand for ``case`` of ``battery``, the easiest first. None has more elements than it has.
+    """Return cases that can stand for ``case`` of ``battery``, the easiest first. None of them has more elements than ``case``.
 
-    First those with nothing special but their shape, then those with a large eps where the battery varies eps, then those with the
-    dtypes, the layout and the fill of ``case``.
+    The order: cases with nothing special but their shape; cases with a large eps, if the battery varies eps; cases with the dtypes,
+    the layout and the fill of ``case``.
     """
     plain = _forget_special(case, battery)
     bases = [(plain, "", _list_rows(battery), _MOST)]
@@ -54,7 +56,7 @@ def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
         alone = case.vector and case.M == 1
         rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else _list_rows(battery)
         bases.append((own, f'of the kind "{case.name}"', rows, _MOST))
-    has_statistics = any(c.M > 1 for c in battery)  # else each number is for itself
+    has_statistics = any(c.M > 1 for c in battery)  # else no number depends on another
     found: dict[Case, None] = {}
     for base, words, rows, most in bases:
         some = [_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows)]
@@ -65,7 +67,7 @@ def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
 
 
 def _forget_special(case: Case, battery: Sequence[Case]) -> Case:
-    """The case with the defaults of its kind for all but its shape."""
+    """Return the case with the defaults of its class for all fields but its shape."""
     kept = {f.name: getattr(case, f.name) for f in fields(case) if f.name in _SHAPE}
     vector = all(c.vector for c in battery)
     return type(case)(
@@ -82,14 +84,14 @@ def _is_same_kind(own: Case, plain: Case) -> bool:
 
 
 def _list_columns(battery: Sequence[Case]) -> list[tuple[int, int]]:
-    """N and BLOCK."""
+    """Return pairs of N and BLOCK."""
     if not any(c.block for c in battery):
         return [(N, 0) for N in (2, 3, 4, 5, 1)]
     return list(_FEW_COLUMNS if all(c.one_block for c in battery) else _SEVERAL_BLOCKS)
 
 
 def _list_rows(battery: Sequence[Case]) -> list[_Rows]:
-    """Numbers of rows that relate to the rows of a program, chunks and partial sums in all ways that the battery has; the fewest first."""
+    """Return one choice of rows for each way in which M, ROWS, chunks and partial sums can relate; the fewest rows first."""
     heights = sorted({min(c.rows, 2) for c in battery})
     shared = [c for c in battery if isinstance(c, SharedCase)]
     found = []
@@ -111,7 +113,7 @@ def _list_rows(battery: Sequence[Case]) -> list[_Rows]:
 
 
 def _find_kind(r: _Rows) -> tuple:
-    """What about the rows can matter to a kernel; of those that are alike one is enough."""
+    """Return the relations of the rows that can matter to a kernel. Of several choices with the same relations one is enough."""
     tiles = -(-r.M // r.rows)
     of_parts = (r.partials == 1, (r.partials < r.M) - (r.partials > r.M), tiles > r.partials, tiles % r.partials == 0)
     of_chunks = (r.chunk > r.rows, r.chunk % r.rows == 0, r.M % r.chunk == 0) if r.chunk else ()
@@ -119,13 +121,14 @@ def _find_kind(r: _Rows) -> tuple:
 
 
 def _list_leading(case: Case) -> list[_Rows]:
-    """Leading dimensions, as many as the case has."""
+    """Return choices of leading dimensions, as many dimensions as the case has."""
     sizes = product(*((1, 2) if size > 1 else (1,) for size in case.leading))
     return [_Rows(prod(leading), leading=leading) for leading in sizes]
 
 
 def _pair(columns: list[tuple[int, int]], rows: list[_Rows]) -> Iterator[tuple[tuple[int, int], _Rows]]:
-    """All columns with the fewest rows, and all rows with few columns: with padded lanes, and without if there are not too many."""
+    """Yield all columns with the fewest rows, and all rows with a few columns: some with padded lanes, N = 1, and some without padded
+    lanes if the rows are few."""
     yield from ((column, rows[0]) for column in columns)
     few = (columns[2],) if len(rows) > _FEW_KINDS else (columns[0], columns[2])
     yield from product((*few, next(column for column in columns if column[0] == 1)), rows[1:])
@@ -143,9 +146,9 @@ def _reshape(base: Case, column: tuple[int, int], r: _Rows) -> Case:
 
 
 def _word(made: Case, case: Case, words: str) -> Case:
-    """``made`` with what a person is told of it: that it is none of the check's own, and what is special about it."""
+    """Return ``made`` with a name and words for a learner: that it was made to be worked out by hand, and what is special about it."""
     function = case.why.partition(",")[0]
-    said = [function] if function.startswith("`") else []  # which of several functions
+    said = [function] if function.startswith("`") else []  # names the function, if the exercise has several
     said.append(_BY_HAND)
     said += [PARTIALS] * (PARTIALS in case.why)
     said += [f"{made.padded_lanes} padded lane{'s' * (made.padded_lanes > 1)}"] * bool(made.padded_lanes)

@@ -1,1 +1,1 @@
-"""Decides whether what came back is right, and if it is not, what is wrong: oracle, tolerance, causes, words."""
+"""Decides whether the outputs that came back are right, and says what is wrong with them: tolerance, causes, words."""

@@ -1,4 +1,4 @@
-"""What can be wrong with a kernel, in words: a headline, and a question that leads to the remedy without giving it."""
+"""The causes of a failure, in words: a headline, and a question that leads to the remedy without giving it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _IDENTIFIERS = frozenset("b c1 c2 db dw dx dy eps lock mean n residual rstd tota
 
 
 class Cause(NamedTuple):
-    """``of_function`` are headline and question for what is no kernel, ``of_rms_norm`` those for RMSNorm, which has no mean, no
-    variance and no c2: where these must be others."""
+    """Headline and question of a cause. If they must differ, ``of_function`` holds those for an exercise without a kernel, and
+    ``of_rms_norm`` those for RMSNorm, which has no mean, no variance and no c2."""
 
     headline: str
     question: str
@@ -17,14 +17,14 @@ class Cause(NamedTuple):
     of_rms_norm: tuple[str, str] | None = None
 
     def word_for(self, kind: str, entry_points: tuple[str, ...] = ()) -> tuple[str, str]:
-        """Headline and question for an exercise of this kind ("kernel", "torch", "numpy" or "autograd"), by its entry points."""
+        """Return headline and question for an exercise of this kind ("kernel", "torch", "numpy" or "autograd") and these entry points."""
         if self.of_rms_norm and entry_points and all("rms_norm" in name for name in entry_points):
             return self.of_rms_norm
         return (self.headline, self.question) if kind == "kernel" or self.of_function is None else self.of_function
 
 
 def make_sentence(text: str) -> str:
-    """``text`` with a capital letter and a full stop; names of the learner's code stay as they are written there."""
+    """Return ``text`` with a capital letter and a full stop. An identifier of the learner's code at its beginning stays as it is."""
     first = text.split(" ", 1)[0].rstrip(":,")
     capital = text[:1].upper() if first.isalpha() and first not in _IDENTIFIERS else text[:1]
     return f"{capital}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
@@ -888,7 +888,7 @@ CAUSES: dict[str, Cause] = {
     ),
 }
 
-# why a file was not run at all; a verdict says it with the file's own names, a class's page in these words
+# Why a file was not run at all. A verdict says it with the file's own names; the page of a class uses these words.
 REFUSALS: dict[str, str] = {
     "syntax_error": "the file is no valid Python",
     "not_text": "the file is no text: it was saved in another encoding, or is no Python file",

@@ -1,7 +1,7 @@
-"""Would a GPU's compiler take the kernel? Asked on machines that have none, because the interpreter runs what it refuses.
+"""Asks whether a GPU's compiler accepts the kernel. Machines without a GPU ask, too: the interpreter runs code that the compiler refuses.
 
-Only kernels that passed are compiled: one that is wrong has something more useful to hear. The process that compiles takes
-seconds to start, so it is started while the cases run, and it compiles while a case runs once more.
+Only kernels that passed are compiled: for a wrong one another verdict is more useful. The process that compiles takes seconds to
+start, so it is started while the cases run. It compiles while a case is run a second time.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from course_lib.grading.cases.plan import Plan
 from course_lib.grading.submission.source import Kernels
 
 ARCH = "sm_90"
-_LIMIT = 20.0  # seconds; a kernel of an exercise takes 0.2
+_LIMIT = 20.0  # seconds; far more than a kernel of an exercise takes
 _TRIES = 2
-_REMEMBERED = 64  # sources; the same text gives the same machine code
+_REMEMBERED = 64  # accepted sources that are not compiled again: the same text gives the same machine code
 
 
 class CompilerFailure(Exception):
-    """The compiler crashed on the kernel, or did not come to an end, and again when asked anew: nobody knows whether it takes it."""
+    """The compiler crashed on the kernel or ran past its time limit in every try, so whether it accepts the kernel is unknown."""
 
 
 class Compilation:
-    """The question about one file's kernels. Making it starts the process that compiles, :meth:`ask` asks it."""
+    """The compilation of one file's kernels. The constructor starts the process that compiles; :meth:`ask` gives it the kernels."""
 
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
-        # a step's cell need not import these
+        # Modules that the course imports for a step: the step's cell need not import them.
         given = [
             line for line in ast.parse((kernels.rules or {}).get("given", "")).body if isinstance(line, ast.Import)
         ]
@@ -42,7 +42,7 @@ class Compilation:
         self._answer: Future[CompileError | None] | None = None
 
     def ask(self) -> None:
-        """Begin to compile every kernel for every specialisation that the cases use, unless the same text was accepted before."""
+        """Begin to compile the kernels for each specialisation that the cases use, unless the same text was accepted before."""
         self._answer = background.start(self._compile)
 
     def find_refusal(self) -> CompileError | None:
@@ -90,12 +90,12 @@ _accepted: OrderedDict[tuple, None] = OrderedDict()
 
 
 def _find_specialisations(plans: list[Plan]) -> list[Specialisation]:
-    """What the launches of the plans are compiled for, each once."""
+    """Return the specialisations that the launches of the plans need, each once."""
     found = {}
     for plan in plans:
         arguments = [Pointer(plan.tensor(v).dtype) if kind == "tensor" else v for kind, v in plan.arguments]
         one = Specialisation(arguments, plan.constexprs, plan.num_warps, plan.entry_point)
-        # as the launcher tells integers apart: 1 is a constant, a multiple of 16 is known to be one, a large one has 64 bits
+        # Triton's launcher specialises integers: 1 is a constant, a multiple of 16 is marked as one, and a large one has 64 bits.
         kinds = [(v == 1, v % 16 == 0, abs(v) >= 2**31) if type(v) is int else repr(v) for v in arguments]
         found.setdefault(repr((kinds, plan.constexprs, plan.num_warps, plan.entry_point)), one)
     return list(found.values())

@@ -1,7 +1,7 @@
 """Names the cause of a failure from its evidence.
 
-In this order: a wrong formula that reproduces every output (suspects.py); what happened to memory; how large the errors are,
-and which cases fail (evidence.py). What the evidence does not tell from something else has no cause: then the verdict says what
+The evidence is tried in this order: a wrong formula that reproduces every output (suspects.py); accesses to memory; the size of
+the errors, and which cases fail (evidence.py). If the evidence fits several explanations, no cause is named: the verdict says what
 is wrong, by how much, and what the failing cases share.
 """
 
@@ -20,7 +20,7 @@ from course_lib.grading.judging.elements import Element, judge_elements
 from course_lib.grading.judging.judge import Judged
 
 Trait = tuple[str, Callable[[Case], bool]]
-# what PyTorch says where it refuses an operation, and the cause it is
+# Causes, and the words of PyTorch's error when it refuses an operation
 _REFUSALS = (
     ("refused_in_place", re.compile(r"a single memory location|used in an in-?place")),
     (
@@ -32,21 +32,21 @@ _REFUSALS = (
 
 
 def find_refusal(raised: Raised) -> str | None:
-    """The cause of an error that PyTorch raised itself, by its words; None for any other error."""
+    """Find the cause of an error that PyTorch raised, from its words; return None for any other error."""
     if raised.type != "RuntimeError":
         return None
     return next((cause for cause, words in _REFUSALS if words.search(raised.text)), None)
 
 
 def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
-    """The identifier of the cause; ``judged`` has at least one failed case, ``parts`` are those of the exercise."""
+    """Find the identifier of the cause. ``judged`` has at least one failed case; ``parts`` are those of the exercise."""
     failed = [j for j in judged if not j.passed and j.ran]
     if all(j.right for j in failed):
         fault, part = next((j.fault, parts[j.plan.entry_point]) for j in failed if j.fault)
         cause, trait = part.minor.get(fault.kind, (fault.cause, None))
         return cause if trait is None or all(trait(j.plan.case) for j in failed) else fault.cause
     if shared := _list_interleaved(failed):
-        # rows of an expanded input lie on one another: who writes to it races, too
+        # The rows of an expanded input share memory, so a write to it also races. The write is the cause.
         if any(j.changes_input for j in failed):
             return "input_changed"
         return "programs_overlap" if _is_of_plain_stores(failed) else shared[0].cause
@@ -55,7 +55,7 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     if any(j.changes_input for j in failed):
         return "input_changed"
     entry_points = {j.plan.entry_point: None for j in failed}
-    # another kernel's passes say nothing about this one
+    # Cases of another entry point say nothing about this one.
     alike = [j for j in judged if j.plan.entry_point in entry_points and j.ran]
     of_parts = [parts[entry_point] for entry_point in entry_points]
     for cause, symptom in (rare for part in of_parts for rare in part.rare):
@@ -67,7 +67,7 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
 
 
 def find_plain_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
-    """The cause as far as memory tells it, where nobody knows the formula: of a step, whose tries are few."""
+    """Find the cause from accesses to memory alone. A lesson's step has no known wrong formulas, and too few cases for other evidence."""
     failed = [j for j in judged if not j.passed and j.ran]
     if shared := _list_interleaved(failed):
         return shared[0].cause
@@ -81,7 +81,7 @@ def _list_interleaved(failed: list[Judged]) -> list[Fault]:
 
 
 def _is_of_plain_stores(failed: list[Judged]) -> bool:
-    """Wherever two programs meet, both store, and the exercise has no lock for which one of them could wait."""
+    """Return True if all conflicts are between two stores, and the exercise has no lock that a program could wait for."""
     met = [(j.fault, j.plan) for j in failed if j.fault and j.fault.group is Group.INTERLEAVED]
     return all(
         fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors) for fault, plan in met
@@ -89,14 +89,14 @@ def _is_of_plain_stores(failed: list[Judged]) -> bool:
 
 
 def _find_layout_cause(judged: list[Judged], failed: list[Judged]) -> str:
-    """Packed rows are right. Far ones alone, or at least nothing else than rows that do not follow each other, are wrong."""
+    """Find the cause if only cases fail whose rows do not follow each other: an offset of 32 bits if all are far, else a stride."""
     if all(j.plan.case.is_far for j in failed):
         return name_far_cause([j.plan.case for j in failed])
     return "stride_ignored"
 
 
 def name_far_cause(far: list[Case]) -> str:
-    """The cause if of all cases only these, whose rows or columns lie far apart, are wrong."""
+    """Return the cause if only these cases are wrong, and the rows or columns of each lie far apart."""
     return "column_offset_32_bit" if all(case.has_far_columns for case in far) else "offset_32_bit"
 
 
@@ -123,7 +123,7 @@ def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | No
 
 
 def _has_only_row_0(judged: Judged, part: Part) -> bool:
-    """Of the partial sums row 0 alone is written, and what stands there is wrong: it is not what one program left out."""
+    """Return True if only row 0 of the partial sums is written, and row 0 is wrong: then the other programs wrote there, too."""
     wrong = {(d.output, d.kind): d for d in judged.deviations}
     for name in part.partials:
         programs, columns = judged.plan.tensor(name).shape
@@ -138,12 +138,12 @@ def _has_only_row_0(judged: Judged, part: Part) -> bool:
 
 
 def _lies_past_last_row(case: Case, fault: Fault) -> bool:
-    """The fault lies in a row, or for a statistic at an element, from M on."""
+    """Return True if the fault lies in row M or later, or its row is unknown. For a statistic the row is the element."""
     return fault.row is None or fault.row >= case.M
 
 
 def _find_causes_of_unwritten(judged: Judged, part: Part) -> list[str]:
-    """For each output of which no element was written, what that means for this part."""
+    """Return the part's cause for each output of which no element was written."""
     return [
         part.unwritten.get(d.output, "not_written")
         for d in judged.deviations
@@ -160,7 +160,7 @@ def _spreads(plan: Plan, outputs: Outputs) -> bool:
 
 
 def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
-    """What is wrong lies in row 1, which holds the NaN or Inf; of outputs that add the rows up there is no such row."""
+    """Return True if all that is wrong lies in row 1, which holds the NaN or Inf. An output that sums over rows must be right."""
     wrong = [judge_elements(actual, plan.expected[name]).wrong for name, actual in outputs.items()]
     return plan.case.has_bad_row and all(
         not where.any() or (len(where) == plan.case.M and not np.delete(where, 1, axis=0).any()) for where in wrong
@@ -168,7 +168,7 @@ def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
 
 
 def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
-    """ "lost": somewhere a number stands for a NaN or Inf; "gained": a NaN or Inf stands for a number."""
+    """Return "lost" if some number stands where a NaN or Inf belongs, and "gained" if a NaN or Inf stands where a number belongs."""
     found = set()
     for name, actual in outputs.items():
         expected = plan.expected[name]
@@ -185,19 +185,20 @@ _RARE: tuple[tuple[str, Symptom], ...] = (
     ("bad_row_inside", _stays_inside),
     ("bad_row_spreads", _spreads),
 )
-# what only some cases have, and what it means if exactly those fail
+# Causes, each with the trait that some cases have: the cause holds if exactly these cases fail
 _TRAITS: tuple[Trait, ...] = (
     ("row_mask", lambda case: _has_short_tile(case)),
     ("only_one_block", lambda case: not case.one_block),
     ("only_last_block", lambda case: not case.one_block),
     ("mask_missing", lambda case: case.padded_lanes > 0),
 )
-# The cause is that only rows of this kind are wrong. Nothing else is asked for: some formulas fail on no other row.
+# Each cause says that only rows of this kind are wrong. Cases with such rows may pass, and rivals do not count: some formulas fail on
+# no other row.
 _KINDS_OF_ROWS: tuple[Trait, ...] = (
     ("one_column", lambda case: case.N == 1 and not case.vector),
     ("flat_row", lambda case: case.fill == "constant" or (case.N == 1 and not case.vector)),
 )
-# what the elements of every failed case have to show, besides
+# For these causes the wrong elements of each failed case have to fit as well.
 _OF_ELEMENTS: dict[str, Callable[[Judged], bool]] = {
     "only_one_block": evidence.has_only_first_block,
     "only_last_block": evidence.has_only_last_block,
@@ -217,7 +218,7 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[P
         return "cancellation"
     if evidence.is_of_shift(judged, failed):
         return "shift_far_out"
-    # between rows gigabytes apart lies what a GPU's memory happens to hold, often 0: that such a case passes says nothing
+    # Between rows that lie gigabytes apart a GPU's memory holds anything, often 0. So a far case that passes says nothing.
     judged = [j for j in judged if not (j.passed and j.plan.case.is_far)]
     for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):
         shown = cause not in _OF_ELEMENTS or all(_OF_ELEMENTS[cause](j) for j in failed)
@@ -231,7 +232,7 @@ def _has_short_tile(case: Case) -> bool:
 
 
 def describe_shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
-    """What the failing cases have in common and no passing one has, in words; empty if there is no such thing."""
+    """Say what all failing cases have in common and no passing case has; return "" if there is nothing."""
     shared = (
         ("with padded lanes", lambda c: c.padded_lanes > 0),
         ("with more than one block a row", lambda c: not c.one_block),

@@ -1,4 +1,4 @@
-"""Says which elements of an output are wrong, and in what way. Verdicts, evidence, pictures and hunts all ask here."""
+"""Says which elements of an output are wrong, and in what way. Verdicts, evidence, pictures and hunts all use it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from course_lib.grading.cases.plan import Expected
 
 
 class Element(IntEnum):
-    """What an element of an output is. Of the wrong ones a verdict shows the first in this order."""
+    """The kinds of an output's elements. A verdict shows the wrong kind that comes first here."""
 
     RIGHT = 0
     UNWRITTEN = 1  # it holds the bits that it started with
@@ -25,9 +25,9 @@ class Elements:
     """The elements of one output.
 
     Attributes:
-        kinds: an :class:`Element` for each.
-        ratio: the error of each over the allowed one; 0 where that says nothing: it was never written, it or the expected value is not
-            finite, or anything is allowed.
+        kinds: the :class:`Element` of each.
+        ratio: the error of each over the allowed one; 0 for an element that was never written, that is not finite or should not be, or
+            for which any value is right.
     """
 
     kinds: np.ndarray
@@ -39,7 +39,7 @@ class Elements:
 
 
 def judge_elements(actual: np.ndarray, expected: Expected, unwritten: np.ndarray | bool = False) -> Elements:
-    """Judge ``actual`` element by element; ``unwritten`` is True where nothing was stored."""
+    """Judge ``actual`` element by element; ``unwritten`` is True for an element that was never stored."""
     want, allowed = expected.values, expected.allowed
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         off = np.abs(actual - want)

@@ -1,7 +1,7 @@
-"""Evidence for the causes that no formula reproduces: what an error's size says, and what only the failing cases have in common.
+"""Evidence for causes that no formula reproduces: the size of the errors, and what only the failing cases have in common.
 
-A cause that follows from which cases fail needs them all and no other, and no rival: nothing else that these cases share and
-the passing ones lack. Without that the verdict says what was seen, and names no cause.
+The set of failing cases proves a cause if exactly the cases with the cause's trait fail, and there is no rival: no other fact that
+all failing cases share and all passing cases lack. Otherwise the verdict describes the failure and names no cause.
 """
 
 from __future__ import annotations
@@ -29,16 +29,14 @@ _QUIET = 2.0**-10
 
 
 def is_exactly(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
-    """All failed cases have the trait, no passed one has it, and some passed."""
+    """Return True if all failed cases have the trait, no passed case has it, and some case passed."""
     passed = [j.plan.case for j in judged if j.passed]
     return bool(passed) and _tells_apart(trait, [j.plan.case for j in failed], passed)
 
 
 def has_rival(trait: Trait, judged: list[Judged], failed: list[Judged]) -> bool:
-    """Something else than ``trait`` tells the failed cases from the passed ones: a size from which on all fail, a dtype, a layout.
-
-    Only what differs within the trait counts as something else: that padded rows have more columns than none is the same fact.
-    """
+    """Return True if another fact than ``trait`` tells the failed cases from the passed ones: a size from which on all fail, a dtype,
+    a layout."""
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
     return any(_tells_apart(rival, wrong, passed) for _, rival in list_rivals(wrong))
@@ -49,7 +47,7 @@ def _tells_apart(trait: Trait, wrong: list[Case], passed: list[Case]) -> bool:
 
 
 def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
-    """Plain facts that all of the wrong cases share, in words, beside what the traits say."""
+    """Yield the plain facts that all wrong cases share: the words, and the trait."""
     for of, name in (("M", "rows"), ("N", "columns")):
         least, most = min(getattr(c, of) for c in wrong), max(getattr(c, of) for c in wrong)
         if least > 1:
@@ -79,7 +77,7 @@ def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
 
 
 def has_only_first_block(judged: Judged) -> bool:
-    """By element: the first block of columns is right in every wrong output, and the others are wrong."""
+    """Return True if in every wrong output the first block of columns is right, and nearly all elements of the other blocks are wrong."""
     return _has_only_block(judged, lambda case: slice(0, case.block))
 
 
@@ -88,7 +86,7 @@ def has_only_last_block(judged: Judged) -> bool:
 
 
 def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
-    """In the other blocks another column's result can be right by chance: a few may be."""
+    """Return True if the block ``right`` is right, and nearly all other elements are wrong: a few may be right by chance."""
     case, names = judged.plan.case, {d.output for d in judged.deviations}
     if case.one_block or not names or not judged.outputs:
         return False
@@ -98,14 +96,14 @@ def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
             return False
         others = np.ones(case.N, bool)
         others[right(case)] = False
-        tells = np.isfinite(judged.plan.expected[name].values)[..., others]  # in a row of NaN all are right
+        tells = np.isfinite(judged.plan.expected[name].values)[..., others]  # a row of NaN is right in every block
         if wrong[..., ~others].any() or not tells.any() or wrong[..., others][tells].mean() < _NEARLY_ALL:
             return False
     return True
 
 
 def is_of_factor(failed: list[Judged]) -> bool:
-    """Every wrong output is the right one times a number, the same in all of its elements and in all failed cases: not 1, nor 0."""
+    """Return True if each wrong output is the right one times one factor, the same for all its elements and failed cases, and not 0."""
     if any(j.fault or j.changed or j.outside or any(d.kind is not Element.OFF for d in j.deviations) for j in failed):
         return False
     for name in {d.output for j in failed for d in j.deviations}:
@@ -125,8 +123,8 @@ def is_of_factor(failed: list[Judged]) -> bool:
     return True
 
 
-_FAR_FROM_ERROR = 100.0  # allowed errors: what a factor can be read from
-_TELLING = 8  # elements
+_FAR_FROM_ERROR = 100.0  # an element shows the factor only if its right value is larger than this many allowed errors
+_TELLING = 8  # fewest different values that have to show the factor
 
 
 # ---- how large the error is
@@ -134,13 +132,14 @@ _TELLING = 8  # elements
 
 @dataclass(frozen=True)
 class _Error:
-    """A wrong output: what came, what should have come, and the terms that make it up; only what is finite and can be wrong."""
+    """The errors of a wrong output: actual and expected values, and the terms that the expected ones are made of. Only elements that are
+    finite and can be wrong are kept."""
 
     name: str
     actual: np.ndarray
     expected: np.ndarray
     terms: np.ndarray
-    saturated: bool  # among what is left out, or set to 0, is a result that a sum of Inf explains
+    saturated: bool  # some elements were left out because they are NaN or Inf, or because a sum that is Inf explains them
 
     @property
     def relative(self) -> np.ndarray:
@@ -155,7 +154,7 @@ def _list_errors(judged: Judged) -> list[_Error]:
         actual = judged.outputs[name]
         usable = np.isfinite(expected.values) & np.isfinite(expected.allowed)
         lost = usable & ~np.isfinite(actual)
-        if overflows:  # Inf in a sum makes rstd 0, and y what is added after it
+        if overflows:  # a sum of Inf makes rstd 0, and y what is added at the end: b or 0
             after = np.broadcast_to(
                 judged.plan.inputs["b"] if name == "y" and "b" in judged.plan.inputs else 0.0, actual.shape
             )
@@ -170,13 +169,15 @@ def _list_errors(judged: Judged) -> list[_Error]:
 
 
 def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
-    """The errors are those of arithmetic in half precision.
+    """Return True if the errors are those of arithmetic in half precision. There are three such patterns:
 
-    Either the results are numbers that half precision holds, where the right ones are none. Or only cases with half precision
-    in them fail, and by no more than its roundings; or others, too, by as much, and in no direction. An overflow where fp16
-    overflows is one of its errors, and none of anything else.
+    - The results are numbers that half precision can hold, and the right ones are not.
+    - Only cases with half-precision tensors fail, and the errors are as small as half-precision roundings.
+    - Cases in fp32 fail as well, with errors as small as those roundings, and the errors go in no one direction.
+
+    A result that overflowed counts as such an error only if fp16 overflows on this input.
     """
-    # half precision makes 0 of the squares of a very quiet row, which is more than a rounding
+    # In half precision the squares of a row with a tiny spread become 0, which is more than a rounding error.
     failed = [j for j in failed if not (j.plan.case.has_bad_row or j.plan.case.std < _QUIET)] or failed
     if any(not j.deviations or any(d.kind is Element.UNWRITTEN for d in j.deviations) for j in failed):
         return False
@@ -199,7 +200,7 @@ def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
 
 
 def _find_unit(plan: Plan) -> float:
-    """The rounding of the coarsest dtype in the case, 0 where all are fp32."""
+    """Return the unit roundoff of the coarsest dtype in the case, 0 if all are fp32."""
     return max((_UNITS.get(tensor.dtype, 0.0) for tensor in plan.tensors), default=0.0)
 
 
@@ -208,7 +209,7 @@ def _is_ordinary(case: Case) -> bool:
 
 
 def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
-    """Two cases in half precision fail, or nearly all there are, and no size tells them from those that pass."""
+    """Return True if at least two cases fail, or fewer than three are in half precision, and no size tells failed cases from passed ones."""
     half = [j for j in judged if _find_unit(j.plan) and _is_ordinary(j.plan.case)]
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
@@ -223,12 +224,12 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
 def _is_small(errors: list[_Error], judged: Judged, unit: float) -> bool:
     reach = 4 + sqrt(
         max(judged.plan.case.N, judged.plan.case.M)
-    )  # roundings: a sum has one a number, mostly of both signs
+    )  # how many roundings may add up: a sum rounds once per number, and about half of the errors cancel
     return all((e.relative <= reach * unit).all() for e in errors)
 
 
 def _has_no_direction(errors: list[_Error]) -> bool:
-    """A rounding pulls neither up nor down, neither towards 0 nor away from it; a wrong formula mostly does."""
+    """Return True if the errors go neither mostly up or down, nor mostly towards 0 or away from it: so do roundings, unlike wrong formulas."""
     signs = [np.sign(e.actual - e.expected) for e in errors]
     outward = [sign * np.sign(e.expected) for sign, e in zip(signs, errors, strict=True)]
     return all(
@@ -238,7 +239,7 @@ def _has_no_direction(errors: list[_Error]) -> bool:
 
 
 def _overflows(plan: Plan) -> bool:
-    """A square, or a sum, of the row is more than fp16 holds."""
+    """Return True if the sum of some row's squares is larger than fp16 holds."""
     x = plan.inputs.get("x")
     if x is None or plan.tensor("x").dtype != "fp16":
         return False
@@ -246,7 +247,8 @@ def _overflows(plan: Plan) -> bool:
 
 
 def _is_held_in_half(judged: Judged) -> bool:
-    """Every wrong output is of fp32, and holds nothing but numbers that fp16, or bf16, holds, where the right ones are none."""
+    """Return True if each wrong output is fp32, near the right one, and holds only values that fp16 or bf16 can hold, as the right one
+    does not."""
     for name in dict.fromkeys(d.output for d in judged.deviations):
         actual, expected = judged.outputs[name], judged.plan.expected[name].values
         if judged.plan.tensor(name).dtype != "fp32" or not np.isfinite(actual).all():
@@ -269,12 +271,12 @@ def _is_near(actual: np.ndarray, expected: np.ndarray, unit: float) -> bool:
 
 
 def is_of_cancellation(judged: list[Judged], failed: list[Judged]) -> bool:
-    """The variance is off by what E[x^2] - E[x]^2 loses: some roundings of E[x^2], and only where these are no longer small
-    beside it. Rows whose mean is no larger than their spread are right."""
+    """Return True if the errors of the variance are as large as E[x^2] - E[x]^2 makes them: some roundings of E[x^2], in rows where these
+    are no longer small beside the variance. Rows whose mean is no larger than their spread are right."""
     return _loses(judged, failed, lambda x: 0.0)
 
 
-# which element of a row is taken for a number near to its mean
+# Elements of a row that code subtracts because it takes them for a number near the mean
 _SHIFTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda x: x[:, :1],
     lambda x: x[:, -1:],
@@ -284,7 +286,8 @@ _SHIFTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
 
 
 def is_of_shift(judged: list[Judged], failed: list[Judged]) -> bool:
-    """As :func:`is_of_cancellation`, of x less one element of the row. The mean has lost digits, too: that element is added again."""
+    """Do as :func:`is_of_cancellation`, for x minus one element of its row. Here the mean may lose digits, too: the element is added
+    back to it."""
     return any(_loses(judged, failed, shift) for shift in _SHIFTS)
 
 
@@ -296,7 +299,7 @@ def _loses(judged: list[Judged], failed: list[Judged], shift: Callable[[np.ndarr
         got, want, squares = found
         lost = tolerance.UNIT * squares * 8 * (4 + sqrt(j.plan.case.N))
         with np.errstate(invalid="ignore"):
-            # where less than nothing is left, 0 or NaN is made of it
+            # A variance that rounding makes negative becomes NaN or Inf in the outputs.
             explained = (np.abs(got - want) <= lost) | (~np.isfinite(got) & (want <= lost))
         if not explained.all() or not (squares > 25 * want).any():
             return False
@@ -306,8 +309,8 @@ def _loses(judged: list[Judged], failed: list[Judged], shift: Callable[[np.ndarr
 def _find_loss(
     judged: Judged, shift: Callable[[np.ndarray], np.ndarray | float]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """The variance that the outputs tell, the right one, and E[(x - shift)^2], row by row; for a merge sums instead of means. None
-    where the outputs tell none, or are wrong in another way as well."""
+    """Return per row the variance that the outputs imply, the right variance, and E[(x - shift)^2]; for a merge sums, not means. Return
+    None if the outputs imply no variance, or are wrong in another way as well."""
     outputs, inputs = judged.outputs, judged.plan.inputs
     if any(d.kind is Element.UNWRITTEN or d.output == "n" for d in judged.deviations):
         return None
@@ -338,13 +341,13 @@ def _find_loss(
 
 
 def _is_mean_near(judged: Judged, shift: np.ndarray | float) -> bool:
-    """What the mean is off by, the rounding of the shift explains."""
+    """Return True if the rounding of the shift explains the error of the mean."""
     off = np.abs(judged.outputs["mean"] - judged.plan.expected["mean"].values)
     return bool((off <= tolerance.UNIT * 8 * (4 + sqrt(judged.plan.case.N)) * np.abs(shift).reshape(-1)).all())
 
 
 def _find_variance_in_y(judged: Judged, x: np.ndarray, var: np.ndarray) -> np.ndarray | None:
-    """The variance by which x - mean must have been divided; None where y is wrong in another way."""
+    """Return the variance that y implies: the one that x - mean was scaled by. Return None if y is wrong in another way."""
     y = (judged.outputs["y"].reshape(x.shape) - judged.plan.inputs["b"]) / judged.plan.inputs["w"]
     centred = x - x.mean(axis=1, keepdims=True)
     scale = (y * centred).sum(axis=1) / np.maximum((centred**2).sum(axis=1), 1e-300)

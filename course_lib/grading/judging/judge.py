@@ -1,4 +1,4 @@
-"""Compares what came back with what float64 says, byte by byte and element by element."""
+"""Compares the buffers that came back with the float64 results: inputs and guards byte by byte, outputs element by element."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Deviation:
-    """One output of one case that is wrong.
+    """The elements of one output of one case that are wrong in one way.
 
-    ``kind`` says in what way, ``where`` has the first indices, and ``count`` says how many of the output's ``size`` elements are wrong in this
-    way. ``ratio`` is their largest error over the allowed one, or None where that says nothing. ``got``, ``want`` and ``first_ratio`` are
-    those of the first.
+    ``kind`` says in which way, and ``count`` of the output's ``size`` elements are wrong in this way. ``where`` has their first
+    indices. ``ratio`` is their largest error over the allowed one; None if that says nothing. ``got``, ``want`` and ``first_ratio``
+    belong to the first of them.
     """
 
     output: str
@@ -35,7 +35,7 @@ class Deviation:
 
 @dataclass
 class Judged:
-    """One case after the run. ``outputs`` are float64, for the diagnosis, and ``elements`` says of each output which are wrong;
+    """One case after its run. ``outputs`` are float64, for the diagnosis. ``elements`` says which elements of each output are wrong.
     ``ratio`` is the largest error over the allowed one."""
 
     plan: Plan
@@ -55,26 +55,26 @@ class Judged:
 
     @property
     def right(self) -> bool:
-        """Passed, or nothing is wrong but how it came to its outputs: the faults of :attr:`Group.MINOR`."""
+        """Whether nothing is wrong except, perhaps, a fault of :attr:`Group.MINOR`."""
         return self.ran and not (
             self.deviations or self.outside or self.changed or self.raised or (self.fault and not self.has_minor_fault)
         )
 
     @property
     def has_minor_fault(self) -> bool:
-        """Besides its work: who leaves no outputs has done none, whatever a report says."""
+        """Whether the fault is minor. Without outputs it never is: the case did not do its work, whatever the child reports."""
         return self.fault is not None and self.fault.group is Group.MINOR and bool(self.outputs)
 
     @property
     def shows_what_was_held(self) -> bool:
-        """An output was read before anything was stored there, and the NaN that it held came out where a number belongs."""
+        """Whether an output was read before it was written, and its poison, a NaN, came out where a number belongs."""
         return (self.fault is not None and self.fault.kind is FaultKind.UNWRITTEN) and any(
             d.output == self.fault.tensor and d.kind is Element.WRONG_KIND and np.isnan(d.got) for d in self.deviations
         )
 
     @property
     def changes_input(self) -> bool:
-        """Wrote to an input, also if the same bytes stand there again."""
+        """Whether the code wrote to an input, also if it wrote the same bytes again."""
         return bool(self.changed) or (self.fault is not None and self.fault.kind is FaultKind.INPUT)
 
 
@@ -96,11 +96,11 @@ def judge(plan: Plan, data: bytes) -> Judged:
                     np.sum(_view_bits(tensor.read(piece)) != _view_bits(tensor.read(tensor.initial_bytes())))
                 )
             continue
-        with np.errstate(invalid="ignore"):  # NumPy warns of a NaN that it widens
+        with np.errstate(invalid="ignore"):  # NumPy warns when it converts a signalling NaN
             actual = tensor.read(piece).astype(np.float64)
         unwritten = tensor.find_unwritten(piece)
         size = actual.size
-        if plan.sample:  # nobody was asked for the other rows
+        if plan.sample:  # only the rows of the sampled programs are judged; the others count as right
             asked = plan.asked_rows
             size = actual[asked].size
             unwritten[~asked], actual[~asked] = False, plan.expected[tensor.name].values[~asked]
@@ -112,7 +112,7 @@ def judge(plan: Plan, data: bytes) -> Judged:
 
 
 def judge_case(plan: Plan, data: bytes | None, error: Raised | None) -> Judged:
-    """One case, from the bytes that it left and what it raised; either may be missing."""
+    """Judge one case from the bytes of its buffers and the error that it raised; either may be missing."""
     if data is not None:
         judged = judge(plan, data)
         if error is not None:
@@ -124,13 +124,13 @@ def judge_case(plan: Plan, data: bytes | None, error: Raised | None) -> Judged:
 
 
 def forget_minor_fault(judged: Judged) -> None:
-    """Take away a fault that counts only where nothing else is wrong; not what came out of an output that was read too early."""
+    """Remove a minor fault from a case that has other errors. Keep the fault if an output was read too early and this made a result wrong."""
     if judged.has_minor_fault and not judged.shows_what_was_held:
         judged.fault = None
 
 
 def _add_output(result: Judged, name: str, actual: np.ndarray, unwritten: np.ndarray | bool, size: int) -> None:
-    """``size``: how many elements of the output are judged."""
+    """Judge an output and add what is wrong with it to ``result``; ``size`` is how many of its elements are judged."""
     expected = result.plan.expected[name]
     result.outputs[name] = actual
     elements = result.elements[name] = judge_elements(actual, expected, unwritten)

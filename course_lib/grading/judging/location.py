@@ -1,7 +1,8 @@
-"""Finds the line in which a named cause stands: a walk back from the wrong output along the assignments that feed it.
+"""Finds the line that makes the mistake of a named cause: a walk back from the wrong output along the assignments that feed it.
 
-For most causes the evidence names a quantity (the divisor, eps, a load's ``other``) and the way in which it is wrong. A rule looks for code
-of this form in what feeds the output. No rule, or no such code: no line, and the verdict shows where the error comes out.
+Most causes name a quantity (the divisor, eps, a load's ``other``) and the way in which it is wrong. A rule looks for code of this
+form in the statements that feed the output. Without a rule or such code no line is found, and the verdict shows the line that
+writes the wrong output.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ _REDUCTIONS = ("sum", "mean", "max", "var", "std", "reduce")
 
 @dataclass(frozen=True)
 class Flow:
-    """What feeds one value of a function.
+    """The data flow into one value of a function.
 
     Attributes:
-        tree, function: the file, and the function in which the value is stored or returned.
-        output: the tensor that is wrong, or that an access missed.
-        value: what is stored or returned; of an access that went wrong the access.
-        access: the store, or the access that went wrong; None for a value that is returned.
-        tensors: the names of the function's parameters, by the tensors that they are given.
+        tree, function: the syntax tree of the file, and the function that stores or returns the value.
+        output: the tensor that is wrong, or that a wrong access was meant for.
+        value: the expression that is stored or returned; for a wrong access the access itself.
+        access: the store, or the wrong access; None for a value that is returned.
+        tensors: tensor name -> the function's parameter that is given this tensor.
     """
 
     tree: ast.Module
@@ -43,7 +44,7 @@ class Flow:
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
-        """The statements that feed ``value``, in the order of the file; of a helper that is called all of them."""
+        """The statements that feed ``value``, in the order of the file. All assignments and returns of a called helper count."""
         return self.trace(self.value)
 
     def trace(self, *values: ast.expr) -> list[ast.stmt]:
@@ -77,11 +78,11 @@ class Flow:
         return found
 
     def list_bindings(self, name: str) -> list[ast.stmt]:
-        """The statements of the function that give ``name`` a value."""
+        """Return the statements of the function that give ``name`` a value."""
         return self.bindings.get(name, [])
 
     def walk(self) -> Iterator[ast.expr]:
-        """Every expression in what feeds the value, in the order of the file, and those of the value itself."""
+        """Yield every expression of the statements that feed the value, in the order of the file; then those of the value itself."""
         for statement in self.statements:
             roots = [statement.iter] if isinstance(statement, ast.For) else [statement]
             yield from (node for root in roots for node in ast.walk(root) if isinstance(node, ast.expr))
@@ -98,7 +99,7 @@ class Flow:
             node = parent
 
     def resolve(self, node: ast.expr) -> ast.expr:
-        """What a name stands for, if one plain assignment says so; any other expression as it is."""
+        """Return the expression that a name stands for, if one plain assignment binds it; return any other expression as it is."""
         seen: set[str] = set()
         while isinstance(node, ast.Name) and node.id not in seen:
             seen.add(node.id)
@@ -143,7 +144,7 @@ def _is_sum(node: ast.AST) -> bool:
 
 
 def _is_length(node: ast.expr) -> bool:
-    """N itself, or the last size of a shape."""
+    """Return True for N itself, or for the last size of a shape."""
     if isinstance(node, ast.Call) and _name_call(node) in ("size", "to", "float", "astype"):
         return _name_call(node) == "size" or _is_length(node.func.value)  # type: ignore[union-attr]
     if isinstance(node, ast.Subscript):
@@ -161,11 +162,11 @@ def _holds_a_sum(flow: Flow, node: ast.expr) -> bool:
     )
 
 
-# ---- rules: code that is wrong in the way the cause says, or the only place of the quantity that it names
+# ---- rules: each yields code that is wrong in the way that the cause says, or the place of the quantity that the cause names
 
 
 def _find_divisors(flow: Flow) -> Iterator[ast.expr]:
-    """A sum over the row that is not divided by N alone."""
+    """Yield sums over the row that are not divided by N, and divisions of them by something else than N."""
     divided = set()
     for node in flow.walk():
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _holds_a_sum(flow, node.left):
@@ -194,7 +195,7 @@ def _yield_if(node: ast.expr, holds: bool) -> Iterator[ast.expr]:
 
 
 def _is_along_rows(call: ast.Call) -> bool:
-    """The reduction goes over the last dimension, or over one that is computed."""
+    """Return True if the reduction goes over dimension 1 or -1."""
     along = _find_argument(call, "dim") or _find_argument(call, "axis")
     if along is None:
         along = next(
@@ -231,7 +232,7 @@ def _find_fixed_eps(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_variance(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
-    """Where what stands under the root is computed."""
+    """Yield the code that computes the number under the root."""
     for call in flow.calls("rsqrt", "sqrt"):
         inside = call.args[0] if call.args else call
         names = [
@@ -244,7 +245,7 @@ def _find_variance(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
 
 
 def _find_swallowing(flow: Flow) -> Iterator[ast.expr]:
-    """``x == x``, and calls that take a NaN away."""
+    """Yield comparisons like ``x == x``, and calls that test for a NaN or remove it."""
     for node in flow.walk():
         if isinstance(node, ast.Compare) and ast.dump(node.left) == ast.dump(node.comparators[0]):
             yield node
@@ -252,7 +253,8 @@ def _find_swallowing(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _list_casts(flow: Flow, with_last: bool = False) -> Iterator[tuple[ast.Call, str]]:
-    """Each cast and each fresh accumulator with the dtype that it names; ``with_last``: the cast of what is stored or returned, too."""
+    """Yield each cast and each new accumulator with the dtype that it names. ``with_last``: also the cast of the value that is stored or
+    returned."""
     for node in flow.walk():
         if not isinstance(node, ast.Call) or (node is flow.value and not with_last):
             continue
@@ -271,7 +273,7 @@ def _find_half_casts(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_unwidened(flow: Flow) -> Iterator[ast.expr]:
-    """A load that is not made fp32."""
+    """Yield loads that are not cast at once."""
     for call in flow.calls("load"):
         parent = flow.parents.get(call)
         if not (isinstance(parent, ast.Attribute) and parent.attr == "to"):
@@ -279,7 +281,7 @@ def _find_unwidened(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_squares_as_given(flow: Flow) -> Iterator[ast.expr]:
-    """Arithmetic of a parameter as it came."""
+    """Yield arithmetic on the parameters x and dy in their own dtype."""
     given = {argument.arg for argument in flow.function.args.args}
     for node in flow.walk():
         if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Name) and node.left.id in given & {"x", "dy"}:
@@ -287,7 +289,7 @@ def _find_squares_as_given(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
-    """A cast to the dtype of a tensor other than the one that is stored to; the cast of what is returned apart."""
+    """Yield casts to the dtype of another tensor than the one that is stored to. The cast of a returned value is left out."""
     target = {name for address in flow.address for name in _list_names(address)}
     for node, dtype in _list_casts(flow, with_last=flow.access is not None):
         if "dtype" in dtype and not target & set(dtype.split(".")):
@@ -295,7 +297,7 @@ def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_widths(flow: Flow) -> Iterator[ast.stmt]:
-    """Where the number is made that the address multiplies by a stride, or a program's number, without 64 bits."""
+    """Yield statements without int64 that make the program number, or a number that the address multiplies by a stride."""
     for address in flow.address:
         products = [n for n in ast.walk(address) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
         factors = [made for n in products for name in sorted(_list_names(n.left)) for made in flow.list_bindings(name)]
@@ -304,7 +306,7 @@ def _find_widths(flow: Flow) -> Iterator[ast.stmt]:
 
 
 def _find_column_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
-    """Where the column number of the address is made, or multiplied if it is the lanes themselves."""
+    """Yield the statement that makes the column number of the address; if that is a plain ``arange``, yield its product with the stride."""
     for node in (part for address in flow.address for part in ast.walk(address)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and "col" in ast.unparse(node.right):
             for name in _list_names(node.left):
@@ -312,7 +314,7 @@ def _find_column_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
 
 
 def _find_others(flow: Flow) -> Iterator[ast.expr]:
-    """A masked load whose spare lanes are not 0."""
+    """Yield masked loads whose spare lanes are not 0: first those with another ``other``, then those without one."""
     loads = list(flow.calls("load"))
     for call in loads:
         if (other := _find_argument(call, "other")) is not None and ast.unparse(other) not in ("0", "0.0"):
@@ -323,7 +325,7 @@ def _find_others(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_unmasked_deviations(flow: Flow) -> Iterator[ast.expr]:
-    """A difference that is squared and not masked."""
+    """Yield differences, as in ``x - mean``, that no ``where`` masks."""
     for node in flow.walk():
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or _is_constant(node.right):
             continue
@@ -354,13 +356,13 @@ def _find_store_loop(flow: Flow) -> Iterator[ast.stmt]:
 
 
 def _find_mask(flow: Flow) -> Iterator[ast.stmt]:
-    """Where the mask of the access is made, if it has a name."""
+    """Yield the statement that makes the mask of the access, if the mask has a name."""
     if isinstance(flow.mask, ast.Name):
         yield from flow.list_bindings(flow.mask.id)
 
 
 def _find_odd_masks(flow: Flow) -> Iterator[ast.expr]:
-    """A comparison of lanes with something else than N or M."""
+    """Yield comparisons in masks that are not of the form ``lanes < NAME``, as in ``cols < N``."""
     for call in (*flow.calls("load"), *([flow.access] if flow.access is not None else [])):
         mask = _find_argument(call, "mask")
         mask = None if mask is None else flow.resolve(mask)
@@ -372,7 +374,7 @@ def _find_odd_masks(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_odd_loops(flow: Flow) -> Iterator[ast.stmt]:
-    """A loop that does not go from 0 over N, or over all that there is, in whole steps."""
+    """Yield loops whose range ends at an expression, not at a name such as N, or begins at something else than 0 or ``start``."""
     for node in (n for n in ast.walk(flow.function) if isinstance(n, ast.For)):
         stops = node.iter.args if isinstance(node.iter, ast.Call) else []
         stop = stops[:2][-1] if stops else None
@@ -383,7 +385,7 @@ def _find_odd_loops(flow: Flow) -> Iterator[ast.stmt]:
 
 
 def _find_overwritten_accumulators(flow: Flow) -> Iterator[ast.stmt]:
-    """In a loop a plain assignment, without its old value, to a name that was begun before the loop."""
+    """Yield plain assignments in a loop that drop the old value of a name that was bound before the loop."""
     for statement in flow.statements:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             continue
@@ -398,14 +400,14 @@ def _find_overwritten_accumulators(flow: Flow) -> Iterator[ast.stmt]:
 
 
 def _find_accumulations(flow: Flow) -> Iterator[ast.stmt]:
-    """The steps by which the accumulators grow that are stored, or reduced and stored."""
+    """Yield the augmented assignments to the names in the value: the steps by which its accumulators grow."""
     value = flow.value
     for name in dict.fromkeys(node.id for node in ast.walk(value) if isinstance(node, ast.Name)):
         yield from (s for s in flow.list_bindings(name) if isinstance(s, ast.AugAssign))
 
 
 def _find_copies(flow: Flow) -> Iterator[ast.stmt]:
-    """``a = b``."""
+    """Yield assignments of one name to another, as in ``a = b``."""
     for statement in flow.statements:
         if (
             isinstance(statement, ast.Assign)
@@ -439,7 +441,7 @@ def _find_c2(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_first_term(flow: Flow) -> Iterator[ast.stmt]:
-    """Where the first term of dx is made: w * dy."""
+    """Yield the statements that make the first term of dx: w * dy."""
     if flow.output != "dx":
         return
     for node in [n for n in flow.walk() if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub)][::-1]:
@@ -452,7 +454,7 @@ def _find_first_term(flow: Flow) -> Iterator[ast.stmt]:
 
 
 def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
-    """Where the factor beside c1, or beside dy in dw, is made."""
+    """Yield the statements that make xhat: the factor of c1, or in dw the factor of dy."""
     for node in [n for n in flow.walk() if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)][::-1]:
         names = [part for side in (node.left, node.right) for part in ast.walk(side) if isinstance(part, ast.Name)]
         sums = [name for name in names if _holds_a_sum(flow, flow.resolve(name))]
@@ -492,7 +494,7 @@ def _find_second_load_of(tensor: str) -> Rule:
 
 
 def _find_loads_without(flow: Flow) -> Iterator[ast.expr]:
-    """A load from an address in which no number of the program stands."""
+    """Yield loads from an address that does not depend on the program number."""
     for call in flow.calls("load"):
         if call.args and not any("program_id" in ast.unparse(statement) for statement in flow.trace(call.args[0])):
             yield call
@@ -518,12 +520,12 @@ def _find_calls(*names: str) -> Rule:
 
 
 def _find_writing(flow: Flow) -> Iterator[ast.expr]:
-    """The store, or the value that is returned."""
+    """Yield the store, or the value that is returned."""
     yield flow.access or flow.value
 
 
 def _find_formula(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
-    """The expression that makes the output: in one assignment, or where it is stored or returned."""
+    """Yield the formula of the output: the one assignment that makes it, or the store or the returned value that holds it."""
     value = places.strip_casts(flow.value)
     if not isinstance(value, ast.Name):
         yield from _find_writing(flow)
@@ -535,11 +537,11 @@ def _find_formula(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
 
 _MASKS = (_find_others, _find_odd_masks)
 _OF_WRITING = ("gradient_dtype", "needs_misread", "outputs_swapped", "wrong_statistic_saved")
-# what is wrong with a term of the output's own formula
+# Causes of which the mistake is in a term of the output's own formula
 _OF_FORMULA = """b_ignored w_ignored b_misapplied w_misapplied w_and_b_swapped std_for_var rstd_for_var variance_turned negative_variance mean_for_sum
     not_divided rstd_not_applied projection_missing c1_missing c2_missing c1_and_c2_swapped sign_of_c1_or_c2 rstd_in_dx dw_sums_columns
     w_outside_means c2_times_xhat sign_of_dx c2_in_rms_norm product_of_sums""".split()
-# for each cause the rules that are asked, the likelier first
+# The rules of each cause, the likelier first
 _RULES: dict[str, tuple[Rule, ...]] = {
     "divisor": (_find_divisors,),
     "vjp_divisor": (_find_divisors,),
@@ -614,14 +616,14 @@ _RULES: dict[str, tuple[Rule, ...]] = {
 
 
 def find_slip(cause: str, flow: Flow) -> ast.expr | ast.stmt | None:
-    """The code that ``cause`` speaks of, in what feeds a wrong output; None if no rule finds any, or if the code is far longer, or nested
-    far deeper, than what a rule knows."""
+    """Find the code that ``cause`` is about among what feeds a wrong output. Return None if no rule finds any, or if the file is too long
+    or nested too deep."""
     if sum(1 for _ in ast.walk(flow.tree)) > _MOST_NODES:
         return None
     try:
         return next((node for rule in _RULES.get(cause, ()) for node in rule(flow)), None)
-    except RecursionError:  # of ast.unparse and ast.dump
+    except RecursionError:  # ast.unparse and ast.dump recurse
         return None
 
 
-_MOST_NODES = 10_000  # of the syntax tree of the file: the solutions have some hundreds for each function
+_MOST_NODES = 10_000  # limit for the file's syntax tree: far more nodes than a solution has

@@ -1,8 +1,7 @@
-"""Wrong formulas, computed in float64: what a solution with a known bug would give. They stand with their families.
+"""Names the cause by wrong formulas: in float64, the outputs of a solution with a known bug. The formulas stand with their families.
 
-One of them is the bug if it reproduces a learner's outputs in every case, wrong ones and right ones, and lies nearer to them
-than the right answer does wherever that is missed. Much stronger evidence than the size of an error, and it needs no look at
-the code.
+A formula is the bug if it reproduces the learner's outputs in every case, wrong and right ones, and if the wrong elements lie much
+nearer to it than to the right answer. This is much stronger evidence than the size of an error, and it does not look at the code.
 """
 
 from __future__ import annotations
@@ -14,27 +13,27 @@ from course_lib.grading.cases.plan import Model, Outputs, Part
 from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.judging.judge import Judged
 
-_RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # outputs of the same wrong formula agree to this
+_RELATIVE = {"fp32": 1e-3, "fp16": 2e-3, "bf16": 8e-3}  # relative difference allowed between an output and a model's
 _OF_LARGEST = 1e-5
-_NEARER = 0.25  # of the distance from the right answer: what counts as nearer
-_FAR = 1e9  # allowed errors; where none is allowed at all, the distance would be infinite
+_NEARER = 0.25  # a distance counts as nearer if it is at most this part of the other distance
+_FAR = 1e9  # largest distance, in allowed errors: it would be infinite for an element that allows no error
 
 
 def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
-    """The cause whose wrong formula explains every case of the first entry point that is wrong, or None.
+    """Return the cause whose wrong formula explains every case of the first entry point that is wrong, or None.
 
-    Of several that do the first counts, unless a later one is much nearer: families list the likelier first, and those that
-    are the same formula on paper agree. A formula may stand for some outputs only; where none explains them all, each wrong
-    output needs one, and the first wrong output's is named.
+    If several formulas do, the first one counts, unless a later one is much nearer: families list the likelier first, and formulas
+    that are equal on paper are equally near. A formula may explain some outputs only. If none explains all wrong outputs, each wrong
+    output needs a formula, and the cause is that of the first wrong output.
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]
         inside = [j for j in seen if j.fault is None or j.fault.kind is not FaultKind.LOAD]
         if sum(bool(j.deviations) for j in inside) > len(seen) - len(inside):
-            seen = inside  # what lies outside a tensor is in no formula; most of the wrong cases do without it
+            seen = inside  # no formula knows what a load outside a tensor reads, and most wrong cases have no such load
         seen.sort(
             key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N)
-        )  # what tells most for least comes first
+        )  # wrong cases come first, the smallest ahead: they rule out a model at the least cost
         if any(j.deviations for j in seen):
             with np.errstate(all="ignore"):
                 return _find_nearest(part, seen)
@@ -60,8 +59,10 @@ def _find_nearest(part: Part, seen: list[Judged]) -> str | None:
 
 
 def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
-    """How far the wrong outputs lie from the model's, as a part of their distance from the right ones; None where the model
-    does not explain every case, or not within ``limit``. Distances count in allowed errors, so that the telling cases weigh most.
+    """Return the distance of the wrong outputs from the model's, as a part of their distance from the right ones.
+
+    Return None if the model does not explain every case, or if the distance is not below ``limit``. Distances are in allowed errors,
+    so that the cases with the clearest errors weigh most.
     """
     from_model = from_right = 0.0
     for judged in seen:
@@ -73,12 +74,12 @@ def _measure(model: Model, seen: list[Judged], limit: float) -> float | None:
             off = np.abs(actual - expected.values) / expected.allowed
             wrong = (off > 1) & np.isfinite(off)
             stored = round_to(predicted[name], judged.plan.tensor(name).dtype).astype(np.float64)
-            weight = np.minimum(off[wrong], _FAR) / off[wrong]  # the same for both distances: their ratio counts
+            weight = np.minimum(off[wrong], _FAR) / off[wrong]  # both distances get the same weight, so their ratio stays
             from_right += float((off[wrong] * weight).sum())
             from_model += float(
                 np.minimum(np.abs(actual - stored)[wrong] / expected.allowed[wrong] * weight, _FAR).sum()
             )
-    if not from_right:  # all that is wrong is not finite, and the model says so, of nothing else
+    if not from_right:  # no wrong element is finite: the model explains them if it makes no right element infinite
         rivalled = limit == 0 or any(_is_infinite_where_right(model(judged.plan), judged) for judged in seen)
         return None if rivalled else 0.0
     distance = from_model / from_right
@@ -95,7 +96,7 @@ def _is_infinite_where_right(predicted: Outputs, judged: Judged) -> bool:
 
 def _is_comparable(judged: Judged) -> bool:
     finite = all(np.isfinite(expected.values).all() for expected in judged.plan.expected.values())
-    # of a sample most rows are not the learner's
+    # In a sampled plan most rows hold the expected values, not the learner's.
     return judged.ran and not judged.raised and bool(judged.outputs) and finite and not judged.plan.sample
 
 
@@ -104,7 +105,7 @@ def _reproduces(predicted: Outputs, judged: Judged) -> bool:
         actual, allowed = judged.outputs[name], judged.plan.expected[name].allowed
         dtype = judged.plan.tensor(name).dtype
         values = np.where(np.abs(values) > 65504, np.sign(values) * np.inf, values) if dtype == "fp16" else values
-        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # its sums may lose more than the right ones
+        largest = np.abs(values[np.isfinite(values)]).max(initial=0.0)  # a wrong formula's sums may round more than the right ones
         close = np.abs(actual - values) <= 2 * allowed + _RELATIVE[dtype] * np.abs(values) + _OF_LARGEST * largest
         same = close | (actual == values) | (~np.isfinite(values) & ~np.isfinite(actual))
         if not same.all():

@@ -1,4 +1,4 @@
-"""How far a right answer may lie from the float64 one: derived element by element, never one flat number.
+"""Bounds how far a right answer may lie from the float64 one. The bound is derived element by element; no flat number would do.
 
 An fp32 algorithm that subtracts the mean before it squares makes, per element of y, a relative error of a few units
 2^-24 in each of xhat, w and b, and an absolute one of ``|mean| * rstd`` units from rounding the mean. So
@@ -21,7 +21,7 @@ _OUTPUT_ROUNDING = {"fp32": 0.0, "fp16": 2.0**-11, "bf16": 2.0**-8}
 
 
 def bound_error(terms: np.ndarray, expected: np.ndarray, dtype: str) -> np.ndarray:
-    """The allowed absolute error of an output of ``dtype``.
+    """Return the allowed absolute error of an output of ``dtype``.
 
     ``terms`` is the bracket above: the sum of the absolute values that the formula adds and multiplies, in float64.
     """

@@ -1,4 +1,4 @@
-"""A verdict's words, from the judged cases: the first failing case, what the cases share, the line that is shown."""
+"""Writes a verdict's words from the judged cases: the failing case that is shown, what the failing cases share, the line."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
 
-_LARGE = 4096.0  # a number that nobody works out by hand
-BEYOND = 1e9  # allowed errors: where next to none is allowed, how many more says nothing
+_LARGE = 4096.0  # cases with larger numbers are shown last: they are hard to work out by hand
+BEYOND = 1e9  # allowed errors; a larger multiple says nothing, because almost no error is allowed there
 
 
 def write_message(cause: str, evidence: str, kind: str, entry_points: tuple[str, ...] = ()) -> str:
-    """Cause, evidence and question in one paragraph, for an exercise of this kind with these entry points."""
+    """Write cause, evidence and question in one paragraph, for an exercise of this kind with these entry points."""
     headline, question = CAUSES[cause].word_for(kind, entry_points)
     return f"{make_sentence(headline)} {evidence} {question}"
 
@@ -33,23 +33,23 @@ def format_multiple(ratio: float) -> str:
 
 
 def format_worst(ratio: float) -> str:
-    """By how much the worst of several elements is off, after the word "by"."""
+    """Say by how much the worst of several elements is off; the words follow "by"."""
     return f"up to {format_multiple(ratio)}" if ratio < BEYOND else f"more than {BEYOND:.0e} x"
 
 
 def format_number(value: float) -> str:
-    """Six digits, or all of a whole number that is not too long: a count is exact."""
+    """Write a number with six digits; a whole number below 1e12 with all its digits, because a count is exact."""
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e12 else f"{value:.6g}"
 
 
 def count_wrong(judged: list[Judged], failed: list[Judged], be: str = "") -> str:
-    """How many of the cases are wrong, and what only they have in common; ``be`` is a verb, or nothing."""
+    """Say how many of the cases are wrong, and what only they have in common; ``be`` is "", or a verb and a space."""
     trait = diagnosis.describe_shared_trait(judged, failed) if len(failed) > 1 else ""
     return f"{len(failed)} of {sum(j.ran for j in judged)} cases {be}wrong{f', all {trait}' if trait else ''}"
 
 
 def count_caught(judged: list[Judged]) -> str:
-    """How many of the tests in a submission find every wrong kernel and accuse no right one; what the others do."""
+    """Say how many tests of a submission find every wrong kernel and accuse no right one, and what the other tests do."""
     tests: dict[str, list[Judged]] = {}
     for j in judged:
         tests.setdefault(j.plan.entry_point, []).append(j)
@@ -68,7 +68,7 @@ def count_caught(judged: list[Judged]) -> str:
 
 
 def describe_finding(judged: Judged) -> Finding:
-    """What is wrong in a failed case, where it shows first."""
+    """Describe what is wrong in a failed case, by the first sign of it."""
     case = judged.plan.case.describe()
     if outcome := judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return Finding("", make_sentence(outcome))
@@ -85,7 +85,7 @@ def describe_finding(judged: Judged) -> Finding:
             case,
             f"{len(positions)} elements outside {name} were written, at {shown} from its start ({name} has shape {shape})",
         )
-    if judged.plan.constexprs.get("change"):  # nothing of the learner's has this name
+    if judged.plan.constexprs.get("change"):  # the output is the grader's own: the learner's code has no name for it
         return Finding(
             case,
             "x was changed after the forward pass, and backward ran all the same: PyTorch checks only what ctx.save_for_backward keeps",
@@ -94,7 +94,7 @@ def describe_finding(judged: Judged) -> Finding:
 
 
 def describe_first_failure(judged: Judged, number: int, count: int) -> str:
-    """One line on a case that is wrong, while others still run. ``number`` counts from 0."""
+    """Write one line about a wrong case while other cases still run. ``number`` counts from 0."""
     if judged.deviations and not judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         worst = next((d for d in judged.deviations if d.kind is Element.OFF), judged.deviations[0])
         words = _describe_extent(worst)
@@ -104,7 +104,7 @@ def describe_first_failure(judged: Judged, number: int, count: int) -> str:
 
 
 def _describe_extent(deviation: Deviation) -> str:
-    """The output, and by how much it is wrong."""
+    """Name the output, and say by how much it is wrong."""
     if deviation.kind is Element.UNWRITTEN:
         what = "all of" if deviation.count == deviation.size else f"{deviation.count} of {deviation.size} elements of"
         return f"{what} {deviation.output} never written"
@@ -113,7 +113,7 @@ def _describe_extent(deviation: Deviation) -> str:
     return f"{deviation.output} is off by {format_worst(deviation.ratio)} the allowed error"
 
 
-# of causes that follow from some of the failed cases: whether a case is one of these
+# Causes that only some of the failed cases show: whether a case is one of these
 _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "input_changed": lambda j: j.changes_input,
     "load_outside": lambda j: j.fault is not None and j.fault.kind is FaultKind.LOAD,
@@ -128,12 +128,12 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
 
 
 def choose_shown(failed: list[Judged], cause: str) -> Judged:
-    """The failing case that is shown: the smallest of those that are wrong in the way the cause is about."""
+    """Choose the failing case that is shown: the easiest one that is wrong in the way that the cause names."""
     return min(list_alike(failed, cause), key=_measure_size)
 
 
 def list_alike(failed: list[Judged], cause: str) -> list[Judged]:
-    """The failing cases of one entry point that are wrong in the way the cause is about."""
+    """Return the failing cases of one entry point that are wrong in the way that the cause names."""
     applies = _APPLIES.get(cause)
     pool = [j for j in failed if applies(j)] if applies else []
     pool = pool or failed
@@ -142,12 +142,12 @@ def list_alike(failed: list[Judged], cause: str) -> list[Judged]:
 
 
 def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> tuple[tuple[str, str], ...]:
-    """What the entry point gets, by name, as a person writes it. ``parameters`` are its own names for it, in order. Without values:
-    sizes and strides alone.
+    """Return name and value of what the entry point gets, written for a learner. ``parameters`` are the entry point's own names, in order.
+    Without values only sizes and strides are listed.
 
-    Sizes that stand in the case's words are left out, and what a kernel is told of rows that follow each other.
+    Sizes that the case's words already name are left out, and for a kernel with packed rows all integers.
     """
-    given = {value for kind, value in plan.arguments if kind == "tensor"} | {"dy"}  # autograd hands dy over itself
+    given = {value for kind, value in plan.arguments if kind == "tensor"} | {"dy"}  # autograd passes dy, so no argument has it
     found = [
         (tensor.name, _write_numbers(tensor.values.astype(np.float64).tolist()))
         for tensor in plan.tensors
@@ -165,7 +165,7 @@ def _write_numbers(values: Any) -> str:
 
 
 def _measure_size(judged: Judged) -> tuple[bool, bool, bool, int]:
-    """What is easiest to follow comes first: plain numbers, then few of them."""
+    """Return a sort key that puts the easiest case first: plain numbers, then few of them."""
     case = judged.plan.case
     large = any(not (np.abs(values) <= _LARGE).all() for values in judged.plan.inputs.values())  # or a NaN
     return case.has_bad_row, case.is_far, large, case.M * case.N
@@ -213,12 +213,11 @@ def _name_element(output: str, index: tuple[int, ...]) -> str:
 
 
 def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: tuple[str, ...]) -> Place | None:
-    """The line of the learner's ``text`` that the evidence of a failed case points to; None if it points to none.
+    """Find the line of the learner's ``text`` that the evidence of a failed case points to; return None if it points to none.
 
-    That is the line of the cause, where what feeds the wrong output has code of the form that the cause speaks of. Else a fault in memory
-    has its line. A wrong number has the line that makes it, if that is one assignment; any other wrong output, and a number made on
-    the way, the line that writes it, if there is only one. Where the mistake was made is then another question, so the line is
-    labelled with what happens there.
+    The first of these that exists: code of the form that the cause names, among what feeds the wrong output; the line of a fault; for
+    a wrong number the one assignment that makes it; the one line that stores or returns the wrong output. The mistake itself
+    may be elsewhere than in one of the last two, so these are labelled with what happens there.
     """
     tree = ast.parse(text)
     flow = _find_flow(judged, tree, entry_points)
@@ -248,7 +247,7 @@ def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: t
 
 
 def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) -> location.Flow | None:
-    """What feeds the wrong output, or the access that went wrong; None where no one store, return or access is known."""
+    """Find the flow into the wrong output or the wrong access; return None if there is not exactly one store, return or access."""
     plan, subject = judged.plan, _find_subject(judged) if judged.deviations or judged.outside else None
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     home = next((node for node in functions if node.name == plan.entry_point), None)
@@ -272,7 +271,7 @@ def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) 
 
 
 def _number_returned(plan: Plan, output: str) -> tuple[int, int]:
-    """As which value of how many the entry point returns ``output``."""
+    """Return the index of ``output`` among the values that the entry point returns, and their number."""
     outputs = [tensor.name for tensor in plan.tensors if tensor.is_output]
     names = _GRADIENTS if plan.entry_point == "backward" else outputs
     return names.index(output) if output in names else 0, len(names)
@@ -283,13 +282,13 @@ _STATISTICS = frozenset({"mean", "var", "rstd"})
 
 
 def find_return(function: str, file: str, text: str) -> Place | None:
-    """The line in which a function of the learner's returns, if there is only one."""
+    """Find the line in which the learner's ``function`` returns, if there is only one."""
     span = places.find_return(ast.parse(text), function)
     return span and places.make_place(file, text, span)
 
 
 def _find_subject(judged: Judged) -> str | None:
-    """The tensor that the finding is about, if the learner's code writes or returns it."""
+    """Find the tensor that the finding is about, if the learner's code writes or returns it."""
     if judged.changed:
         return next(iter(judged.changed)) if judged.plan.grid else None
     if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
@@ -297,12 +296,12 @@ def _find_subject(judged: Judged) -> str | None:
     output = judged.deviations[0].output
     return (
         None if judged.plan.constexprs.get("change") else output
-    )  # autograd's refusal of a changed x is no tensor of theirs
+    )  # in a case with "change" the output says whether autograd refused a changed x: the learner's code has no such tensor
 
 
 def find_raise(raised: Raised, file: str, text: str) -> Place | None:
-    """The line of an exception."""
+    """Find the line of an exception."""
     line = raised.line
-    if not line or line == 1:  # what runs has the course's imports in its first line, and nothing of the learner's
+    if not line or line == 1:  # line 1 of the code that runs holds the course's imports, nothing of the learner's
         return None
     return places.make_place(file, text, Span(line, raised.column, raised.end_column))
