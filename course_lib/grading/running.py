@@ -52,7 +52,9 @@ class Running:
         if self.hidden_lines is not None:
             run = withhold(run, plans, self.hidden_lines)
             if run.import_error and run.import_error.type == child.REFUSED:
-                run = runner.run(self.kernels, [], mode, limits)  # without cases, the refusal cannot hold an input's values
+                run = runner.run(
+                    self.kernels, [], mode, limits
+                )  # without cases, the refusal cannot hold an input's values
         if run.ended == "not started" and run.import_error is None:
             raise describe_not_started(run)
         return run
@@ -85,7 +87,9 @@ class Running:
         for n in unplaced:
             judged[n].raised = None
         unchecked = ""
-        shared = any(plan.interleavings for plan in plans)  # on a GPU nothing names a race, and often no output shows it
+        shared = any(
+            plan.interleavings for plan in plans
+        )  # on a GPU nothing names a race, and often no output shows it
         if shared or run.case is not None or all(j.passed or not (j.ran or j.raised) for j in judged):
             interpreted = interpreting.result()
             for n in unplaced & interpreted.data.keys():

@@ -137,7 +137,12 @@ def test_a_terminal_shows_the_first_wrong_case_while_others_still_run():
     texts.find_file(exercise).write_text(f"import torch\n{SLOW_AND_WRONG}")
     code, text = in_terminal("check", "01a", columns=300)
     first, verdict = text.find("Case 1 of "), re.search(r": fail, \d+ of", text)
-    assert code == 1 and verdict and 0 <= first < verdict.start() and re.search(r"Case 1 of \d+ is wrong \(M = .*\): y ", text)
+    assert (
+        code == 1
+        and verdict
+        and 0 <= first < verdict.start()
+        and re.search(r"Case 1 of \d+ is wrong \(M = .*\): y ", text)
+    )
     assert text.count(" is wrong (") == 1
     piped = process(COURSE, "check", "01a")
     assert "Case 1 of" not in piped.stdout + piped.stderr and ": fail, 0 of" in piped.stdout

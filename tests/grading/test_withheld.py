@@ -38,7 +38,9 @@ def graded(exercise: catalog.Exercise, text: str, folder, secret: str | None = S
 
 def digits_of(value: object) -> set[str]:
     """The numbers with five digits or more, as whoever looks for an input would: of a verdict that may hold no input, none."""
-    described = json.dumps(value).replace("std 0.0001", "")  # a setting of a case, which its description tells to everybody
+    described = json.dumps(value).replace(
+        "std 0.0001", ""
+    )  # a setting of a case, which its description tells to everybody
     return set(re.findall(r"\d\.\d{4,}", described))
 
 

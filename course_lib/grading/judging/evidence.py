@@ -139,7 +139,9 @@ class _Error:
     actual: np.ndarray
     expected: np.ndarray
     terms: np.ndarray
-    saturated: bool  # some elements were left out because they are NaN or Inf, or because a sum that is Inf explains them
+    saturated: (
+        bool  # some elements were left out because they are NaN or Inf, or because a sum that is Inf explains them
+    )
 
     @property
     def relative(self) -> np.ndarray:

@@ -147,7 +147,9 @@ def list_inputs(plan: Plan, parameters: tuple[str, ...], with_values: bool) -> t
 
     Sizes that the case's words already name are left out, and for a kernel with packed rows all integers.
     """
-    given = {value for kind, value in plan.arguments if kind == "tensor"} | {"dy"}  # autograd passes dy, so no argument has it
+    given = {value for kind, value in plan.arguments if kind == "tensor"} | {
+        "dy"
+    }  # autograd passes dy, so no argument has it
     found = [
         (tensor.name, _write_numbers(tensor.values.astype(np.float64).tolist()))
         for tensor in plan.tensors
