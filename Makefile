@@ -16,9 +16,6 @@ BUNDLE_ARGS ?=
 SOLVED ?=
 WORKERS ?= 2
 
-# which notebooks are trusted is kept with the course, not in the home of who runs it
-NOTARY := --NotebookNotary.db_file="$(CURDIR)/.course/trusted.db" --NotebookNotary.secret_file="$(CURDIR)/.course/trusted.key"
-
 .DEFAULT_GOAL := help
 .PHONY: help lab test env dev exercises notebooks nbval nbval-gpu bundle site lint pins doctor update clean
 
@@ -43,12 +40,7 @@ dev: ## authors: the same with the tools of tests and authors
 	$(BOOTSTRAP) --dev
 
 lab: env ## environment, then JupyterLab on lesson 00
-	@COURSE_DEFER_CHOICE=1 $(VENV)/python -m course_lib.doctor --line
-	@if [ "$$(id -u)" = 0 ]; then echo "course: you are root; JupyterLab is started with --allow-root."; fi
-	@mkdir -p .course
-	@$(VENV)/jupyter trust $(NOTARY) notebooks/[0-9][0-9]_*.ipynb >/dev/null # as they came with the course: their pictures move at once
-	@JUPYTER_CONFIG_PATH="$(CURDIR)/tools/jupyter$${JUPYTER_CONFIG_PATH:+:$$JUPYTER_CONFIG_PATH}" $(VENV)/python -m jupyterlab $(NOTARY) \
-		--ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $$([ "$$(id -u)" = 0 ] && echo --allow-root) $(LAB_ARGS)
+	@$(VENV)/course lab $(LAB_ARGS)
 
 test: dev ## environment, then every test that this machine can run
 	@echo "course: running the tests. What this machine cannot run (GPU tests without a GPU, the browser test without Chromium)"

@@ -1,5 +1,8 @@
 """Makes the course's environment in ``.venv``: `make lab`, `make test` and the rest run this first.
 
+``course lab`` of an installed package runs it too, with two environment variables: COURSE_FOLDER, the course folder that gets the ``.venv``,
+and COURSE_PACKAGE, what an installer must be told to install the course; in a checkout it is the checkout itself.
+
 It checks the machine, makes the environment and leaves the installing to uv (``installer.py``), which pip puts into the environment.
 Standard library only, and written so that Python 3.6 can read it: an old Python has to get as far as the sentence that says it is too
 old. A second run finds the stamp and is done in a fraction of a second.
@@ -31,16 +34,19 @@ LAB_CONFIG = os.path.join("etc", "jupyter", "labconfig", "page_config.json")
 QUIET_LAB = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
 STAMP, MARKER, LOCK = ".course-stamp", ".course-building", ".venv.lock"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-VENV = os.path.join(ROOT, ".venv")
+FOLDER = os.environ.get("COURSE_FOLDER") or ROOT
+PACKAGE = os.environ.get("COURSE_PACKAGE")
+VENV = os.path.join(FOLDER, ".venv")
 VENV_PYTHON = os.path.join(VENV, "bin", "python")
 
 
 def hash_of_pins():
     """The hash over the files that decide what is installed."""
     digest = hashlib.sha256()
-    for name in ("pyproject.toml", "constraints.txt"):
+    for name in ("constraints.txt",) if PACKAGE else ("pyproject.toml", "constraints.txt"):
         with open(os.path.join(ROOT, name), "rb") as file:
             digest.update(file.read() + b"\0")
+    digest.update((PACKAGE or "").encode())
     return digest.hexdigest()
 
 
@@ -111,7 +117,7 @@ def lock_folder():
     """Open and lock ``.venv.lock``, waiting for another run if there is one. The lock goes with the last process that holds it open."""
     import fcntl
 
-    path = os.path.join(ROOT, LOCK)
+    path = os.path.join(FOLDER, LOCK)
     try:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
     except OSError as error:
@@ -263,8 +269,8 @@ def install(extras, asked_torch, lock):
         steps.append(
             lambda: run_uv(["--torch-backend", "cpu", "--no-deps", "torch==" + pinned("torch")], settings, lock)
         )
-    course = ".[%s]" % ",".join(extras) if extras else "."
-    steps.append(lambda: run_uv(["--build-constraints", "constraints.txt", "--editable", course], settings, lock))
+    course = [PACKAGE] if PACKAGE else ["--editable", ".[%s]" % ",".join(extras)]
+    steps.append(lambda: run_uv(["--build-constraints", "constraints.txt", *course], settings, lock))
     for number, step in enumerate(steps):
         code, output = step()
         if code != 0 and own_index and number == 1 and asked_torch is None:
@@ -327,7 +333,10 @@ def main(argv):
     parser.add_argument("--asked", action="store_true", help="the person named this Python: take no other in its place")
     parser.add_argument("--dev", action="store_true", help="with the tools of authors and tests")
     arguments = parser.parse_args(argv)
-    asked, extras = "%d.%d" % sys.version_info[:2] if arguments.asked else None, ["dev"] if arguments.dev else []
+    asked, extras = (
+        "%d.%d" % sys.version_info[:2] if arguments.asked else None,
+        ["lab", *(["dev"] if arguments.dev else [])],
+    )
     torch = os.environ.get("TORCH", "").lower() or None
     try:
         if torch not in (None, "cpu", "cuda"):

@@ -39,7 +39,8 @@ def list_requirements(torch: bool) -> list[str]:
     import tomllib
 
     with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
-        names = tomllib.load(file)["project"]["dependencies"]
+        project = tomllib.load(file)["project"]
+    names = [*project["dependencies"], *project["optional-dependencies"]["lab"]]
     return [name for name in (*names, *RUNNERS, *BUILD) if torch or name not in OWN]
 
 
@@ -171,7 +172,7 @@ def install(folder: str) -> None:
     write_whole(os.path.join(venv, LAB_CONFIG), json.dumps(QUIET_LAB) + "\n")
     # as bootstrap.py leaves it, so that `make lab` and `make nbval-gpu` find the environment ready and ask no network
     stamp = {
-        "pins": hash_of_pins(), "python": facts["python"], "place": os.path.realpath(venv), "extras": ["dev"],
+        "pins": hash_of_pins(), "python": facts["python"], "place": os.path.realpath(venv), "extras": ["dev", "lab"],
         "versions": ", ".join(versions.split(", ")[:2]),
     }  # fmt: skip
     write_whole(os.path.join(venv, STAMP), json.dumps(stamp) + "\n")

@@ -133,8 +133,18 @@ def _name_shadow(name: str, file: str) -> str:
 
 
 def install_again() -> str:
-    """The remedy for an environment that lacks a part, or has a damaged one."""
-    return f"`make clean`, then `make lab`, installs it anew; `course doctor` says what else is missing. (This Python is {sys.executable}.)"
+    """Return the remedy for an environment that lacks a part, or has a damaged one."""
+    from course_lib.base import paths  # it imports this module
+
+    home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
+    if home is None:
+        return f"`course init my-course` makes a course folder, and `course env` there its environment. {this_python}"
+    if paths.is_installed():
+        again = "`rm -r .venv`, then `course env`," if (home / ".venv").exists() else "`course env`"
+        return f"{again} makes the environment of {home}; your exercises and progress stay. {this_python}"
+    if Path(sys.prefix).resolve() == (home / ".venv").resolve():
+        return f"`make clean env` makes the environment afresh; your exercises and progress stay. {this_python}"
+    return f"`pip install -c constraints.txt -e '.[lab]'` in the course's folder, or `make lab`, which makes an environment of its own. {this_python}"
 
 
 def _is_ours(file: str) -> bool:

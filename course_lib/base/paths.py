@@ -1,4 +1,7 @@
-"""Where the parts of a checkout lie. Everything that opens a file of the course asks here.
+"""Where the course's own files and the learner's files lie. Everything that opens a file of the course asks here.
+
+In a checkout both are one folder. An installed package carries the course's files in ``course_lib/shipped``, and the learner's files are in
+a course folder, which ``course init`` makes.
 
 Two environment variables move things, so that tests never touch a learner's work:
 ``COURSE_EXERCISES`` the folder with the learner's files, ``COURSE_STATE`` the folder with progress and kept copies.
@@ -9,16 +12,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from course_lib.base.errors import CourseError
 from course_lib.base.text import make_visible_line
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-SOLUTIONS = ROOT / "solutions"
-NOTEBOOKS = ROOT / "notebooks"
+PACKAGE = Path(__file__).resolve().parent.parent
+ROOT = PACKAGE.parent  # a checkout, or the folder in which packages are installed
+SHIPPED = PACKAGE / "shipped"  # only in an installed package: setup.py puts it there
+FILES = SHIPPED if SHIPPED.is_dir() else ROOT
+SOLUTIONS = FILES / "solutions"
+NOTEBOOKS = FILES / "notebooks"
 NOTEBOOK_SOURCES = NOTEBOOKS / "source"
 RELEASED = (
-    ROOT / "course_lib" / "catalog" / "released"
-)  # in a learner's release, in place of the two above; see is_release()
-BENCH_RESULTS = ROOT / "course_lib" / "bench" / "results"
+    PACKAGE / "catalog" / "released"
+)  # in a learner's release, in place of solutions and sources; see is_release()
+BENCH_RESULTS = PACKAGE / "bench" / "results"
+MARKER = Path(".course", "folder.json")  # what makes a folder a course folder: ``course_lib.learner.folder`` writes it
 
 
 def is_release() -> bool:
@@ -26,32 +34,70 @@ def is_release() -> bool:
     return RELEASED.is_dir()
 
 
+def is_installed() -> bool:
+    """True if the course is an installed package, and not a checkout or a release."""
+    return FILES is SHIPPED
+
+
+def find_folder() -> Path | None:
+    """Return the folder in which the learner works: the checkout, or the course folder that holds the current folder; None if there is none."""
+    if not is_installed():
+        return ROOT
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / MARKER).is_file()), None)
+
+
+def folder() -> Path:
+    """Return what :func:`find_folder` finds.
+
+    Raises: CourseError if there is none, and says how to make one.
+    """
+    if (found := find_folder()) is None:
+        raise CourseError(
+            f"{Path.cwd()} is not in a course folder. `course init my-course` makes one here, with exercises and lessons; "
+            "if you have one already, change to it: `cd my-course`."
+        )
+    return found
+
+
 def exercises() -> Path:
-    """The folder with the learner's exercise files."""
-    return Path(os.environ.get("COURSE_EXERCISES") or ROOT / "exercises").resolve()
+    """Return the folder with the learner's exercise files.
+
+    Raises: CourseError if the package is installed and this is no course folder.
+    """
+    return Path(os.environ.get("COURSE_EXERCISES") or folder() / "exercises").resolve()
 
 
 def state() -> Path:
-    """The git-ignored folder with progress, last verdicts and kept copies of learners' files."""
-    return Path(os.environ.get("COURSE_STATE") or ROOT / ".course").resolve()
+    """Return the git-ignored folder with progress, last verdicts and kept copies of learners' files.
+
+    Raises: CourseError if the package is installed and this is no course folder.
+    """
+    return Path(os.environ.get("COURSE_STATE") or folder() / ".course").resolve()
 
 
 def shown(path: Path) -> str:
-    """``path`` as a person at the checkout knows it: relative to the checkout, wherever tests and builds put the two folders.
+    """Return ``path`` as a person in the course folder knows it: relative to that folder, wherever tests and builds put its parts.
 
     A link keeps its own name, and what a terminal would obey in a name is made visible.
     """
     path = Path(path)
     path = path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name
-    for folder, name in ((exercises(), "exercises"), (state(), ".course"), (ROOT, ".")):
-        if path.is_relative_to(folder):
-            path = Path(name) / path.relative_to(folder)
+    for place, name in _list_places():
+        if path.is_relative_to(place):
+            path = Path(name) / path.relative_to(place)
             break
     return make_visible_line(str(path))
 
 
 def located(name: str) -> Path:
-    """The path that :func:`shown` gave as ``name``."""
+    """Return the path that :func:`shown` gave as ``name``."""
     first, *rest = Path(name).parts
-    folder = {"exercises": exercises(), ".course": state()}.get(first)
-    return folder.joinpath(*rest) if folder else ROOT / name
+    places = {short: place for place, short in _list_places()}
+    return places[first].joinpath(*rest) if first in places else places.get(".", Path.cwd()) / name
+
+
+def _list_places() -> list[tuple[Path, str]]:
+    if (found := find_folder()) is None:
+        return []
+    return [(exercises(), "exercises"), (state(), ".course"), (found, ".")]

@@ -9,7 +9,7 @@ import tomllib
 from course_lib.base import paths
 
 _MOST_BYTES = 1 << 20
-_FOLDER = paths.ROOT / "course_lib" / "lessons" / "predictions"
+_FOLDER = paths.PACKAGE / "lessons" / "predictions"
 
 
 def read_surprises(data: bytes) -> dict[str, bool] | None:

@@ -18,7 +18,7 @@ import typer
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault, import_fault
-from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, TEACH, GroupedCommands
+from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, START, TEACH, GroupedCommands
 from course_lib.cli.terminal import Output, open_nowhere, say
 
 USAGE_ERROR = 64  # sysexits' EX_USAGE; typer's own 2 would read as "not attempted"
@@ -27,6 +27,8 @@ BAD_REQUEST = 3  # as for a file that cannot be read: there was nothing to judge
 BROKEN_ENVIRONMENT = 78  # sysexits' EX_CONFIG: the machine, the installation or a setting is at fault
 INTERRUPTED = 130
 NOBODY_READS = 141  # what a shell reports of a program that SIGPIPE ended
+
+_WORK_ANYWHERE = ("init", "doctor", "bench", "grade", "author", "release")  # and the rest in a course folder only
 
 app = typer.Typer(
     cls=GroupedCommands,
@@ -124,6 +126,56 @@ def main(
 
         show(status.overview())
     return 0
+
+
+@app.command(
+    rich_help_panel=START,
+    epilog="""In a folder that has work in it, nothing that you wrote is changed.
+
+    \b
+    Examples: course init my-course
+              course init /content/my-course --newest""",
+)
+def init(
+    folder: Annotated[Path, typer.Argument(help="The folder to make, such as my-course.", metavar="DIR")],
+    newest: Annotated[
+        bool,
+        typer.Option(
+            "--newest",
+            help="Use this Python and its own PyTorch and Triton, which stay as they are, and install here what it lacks. Without it, "
+            "`course lab` makes an environment with pinned versions.",
+        ),
+    ] = False,
+    renew: Annotated[bool, typer.Option("--renew", hidden=True)] = False,
+) -> int:
+    """Make a course folder: exercises, lessons, your progress."""
+    from course_lib.cli import folder as folders
+
+    return folders.init(folder, newest, renew)
+
+
+@app.command(rich_help_panel=START)
+def env() -> int:
+    """Make the course folder's environment without opening JupyterLab."""
+    from course_lib.cli import folder as folders
+
+    return folders.env()
+
+
+@app.command(
+    rich_help_panel=START,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    epilog="""What stands behind it goes to JupyterLab.
+
+    \b
+    Examples: course lab
+              course lab --no-browser --port 8899""",
+)
+def lab(context: typer.Context) -> int:
+    """Open lesson 00 in JupyterLab; the first time, make the environment."""
+    from course_lib.cli import folder as folders
+
+    return folders.lab(context.args)
 
 
 @app.command(
@@ -374,11 +426,9 @@ def doctor() -> int:
 @app.command(rich_help_panel=KEEP)
 def update() -> int:
     """Bring the course up to date; what you wrote stays as it is."""
-    from course_lib.learner.update import update as bring_up_to_date
+    from course_lib.cli.folder import bring_up_to_date
 
-    for line in bring_up_to_date():
-        print(line)
-    return 0
+    return bring_up_to_date()
 
 
 author = typer.Typer(cls=GroupedCommands, rich_markup_mode=None)
@@ -452,7 +502,7 @@ def release(
 
 
 def _require_whole_course(command: str) -> None:
-    """Refuse a command of authors and instructors in a copy for learners, whose parts it needs are left out.
+    """Refuse a command of authors and instructors where the parts that it needs are left out.
 
     Raises: CourseError
     """
@@ -460,6 +510,11 @@ def _require_whole_course(command: str) -> None:
         raise CourseError(
             f"{paths.ROOT} is a copy of the course for learners, without solutions and without what `course {command}` needs: "
             "give the command in the whole course, from which this copy was made."
+        )
+    if paths.is_installed() and command != "grade":
+        raise CourseError(
+            f"the installed package has no tests and no sources of the lessons, which `course {command}` needs: give the command in a "
+            "checkout of the course."
         )
 
 
@@ -492,7 +547,14 @@ def run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    command = arguments[0] if arguments else ""
     try:
+        if (
+            command not in _WORK_ANYWHERE
+            and not command.startswith("-")
+            and not {"-h", "--help"}.intersection(arguments)
+        ):
+            paths.folder()  # before anything is loaded: without a folder, that is what a person has to know
         code = app(arguments, prog_name="course", standalone_mode=False) or 0
         if code == INTERRUPTED:  # what typer makes of Ctrl-C
             say("course: stopped.")

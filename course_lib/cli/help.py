@@ -9,6 +9,7 @@ import typer.core
 
 from course_lib.base import paths
 
+START = "Begin"
 LEARN, MEASURE, KEEP = "Work through the exercises", "Measure", "Keep the course working"
 AUTHOR = "For authors"
 TEACH = "For instructors"
@@ -19,7 +20,7 @@ class GroupedCommands(typer.core.TyperGroup):
 
     def format_commands(self, ctx, formatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
-        left_out = {AUTHOR, TEACH} if paths.is_release() else set()
+        left_out = {AUTHOR, TEACH} if paths.is_release() else {AUTHOR} if paths.is_installed() else set()
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
             assert isinstance(command, typer.core.TyperCommand | typer.core.TyperGroup), (

@@ -93,7 +93,7 @@ def overview() -> Group:
         ("course check", "grades your file"),
         ("course watch", "grades it each time you save it"),
         ("course hint", "the next hint" if records.get(upcoming.id, Record()).hints else "the first hint"),
-        ("make lab", "opens the lessons in JupyterLab"),
+        ("course lab", "opens the lessons in JupyterLab"),
         ("course --help", "lists all commands"),
     ]
     title = f"Next: [bold]{upcoming.id} {escape(upcoming.title)}[/bold], about {upcoming.minutes} minutes"
@@ -168,7 +168,7 @@ def as_json() -> str:
 def _facts(exercise: Exercise, records: dict[str, Record]) -> Iterator[tuple[str, str]]:
     yield "task", escape(exercise.objective)
     yield "needs", "\n".join(_need(text, records) for text in exercise.prerequisites)
-    for notebook in sorted(paths.NOTEBOOKS.glob(f"{exercise.lesson}_*.ipynb")):
+    for notebook in sorted((paths.folder() / "notebooks").glob(f"{exercise.lesson}_*.ipynb")):
         yield "lesson", f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
     yield "your file", link(exercise)
     now = state(records.get(exercise.id))

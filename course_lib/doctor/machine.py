@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from course_lib.base import paths
+from course_lib.base.errors import CourseError
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
 
 GB = 1000**3
@@ -79,7 +80,7 @@ def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 def examine_disk() -> list[Finding]:
-    free = shutil.disk_usage(paths.ROOT).free
+    free = shutil.disk_usage(paths.find_folder() or Path.cwd()).free
     what = f"{free / GB:.1f} GB free in the course's folder"
     if free < GB / 10:
         return [Finding("disk", PROBLEM, what, "Free at least 1 GB: your work cannot be saved on a full disk.")]
@@ -91,7 +92,10 @@ def examine_disk() -> list[Finding]:
 def examine_files() -> list[Finding]:
     """Whether the learner's files and progress can be written."""
     findings = []
-    folder = paths.exercises()
+    try:
+        folder = paths.exercises()
+    except CourseError as nowhere:
+        return [Finding("your files", NOTE, "none here", str(nowhere))]
     if not folder.is_dir():
         findings.append(
             Finding(

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from course_lib.base import paths, runtime
+from course_lib.base.errors import install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
 
 OLDEST_PYTHON = (3, 11)
@@ -52,7 +53,7 @@ def examine_python() -> list[Finding]:
 def read_tested_versions(text: str | None = None) -> dict[str, str]:
     """The versions of constraints.txt, by normalised package name; empty where the course is not a checkout."""
     if text is None:
-        file = paths.ROOT / "constraints.txt"
+        file = paths.FILES / "constraints.txt"
         text = file.read_text(encoding="utf-8") if file.exists() else ""
     return {normalise(name): version for name, version in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", text)}
 
@@ -131,12 +132,6 @@ def find_other_package() -> Path | None:
     folders = [Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     found = (folder / name for folder in folders for package in NEEDED for name in (f"{package}.py", package))
     return next((path for path in found if path.exists()), None)
-
-
-def install_again() -> str:
-    if Path(sys.prefix).resolve() == (paths.ROOT / ".venv").resolve():
-        return "`make clean env` makes the environment afresh; your exercises and progress stay."
-    return "`pip install -c constraints.txt -e .` in the course's folder, or `make lab`, which makes an environment of its own."
 
 
 def examine_settings() -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course_lib.base import paths
+from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.base.text import make_visible, shorten
 
@@ -16,9 +17,9 @@ def keep_fault(exercise_id: str, text: str) -> tuple[str, str]:
     Returns: the file's path as messages show it, and ""; if it cannot be saved, "" and the text's last lines.
     """
     text = shorten(make_visible(text), _MOST_CHARACTERS)
-    file = paths.state() / "faults" / f"{exercise_id}.txt"
     try:
+        file = paths.state() / "faults" / f"{exercise_id}.txt"
         write_atomic(file, text)
-    except OSError:
+    except (OSError, CourseError):  # a full disk, or a class that is graded outside any course folder
         return "", "\n".join(text.splitlines()[-_LAST:])
     return paths.shown(file), ""

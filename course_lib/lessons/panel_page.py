@@ -106,7 +106,7 @@ def _in_server(path: Path) -> str | None:
 
 @functools.cache
 def _server_root() -> Path:
-    """The folder that JupyterLab serves: that of the server which started this kernel, else the checkout (as `make lab` does it).
+    """The folder that JupyterLab serves: that of the server which started this kernel, else the course folder (as `course lab` does it).
 
     The server's own file says it. To ask ``jupyter_server`` for its list would import that: as long as PyTorch.
     """
@@ -115,7 +115,7 @@ def _server_root() -> Path:
         server = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         # a hosted notebook whose kernel lives apart from its server; a file that is just being written
-        return paths.ROOT
+        return paths.folder()
     return Path(server["root_dir"]).resolve()
 
 

@@ -23,6 +23,7 @@ import site
 import struct
 import sys
 import sysconfig
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,16 @@ def confine_files(folder: Path, needs: Needs) -> None:
             # The kernel refuses a rule for a file if it names a right that only folders have.
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
             writable = [str(folder), "/dev/null", *(_gpu_files() if needs is Needs.GPU else ())]
-            for paths, access in ((_readable(needs), read), (writable, ruleset.handled_fs)):
-                for path in paths:
+            around = [path for path in _list_libraries(needs) if _holds_course(path)]
+            for places, access in (
+                (_readable(needs), read),
+                (writable, ruleset.handled_fs),
+                (
+                    around if paths.is_installed() else (),
+                    rights.READ_DIR,
+                ),  # Python looks for a package by the names in its folder
+            ):
+                for path in places:
                     ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
             ruleset.restrict()
     except landlockpy.LandlockError as refused:
@@ -156,6 +165,11 @@ def _ruleset(landlockpy):
 
 def _readable(needs: Needs) -> list[str]:
     """List what may be read: Python, its packages and the system's libraries, but not the course with its solutions and its oracle."""
+    return sorted({os.path.realpath(part) for path in _list_libraries(needs) for part in _leave_out_course(path)})
+
+
+def _list_libraries(needs: Needs) -> list[str]:
+    """List the folders of Python, its packages and the system's libraries. The course may lie in one of them."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     wanted = {str(Path(prefix, lib)) for prefix in prefixes for lib in ("lib", "lib64")}
     wanted |= {*sysconfig.get_paths().values(), *site.getsitepackages()}
@@ -174,9 +188,23 @@ def _readable(needs: Needs) -> list[str]:
             "/proc/devices", "/proc/modules", "/proc/version", "/proc/filesystems", "/proc/stat", "/proc/sys",
             *(str(Path(prefix, "bin")) for prefix in prefixes),
         }  # fmt: skip
-    return sorted(
-        path for path in wanted if os.path.exists(path) and not paths.ROOT.is_relative_to(Path(path).resolve())
-    )
+    return [path for path in wanted if os.path.exists(path)]
+
+
+def _holds_course(path: str) -> bool:
+    """Return True if the course lies in ``path``: in a checkout all of it, as solutions and tests are beside the package; else the package."""
+    course = paths.PACKAGE if paths.is_installed() else paths.ROOT
+    return course.is_relative_to(Path(path).resolve())
+
+
+def _leave_out_course(path: str) -> Iterator[str]:
+    """List ``path`` if the course does not lie in it. An installed course lies among other packages: then list the rest of ``path``."""
+    if not _holds_course(path):
+        yield path
+    elif paths.is_installed() and Path(path).resolve() != paths.PACKAGE:
+        for part in os.scandir(path):
+            if not (part.is_symlink() and _holds_course(part.path)):  # such a link may lead back to here
+                yield from _leave_out_course(part.path)
 
 
 def _gpu_files() -> list[str]:

@@ -36,7 +36,7 @@ if __name__ == "__main__":  # the first argument of the script is the folder of 
     sys.path.insert(0, sys.argv[1])
     os.environ["COURSE_DEFER_CHOICE"] = "1"
 
-from course_lib.base import runtime
+from course_lib.base import paths, runtime
 from course_lib.base.errors import environment_fault
 from course_lib.base.files import remove_tree
 from course_lib.base.worker import take_stdout
@@ -142,7 +142,7 @@ class JobServer:
             importlib.import_module("landlockpy").supported()
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None) or ""
-            if file.startswith(self.root) and file.endswith(".py"):
+            if file.startswith(str(paths.PACKAGE)) and file.endswith(".py"):
                 # Triton reads the source of a kernel at the first launch. The confined process can no longer read the course then.
                 linecache.getlines(file)
         gc.collect()
@@ -294,7 +294,8 @@ class JobServer:
             if self.machine is not None:
                 os.write(status, _READY)
                 os.close(status)
-                sys.path[:] = [entry for entry in sys.path if entry != self.root]
+                if not paths.is_installed():  # an installed course lies among the packages that a submission may import
+                    sys.path[:] = [entry for entry in sys.path if entry != self.root]
                 sys.argv[:] = [""]
                 plain = json.loads((folder / "job.json").read_bytes())
                 self.machine.work(plain | {"left_out": job["left_out"], "tier": tier}, folder)

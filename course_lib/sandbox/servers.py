@@ -20,7 +20,7 @@ from course_lib.base.worker import Launch, Worker, WorkerFailure
 from course_lib.sandbox.machine import ServerKind
 
 SCRIPT = Path(__file__).with_name("server.py")
-PACKAGE = paths.ROOT / "course_lib"
+PACKAGE = paths.PACKAGE
 _START_SECONDS = 180.0  # enough to import PyTorch on a busy machine with a cold disk
 _END_SECONDS = 8.0  # a server that ends first ends its job and all processes that the job started
 # The server ends a job at its limit; if it has not done so after this time, the server itself is ended.

@@ -1,0 +1,117 @@
+"""What the commands about the course folder do: init, env, lab, update."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths, runtime
+from course_lib.base.errors import CourseError, EnvironmentFault, install_again
+from course_lib.cli.terminal import say
+from course_lib.learner import environment, folder, update
+
+FIRST_LESSON = "notebooks/00_start_here.ipynb"
+
+
+def init(place: Path, newest: bool, renew: bool) -> int:
+    """Make a course folder, or complete one, and say the next command.
+
+    Raises: CourseError if this is a checkout, or ``place`` holds something else.
+    """
+    if not paths.is_installed():
+        raise CourseError(
+            f"{paths.ROOT} is a course folder already: `make lab` opens lesson 00 there. `course init` belongs to the installed package."
+        )
+    had_work = place.exists()
+    for line in folder.make(place, renew):
+        print(line)
+    if newest:
+        environment.complete_this_environment()
+    if renew and environment.find_python(place):
+        environment.make_environment(place)
+    lessons = len(list((place / "notebooks").glob("[0-9]*.ipynb")))
+    print(
+        f"{place}: {lessons} lessons in notebooks/, {len(catalog.exercises())} exercises in exercises/."
+        + had_work * " What you wrote is as it was."
+    )
+    if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
+        command = f"uvx {environment.DISTRIBUTION}"
+    else:
+        command = "course" if shutil.which("course") else str(Path(sys.argv[0]).absolute())
+    enter = "" if place.resolve() == Path.cwd() else f"cd {place} && "
+    print(f"Next: {enter}{command} lab")
+    return 0
+
+
+def env() -> int:
+    """Make the environment of the course folder, or bring it up to date.
+
+    Raises: CourseError if this is no course folder, or a checkout; EnvironmentFault if it cannot be made.
+    """
+    home = paths.folder()
+    if not paths.is_installed():
+        raise CourseError(f"{paths.ROOT} is a checkout: `make env` makes its environment.")
+    if environment.find_python(home) is None and not environment.list_missing():
+        print(f"{sys.executable} has all that the course needs; `course lab` uses it.")
+    else:
+        environment.make_environment(home)
+    return 0
+
+
+def lab(arguments: list[str]) -> NoReturn:
+    """Open lesson 00 in JupyterLab; ``arguments`` go to it. This process becomes JupyterLab.
+
+    Raises: CourseError if this is no course folder; EnvironmentFault if the environment cannot be made, or the course cannot run in it.
+    """
+    home = paths.folder()
+    if paths.is_installed() and environment.list_missing():
+        if environment.runs_here(home):
+            raise EnvironmentFault(f"{sys.prefix} lacks {', '.join(environment.list_missing())}. {install_again()}")
+        python = environment.make_environment(home)
+        os.execv(python, [str(python), "-m", "course_command", "lab", *arguments])
+    print(runtime.current().line(), flush=True)
+    state = paths.state()
+    state.mkdir(exist_ok=True)
+    # which notebooks are trusted is kept with the course, and not in the home of the person who runs it
+    notary = [
+        f"--NotebookNotary.db_file={state / 'trusted.db'}",
+        f"--NotebookNotary.secret_file={state / 'trusted.key'}",
+    ]
+    settings = os.environ | {
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(
+            filter(None, [str(paths.FILES / "tools" / "jupyter"), os.environ.get("JUPYTER_CONFIG_PATH")])
+        ),
+        "PATH": os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),  # `course` in JupyterLab's terminals
+    }
+    lessons = map(str, sorted((home / "notebooks").glob("[0-9][0-9]_*.ipynb")))
+    trust = [sys.executable, "-c", "from nbformat.sign import main; main()", *notary, *lessons]
+    subprocess.run(trust, stdout=subprocess.DEVNULL, env=settings, check=False)  # so that their pictures move at once
+    as_root = []
+    if os.geteuid() == 0:
+        say("course: you are root; JupyterLab is started with --allow-root.")
+        as_root = ["--allow-root"]
+    own = [f"--ServerApp.root_dir={home}", f"--LabApp.default_url=/lab/tree/{FIRST_LESSON}"]
+    os.execve(sys.executable, [sys.executable, "-m", "jupyterlab", *notary, *own, *as_root, *arguments], settings)
+
+
+def bring_up_to_date() -> int:
+    """Fetch a newer course. A checkout asks git; an installed package is replaced, and then completes the course folder."""
+    if not paths.is_installed():
+        for line in update.update():
+            print(line)
+        return 0
+    home = paths.folder()
+    if not environment.upgrade_package():
+        say(
+            f"course: this is version {course_lib.__version__}, as {sys.executable} has it; `uvx {environment.DISTRIBUTION}@latest update` fetches the newest."
+        )
+    # the new package, and not the one that this process has loaded, knows the new files
+    os.execv(sys.executable, [sys.executable, "-m", "course_command", "init", "--renew", str(home)])

@@ -1,0 +1,112 @@
+"""The environment that runs a course folder: ``.venv`` inside it with the pinned versions, or the Python that has the course's packages already."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from course_lib.base import paths
+from course_lib.base.errors import EnvironmentFault
+
+DISTRIBUTION = "norm-kernels-course"
+_STAMP = ".course-stamp"  # tools/bootstrap.py writes it last
+_NEEDED = re.compile(r"""([A-Za-z0-9._-]+).*;\s*extra\s*==\s*['"]lab['"]""")
+
+
+def find_python(folder: Path) -> Path | None:
+    """Return the Python of the folder's own environment; None if there is no finished one."""
+    return folder / ".venv" / "bin" / "python" if (folder / ".venv" / _STAMP).is_file() else None
+
+
+def runs_here(folder: Path) -> bool:
+    """Return True if this Python is that of the folder's own environment."""
+    return Path(sys.prefix).resolve() == (folder / ".venv").resolve()
+
+
+def list_missing() -> list[str]:
+    """List the packages that lessons and checks need and this Python lacks."""
+    missing = []
+    for text in importlib.metadata.requires(DISTRIBUTION) or []:
+        if (needed := _NEEDED.match(text)) is None:
+            continue
+        try:
+            importlib.metadata.version(needed[1])
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(needed[1])
+    return missing
+
+
+def make_environment(folder: Path) -> Path:
+    """Make or update ``.venv`` in a course folder with the pinned versions, and return its Python. The set-up says what it fetches.
+
+    Raises: EnvironmentFault if it fails; the set-up has said why.
+    """
+    settings = {"COURSE_FOLDER": str(folder), "COURSE_PACKAGE": _name_package()}
+    command = [sys.executable, str(paths.FILES / "tools" / "bootstrap.py")]
+    if subprocess.run(command, env=os.environ | settings, check=False).returncode:
+        raise EnvironmentFault("the environment was not made: the reason is above. The same command starts again.")
+    python = find_python(folder)
+    assert python is not None, "the set-up ended well"
+    return python
+
+
+def complete_this_environment() -> None:
+    """Install what this Python lacks in its newest version, and leave its PyTorch and Triton as they are.
+
+    Raises: EnvironmentFault if it fails; pip has said why.
+    """
+    if not list_missing():
+        return
+    kept = []
+    for name in ("torch", "triton"):
+        try:
+            kept.append(f"{name}=={importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *kept, *list_missing()]
+    if subprocess.run(command, check=False).returncode:
+        raise EnvironmentFault(
+            f"pip could not install what {sys.executable} lacks ({', '.join(list_missing())}): its words are above. Without `--newest`, "
+            "`course lab` makes an environment with pinned versions."
+        )
+
+
+def upgrade_package() -> bool:
+    """Install the newest version of the course itself in this Python; False if this Python has no pip, as one that `uvx` made.
+
+    Raises: EnvironmentFault if it fails; pip has said why.
+    """
+    if importlib.util.find_spec("pip") is None:
+        return False
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--upgrade",
+        "--no-deps",
+        DISTRIBUTION,
+    ]
+    if subprocess.run(command, check=False).returncode:
+        raise EnvironmentFault("pip could not fetch a newer course: its words are above. Your files are as they were.")
+    return True
+
+
+def _name_package() -> str:
+    """Return what an installer must be told to install this very package: its version in the index, or the file or address it came from."""
+    package = importlib.metadata.distribution(DISTRIBUTION)
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    if not origin:
+        return f"{DISTRIBUTION}[lab]=={package.version}"
+    address = origin["url"]
+    if (version_control := origin.get("vcs_info")) is not None:
+        address = f"{version_control['vcs']}+{address}@{version_control['commit_id']}"
+    return f"{DISTRIBUTION}[lab] @ {address}"

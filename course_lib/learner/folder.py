@@ -1,0 +1,110 @@
+"""The course folder of a learner who has the course as an installed package: exercises, lessons, and nothing that runs the course.
+
+``.course/folder.json`` marks the folder. It remembers what the course wrote, so that a newer course replaces only what nobody changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import course_lib
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import keep_copy, write_atomic
+from course_lib.catalog.texts import make_unsolved_text
+
+_ALSO = ("AGENTS.md", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md")  # as in FILES
+_README = Path(__file__).with_name("folder_readme.md")
+
+
+def make(folder: Path, renew: bool = False) -> list[str]:
+    """Make a course folder, or write what is missing in one, and return a line for each file of the learner that the course has a newer version of.
+
+    A file that the learner changed is left as it is. With ``renew`` a changed notebook makes room for a newer version: a copy is kept in
+    ``.course/kept``.
+
+    Raises: CourseError if ``folder`` holds something else, or lies in a course folder; OSError if it cannot be written.
+    """
+    folder = folder.absolute()
+    known = _read_marker(folder)
+    if known is None:
+        _require_free(folder)
+    given: dict[str, str] = {}
+    said = []
+    for name, data in _list_files():
+        path = folder / name
+        before, now = (known or {}).get(name), hashlib.sha256(data).hexdigest()
+        if not path.exists() or _hash(path) in (before, now):
+            if not path.exists() or before != now:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(path, data)
+            given[name] = now
+        elif before == now or before is None:
+            given[name] = now  # the learner's work on the present version
+        elif renew and path.suffix == ".ipynb":
+            copy = keep_copy(path, folder / ".course" / "kept", datetime.now())
+            write_atomic(path, data)
+            given[name] = now
+            said.append(f"{name}: new version; yours is kept as {copy.relative_to(folder)}")
+        else:
+            given[name] = before
+            how = f"`course reset {Path(name).stem[2:5]}`" if name.startswith("exercises/") else "`course update`"
+            said.append(f"{name}: yours, as it was; the course has a new one, {how} takes it")
+    (folder / ".course").mkdir(exist_ok=True)
+    write_atomic(
+        folder / paths.MARKER, json.dumps({"version": course_lib.__version__, "given": given}, indent=1) + "\n"
+    )
+    return said
+
+
+def _list_files() -> Iterator[tuple[str, bytes]]:
+    """List every file of a course folder: its name and what it holds."""
+    for exercise in catalog.exercises().values():
+        yield f"exercises/{exercise.file}.py", make_unsolved_text(exercise).encode()
+    for notebook in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
+        yield f"notebooks/{notebook.name}", notebook.read_bytes()
+    for name in _ALSO:
+        yield name, (paths.FILES / name).read_bytes()
+    yield "README.md", _README.read_bytes()
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def _read_marker(folder: Path) -> dict[str, str] | None:
+    """Return the hash of each file that the course wrote, by name; None if this is no course folder."""
+    marker = folder / paths.MARKER
+    if not marker.exists():
+        return None
+    try:
+        return {
+            str(name): str(value) for name, value in json.loads(marker.read_text(encoding="utf-8"))["given"].items()
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}  # damaged: every file that differs from the course's is then the learner's
+
+
+def _require_free(folder: Path) -> None:
+    """Raises: CourseError unless ``folder`` is absent, empty, or a course folder whose ``.course`` was removed."""
+    if folder.exists() and not folder.is_dir():
+        raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
+    around = next((place for place in folder.parents if (place / paths.MARKER).is_file()), None)
+    if around is not None:
+        raise CourseError(
+            f"{folder} lies in the course folder {around}, which is ready: `cd {around}`, then `course lab`."
+        )
+    if (folder / "course_command.py").exists():
+        raise CourseError(
+            f"{folder} is a checkout of the course, with an environment of its own: give the command `make lab` there."
+        )
+    is_course = any((folder / "exercises").glob("ex[0-9][0-9]*.py"))
+    if folder.exists() and any(folder.iterdir()) and not is_course:
+        raise CourseError(
+            f"{folder} holds other files and is no course folder. Name a folder that is not there yet, or an empty one."
+        )
