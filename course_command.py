@@ -53,7 +53,7 @@ def main() -> None:
         from course_lib.cli.app import run
     except (Exception, SystemExit) as error:
         # a file of somebody's called random.py or typing.py, on PYTHONPATH, is imported before anything else can say so
-        from course_lib.base.errors import import_fault
+        from course_lib.base.installation import import_fault
 
         if (fault := import_fault(error)) is None:
             raise

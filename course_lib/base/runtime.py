@@ -16,7 +16,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.installation import environment_fault
 
 # NVIDIA on Linux, NVIDIA and others through WSL, AMD
 _DEVICE_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")

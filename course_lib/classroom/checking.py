@@ -13,8 +13,9 @@ from typing import Any
 
 from course_lib import __version__, catalog
 from course_lib.base import paths
-from course_lib.base.errors import EnvironmentFault, environment_fault
+from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import TemporaryFolder
+from course_lib.base.installation import environment_fault
 from course_lib.grading.check import check
 from course_lib.grading.verdict import Verdict
 

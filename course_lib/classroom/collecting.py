@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from course_lib.base.errors import environment_fault
 from course_lib.base.files import read_plain_file
+from course_lib.base.installation import environment_fault
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise
 from course_lib.classroom.archives import (

@@ -17,7 +17,8 @@ from typing import Annotated
 import typer
 
 from course_lib.base import paths
-from course_lib.base.errors import CourseError, EnvironmentFault, import_fault
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.installation import import_fault
 from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, START, TEACH, GroupedCommands
 from course_lib.cli.terminal import Output, open_nowhere, say
 

@@ -12,7 +12,8 @@ from typing import NoReturn
 import course_lib
 from course_lib import catalog
 from course_lib.base import paths, runtime
-from course_lib.base.errors import CourseError, EnvironmentFault, install_again
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.installation import install_again
 from course_lib.cli.terminal import say
 from course_lib.learner import environment, folder, update
 

@@ -22,7 +22,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
-from course_lib.base.errors import EnvironmentFault, install_again
+from course_lib.base.errors import EnvironmentFault
+from course_lib.base.installation import install_again
 from course_lib.compiler.assembly import at_call_sites, ptx_lines, sass_lines, widths
 from course_lib.compiler.units import Units
 

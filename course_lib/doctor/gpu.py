@@ -7,8 +7,9 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
+from course_lib.base.installation import install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
-from course_lib.doctor.packages import find_other_package, install_again
+from course_lib.doctor.packages import find_other_package
 
 # The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
 OLDEST_DRIVER = {11: 450, 12: 525, 13: 580}

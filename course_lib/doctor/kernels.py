@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from course_lib.base.installation import install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
-from course_lib.doctor.packages import install_again
 from course_lib.doctor.trials import Trial
 
 _TOO_EARLY = "Something imports Triton before the course: a sitecustomize.py, a .pth file, or IPython's startup folder. Take it out."

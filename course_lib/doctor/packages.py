@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from course_lib.base import paths, runtime
-from course_lib.base.errors import install_again
+from course_lib.base.installation import install_again
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
 
 OLDEST_PYTHON = (3, 11)

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_lib.base import runtime as course_runtime
-from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.installation import environment_fault
 from course_lib.catalog import Exercise, texts
 from course_lib.grading import faults
 from course_lib.grading.verdict import GRADER_FAULT, Verdict

@@ -11,7 +11,8 @@ import numpy as np
 
 from course_lib import compiler
 from course_lib.base import background
-from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.installation import environment_fault
 from course_lib.catalog import Exercise
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case

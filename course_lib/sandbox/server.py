@@ -37,8 +37,8 @@ if __name__ == "__main__":  # the first argument of the script is the folder of 
     os.environ["COURSE_DEFER_CHOICE"] = "1"
 
 from course_lib.base import paths, runtime
-from course_lib.base.errors import environment_fault
 from course_lib.base.files import remove_tree
+from course_lib.base.installation import environment_fault
 from course_lib.base.worker import take_stdout
 from course_lib.sandbox import isolation
 from course_lib.sandbox.isolation import Needs

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from course_lib import catalog, exercise
-from course_lib.base import errors, paths, runtime, worker
-from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.base import paths, runtime, worker
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.installation import environment_fault
 from course_lib.catalog import texts
 from course_lib.cli import app
 from course_lib.grading.check import check
@@ -160,7 +161,7 @@ def test_a_module_that_stands_before_the_courses_own_is_named(tmp_path, package,
     script = f"""
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
-from course_lib.base.errors import environment_fault
+from course_lib.base.installation import environment_fault
 try:
     import {package}
 except Exception as error:
@@ -318,4 +319,4 @@ def test_the_panel_says_it_and_keeps_what_it_showed(monkeypatch):
 
 def test_an_environment_fault_is_a_course_error():
     assert issubclass(EnvironmentFault, CourseError) and app.BROKEN_ENVIRONMENT == 78
-    assert errors.environment_fault(EnvironmentFault("as it is")).args == ("as it is",)
+    assert environment_fault(EnvironmentFault("as it is")).args == ("as it is",)

@@ -153,7 +153,7 @@ def test_first_run_installs_and_the_second_is_ready_at_once(checkout: Checkout) 
         "no question about news in front of lesson 00"
     )
     (call,) = checkout.calls()
-    assert "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .")
+    assert "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .[lab]")
     code, output = checkout.run()
     assert (code, output.count("\n")) == (0, 1) and "environment is ready" in output
     assert checkout.installs() == 1
@@ -163,11 +163,11 @@ def test_the_authors_tools_are_added_once_and_stay(checkout: Checkout) -> None:
     checkout.run(gpu=True)
     checkout.set(installed="2.13.0+cpu")
     code, output = checkout.run("--dev")
-    assert code == 0 and "up to date" in output and checkout.calls()[-1].endswith("--editable .[dev]")
+    assert code == 0 and "up to date" in output and checkout.calls()[-1].endswith("--editable .[dev,lab]")
     for arguments in ((), ("--dev",)):
         assert checkout.run(*arguments)[1].count("\n") == 1 and checkout.installs() == 2
     (checkout.root / "constraints.txt").open("a").write("# changed\n")
-    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev]"), "an update takes nothing away"
+    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev,lab]"), "an update takes nothing away"
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml"])
@@ -365,7 +365,7 @@ def test_constraints_pin_whatever_pyproject_asks_for() -> None:
 
 def test_conda_binder_and_the_dev_container_use_the_same_pins() -> None:
     yaml = (ROOT / "environment.yml").read_text()
-    assert "- -c constraints.txt" in yaml and yaml.endswith("- -e .\n")
+    assert "- -c constraints.txt" in yaml and yaml.endswith("- -e .[lab]\n")
     binder = (ROOT / ".binder" / "postBuild").read_text()
     assert (
         binder.count("constraints.txt") >= 4

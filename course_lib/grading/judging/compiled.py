@@ -12,7 +12,8 @@ from concurrent.futures import Future
 
 from course_lib import compiler
 from course_lib.base import background
-from course_lib.base.errors import CourseError, EnvironmentFault, environment_fault
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.installation import environment_fault
 from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.submission.source import Kernels

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course_lib.base.errors import missing_package
 from course_lib.base.files import NoPlainFile, read_plain_file
+from course_lib.base.installation import missing_package
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.grading.submission.places import Located, Span, find_span, split_lines
 from course_lib.grading.verdict import Oddity

@@ -1,0 +1,134 @@
+"""What an error says about the machine or the installation, with the remedy."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from course_lib.base import paths
+from course_lib.base.errors import EnvironmentFault
+
+_PACKAGES = {"torch": "PyTorch", "triton": "Triton", "numpy": "NumPy"}
+_NEEDED = {*_PACKAGES, "ml_dtypes", "rich", "typer", "psutil", "sympy", "matplotlib", "ipywidgets", "landlockpy"}
+_REMEDIES = {
+    errno.ENOSPC: "Free some space (`df -h` shows where), then try again.",
+    errno.EDQUOT: "Your quota on this disk is used up: delete something, then try again.",
+    errno.EROFS: "This disk is mounted for reading only. Set TMPDIR and COURSE_STATE to folders that you can write to.",
+    errno.EACCES: "Look at who may write there, or set TMPDIR and COURSE_STATE to folders that you can write to.",
+    errno.EPERM: "This machine does not permit it. `course doctor` says what it permits.",
+    errno.ENOMEM: "Close other programs, or take a machine with more memory, then try again.",
+    errno.EAGAIN: "No more processes may be started (`ulimit -u` shows how many): end some, then try again.",
+    errno.EMFILE: "Too many files are open in this process (`ulimit -n` shows how many may be): restart it, then try again.",
+    errno.ENFILE: "Too many files are open on this machine: end some programs, then try again.",
+}
+
+
+def environment_fault(error: BaseException) -> EnvironmentFault | None:
+    """What ``error`` says about the machine or the installation, with the remedy; None if it says nothing about them.
+
+    A full disk, too little memory or a missing permission is the machine's; an import that fails outside ``course_lib``, and a
+    file that stands before a module of Python's or the course's packages, are the installation's. Everything else may be a bug of
+    the course.
+    """
+    if isinstance(error, EnvironmentFault):
+        return error
+    if isinstance(error, MemoryError):
+        return EnvironmentFault(f"this machine has not enough memory. {_REMEDIES[errno.ENOMEM]}")
+    if isinstance(error, OSError) and error.errno in _REMEDIES:
+        where = f": {error.filename}" if error.filename else ""
+        return EnvironmentFault(f"this machine says: {error.strerror}{where}. {_REMEDIES[error.errno]}")
+    return import_fault(error)
+
+
+def missing_package(package: str) -> EnvironmentFault:
+    """A package that the course itself needs is not there; ``package`` as one imports it."""
+    return EnvironmentFault(
+        f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {install_again()}"
+    )
+
+
+def import_fault(error: BaseException) -> EnvironmentFault | None:
+    """The fault, if ``error`` ended an import of something that is not the course's, or may come of a module in another's place."""
+    if shadow := _find_shadow():
+        name, file = shadow
+        return EnvironmentFault(
+            f"`{name}` is not the module that the course needs ({type(error).__name__}: {error}). {_name_shadow(name, file)}"
+        )
+    foreign = [
+        (frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.name == "<module>" and not frame.filename.startswith("<") and not _is_ours(frame.filename)
+    ]
+    if isinstance(error, SyntaxError) and error.filename and not _is_ours(error.filename):
+        foreign.append((error.filename, error.lineno))
+    if not foreign:
+        if isinstance(error, ModuleNotFoundError) and error.name and error.name.split(".")[0] != "course_lib":
+            return missing_package(error.name.split(".")[0])
+        return None
+    strange = next((file for file, _ in foreign if not _is_installed(file)), None)
+    imported, (file, line) = _package_of(strange or foreign[0][0]), foreign[-1]
+    said = (str(error).strip().splitlines() or [""])[0]
+    what = (
+        f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said} ({file}, line {line})."
+    )
+    return EnvironmentFault(f"{what} {_name_shadow(imported, strange) if strange else install_again()}")
+
+
+def _find_shadow() -> tuple[str, str] | None:
+    """A module that was loaded in place of one of Python's or of a package, and its file; None if there is none.
+
+    The course's packages are folders, so a single file of such a name is somebody's script. A whole package from elsewhere is
+    another installation, which may be meant.
+    """
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        taken = name in sys.stdlib_module_names or (name in _NEEDED and not hasattr(module, "__path__"))
+        if taken and isinstance(file, str) and not _is_installed(file):
+            return name, file
+    return None
+
+
+def _is_installed(file: str) -> bool:
+    """True for a file of Python's own, or of a package where packages are installed."""
+    homes = Path(os.__file__).resolve().parent, Path(sys.prefix).resolve()
+    path = Path(file)
+    return not {"site-packages", "dist-packages"}.isdisjoint(path.parts) or any(
+        path.resolve().is_relative_to(home) for home in homes
+    )
+
+
+def _name_shadow(name: str, file: str) -> str:
+    whose = "comes with Python" if name in sys.stdlib_module_names else "the course installed"
+    return (
+        f"That is not the {name} that {whose}: another one stands before it on Python's path. "
+        f"Rename or remove {file}, or `unset PYTHONPATH`."
+    )
+
+
+def install_again() -> str:
+    """Return the remedy for an environment that lacks a part, or has a damaged one."""
+    home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
+    if home is None:
+        return f"`course init my-course` makes a course folder, and `course env` there its environment. {this_python}"
+    if paths.is_installed():
+        again = "`rm -r .venv`, then `course env`," if (home / ".venv").exists() else "`course env`"
+        return f"{again} makes the environment of {home}; your exercises and progress stay. {this_python}"
+    return (
+        "`make clean`, then `make lab`, installs it anew (in an environment of your own: `pip install -c constraints.txt -e '.[lab]'` in the "
+        f"course's folder); `course doctor` says what else is missing. {this_python}"
+    )
+
+
+def _is_ours(file: str) -> bool:
+    return Path(file).is_relative_to(Path(__file__).parent.parent)
+
+
+def _package_of(file: str) -> str:
+    """``torch`` of ``.../site-packages/torch/_C/x.py`` and of ``/anywhere/torch.py``."""
+    path = Path(file)
+    if "site-packages" in path.parts:
+        return path.parts[path.parts.index("site-packages") + 1].removesuffix(".py")
+    return path.parent.name if path.stem == "__init__" else path.stem
