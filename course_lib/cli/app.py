@@ -210,14 +210,19 @@ def check(
         ),
     ] = None,
 ) -> int:
-    """Grade your file of an exercise; without an ID, of the next one."""
+    """Grade your file of an exercise, such as 07a, or of all of a lesson, such as 07; without an ID, of the next one."""
     if exercise_id is None and (file or secret_file):
         raise typer.BadParameter(
             "name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID"
         )
     from course_lib.cli import exercise
 
-    return exercise.check(exercise_id, file, secret_file, as_json, require_tier)
+    lesson = exercise.list_of_lesson(exercise_id or "")
+    if lesson and (file or as_json):
+        raise typer.BadParameter(
+            f"lesson {exercise_id} has {', '.join(lesson)}: with --file or --json, name one of them.", param_hint="ID"
+        )
+    return max(exercise.check(name, file, secret_file, as_json, require_tier) for name in lesson or [exercise_id])
 
 
 @app.command(
@@ -318,7 +323,7 @@ def bench(
     kind: Annotated[
         str,
         typer.Argument(
-            help="forward, backward, long_rows, statistics, host, training, counters, or all.",
+            help="forward, backward, long_rows, plane, statistics, host, training, counters, or all.",
             metavar="KIND",
             autocompletion=_complete_kind,
         ),

@@ -673,3 +673,11 @@ def test_bench_refuses_in_words(command):
 def test_bench_without_a_gpu_measures_nothing(command):
     code, printed, said = command("bench", "forward")
     assert code == cli.BAD_REQUEST and not printed and "measuring needs a GPU" in said
+
+
+def test_a_lessons_number_checks_all_of_its_exercises(command):
+    code, printed, _ = command("check", "01")
+    assert code == 2 and "01a" in printed and "01b" in printed and "00a" not in printed
+    code, printed, said = command("check", "01", "--json")
+    assert code == 64 and not printed and "01a, 01b" in said
+    assert command("check", "99")[0] == 3

@@ -153,7 +153,9 @@ def test_first_run_installs_and_the_second_is_ready_at_once(checkout: Checkout) 
         "no question about news in front of lesson 00"
     )
     (call,) = checkout.calls()
-    assert "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .[lab]")
+    assert (
+        "--constraints constraints.txt" in call and "--compile-bytecode" in call and call.endswith("--editable .[lab]")
+    )
     code, output = checkout.run()
     assert (code, output.count("\n")) == (0, 1) and "environment is ready" in output
     assert checkout.installs() == 1
@@ -167,7 +169,9 @@ def test_the_authors_tools_are_added_once_and_stay(checkout: Checkout) -> None:
     for arguments in ((), ("--dev",)):
         assert checkout.run(*arguments)[1].count("\n") == 1 and checkout.installs() == 2
     (checkout.root / "constraints.txt").open("a").write("# changed\n")
-    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev,lab]"), "an update takes nothing away"
+    assert checkout.run()[0] == 0 and checkout.calls()[-1].endswith("--editable .[dev,lab]"), (
+        "an update takes nothing away"
+    )
 
 
 @pytest.mark.parametrize("name", ["constraints.txt", "pyproject.toml"])

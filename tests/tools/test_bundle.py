@@ -109,7 +109,9 @@ def test_small_wheels_are_collected_and_installed_without_an_index(tmp_path, mon
     course.mkdir()
     make_wheel(wheels, "tiny")
     (course / "constraints.txt").write_text("tiny==1.0\n")
-    (course / "pyproject.toml").write_text('[project]\nname = "course"\nversion = "1"\ndependencies = ["tiny"]\noptional-dependencies = { lab = [] }\n')
+    (course / "pyproject.toml").write_text(
+        '[project]\nname = "course"\nversion = "1"\ndependencies = ["tiny"]\noptional-dependencies = { lab = [] }\n'
+    )
     for module in (bundle, bootstrap):
         monkeypatch.setattr(module, "ROOT", str(course))
     monkeypatch.setattr(bundle, "RUNNERS", ())
