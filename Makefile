@@ -17,7 +17,7 @@ SOLVED ?=
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test env dev exercises notebooks nbval nbval-gpu bundle site lint pins doctor update clean
+.PHONY: help lab test env dev exercises notebooks nbval nbval-gpu bundle site lint pins package doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -80,6 +80,9 @@ lint: dev ## authors: ruff's checks, its formatting, and types
 
 pins: dev ## authors: prove that the pins fit every Python and processor
 	@$(VENV)/python tools/check_pins.py
+
+package: dev ## authors: build the wheel, and try it as a learner elsewhere
+	@$(VENV)/python tools/try_package.py
 
 clean: ## remove .venv and caches; exercises, notebooks, progress stay
 	rm -rf .venv .venv.lock build norm_kernels_course.egg-info .pytest_cache .ruff_cache .hypothesis
