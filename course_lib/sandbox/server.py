@@ -90,6 +90,9 @@ class Outcome:
     status: bytes = b""
     log: bytearray = field(default_factory=bytearray)
     logged: int = 0
+    # When the job began; from Stage.IMPORTING on, when that stage began
+    begin: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=time.monotonic)  # when the current stage or case began
 
     @property
     def next_case(self) -> int:
@@ -108,6 +111,28 @@ class Outcome:
     def exit_code(self) -> int | None:
         text = self.status.lstrip(_CONFINED + _READY + _REFUSED)
         return int(text) if text else None
+
+    def note_ready(self, now: float) -> None:
+        if self.stage is Stage.STARTING and _READY in self.status:
+            self.stage, self.begin, self.since = Stage.IMPORTING, now, now
+
+    def note_cases(self, folder: Path, count: int, now: float) -> None:
+        """Note the last of ``count`` cases that the runner has begun."""
+        while (
+            self.stage is not Stage.STARTING
+            and self.next_case < count
+            and os.path.lexists(folder / f"{self.next_case:02}.begin")
+        ):
+            self.stage, self.case, self.since = Stage.RUNNING, self.next_case, now
+
+    def is_over(self, folder: Path, limits: dict[str, Any], now: float) -> bool:
+        """Return True if the time of the stage, the case or the job is over, or the folder asks for the end."""
+        if self.stage is Stage.STARTING:  # an end by STOP would look as if this machine could start no chain
+            return now - self.since > limits["start"]
+        return now - self.since > limits["case"] or now - self.begin > limits["total"] or os.path.lexists(folder / STOP)
+
+    def is_flooded(self, limits: dict[str, Any]) -> bool:
+        return self.logged > limits.get("log_bytes", 1 << 62)
 
     @property
     def last_words(self) -> str:
@@ -315,42 +340,19 @@ class JobServer:
         """Watch the chain until it ends or breaks a limit, then end all that is left of it."""
         keeper, log, status = started
         outcome = Outcome()
-        begin = since = looked = time.monotonic()
+        looked = time.monotonic()
         poll = select.poll()
         for descriptor in (log, status, *(() if self.kind is None else (0,))):
             poll.register(descriptor, select.POLLIN)
         try:
-            while True:
-                ready = {descriptor for descriptor, _ in poll.poll(_POLL_SECONDS * 1000)}
-                if log in ready and not self.take_log(log, outcome):
-                    poll.unregister(log)
-                if status in ready:
-                    data = os.read(status, 64)
-                    outcome.status += data
-                    if not data:
-                        break
-                if 0 in ready and not self.more_input():
-                    poll.unregister(0)
-                    outcome.ended = "abandoned"
-                    break
+            while self.take_ready(poll, log, status, outcome):
                 now = time.monotonic()
-                if outcome.stage is Stage.STARTING and _READY in outcome.status:
-                    outcome.stage, begin, since = Stage.IMPORTING, now, now
-                starting = outcome.stage is Stage.STARTING
-                while (
-                    not starting
-                    and outcome.next_case < count
-                    and os.path.lexists(folder / f"{outcome.next_case:02}.begin")
-                ):
-                    outcome.stage, outcome.case, since = Stage.RUNNING, outcome.next_case, now
-                if now - since > limits["start" if starting else "case"] or (
-                    # An end before the first stage would look as if this machine could start no chain.
-                    not starting and (now - begin > limits["total"] or os.path.lexists(folder / STOP))
-                ):
+                outcome.note_ready(now)
+                outcome.note_cases(folder, count, now)
+                if outcome.is_over(folder, limits, now):
                     outcome.ended = "timed out"
                     break
-                if outcome.logged > limits.get("log_bytes", 1 << 62):
-                    outcome.ended = "flooded"
+                if outcome.is_flooded(limits):
                     break
                 if now - looked > _LOOK_SECONDS and count:
                     looked = now
@@ -363,11 +365,25 @@ class JobServer:
                 pass
             os.close(log)
             os.close(status)
-        if outcome.stage is Stage.STARTING and _READY in outcome.status:
-            outcome.stage = Stage.IMPORTING  # it ended before the next measurement
-        if outcome.logged > limits.get("log_bytes", 1 << 62):
+        outcome.note_ready(time.monotonic())  # it may have ended before the next measurement
+        if outcome.is_flooded(limits):
             outcome.ended = "flooded"
         return outcome
+
+    def take_ready(self, poll: select.poll, log: int, status: int, outcome: Outcome) -> bool:
+        """Wait a moment for the pipes, and take what they hold. Return False if the chain or the process that sent the job has ended."""
+        ready = {descriptor for descriptor, _ in poll.poll(_POLL_SECONDS * 1000)}
+        if log in ready and not self.take_log(log, outcome):
+            poll.unregister(log)
+        if status in ready:
+            data = os.read(status, 64)
+            outcome.status += data
+            if not data:
+                return False
+        if 0 in ready and not self.more_input():
+            outcome.ended = "abandoned"
+            return False
+        return True
 
     def take_log(self, log: int, outcome: Outcome) -> bool:
         data = os.read(log, 1 << 20)

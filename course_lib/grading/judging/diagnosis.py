@@ -8,7 +8,8 @@ is wrong, by how much, and what the failing cases share.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 import numpy as np
 
@@ -40,56 +41,72 @@ def find_refusal(raised: Raised) -> str | None:
 
 def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """Find the identifier of the cause. ``judged`` has at least one failed case; ``parts`` are those of the exercise."""
-    failed = [j for j in judged if not j.passed and j.ran]
+    failed = _list_failed(judged)
     if all(j.right for j in failed):
-        fault, part = next((j.fault, parts[j.plan.entry_point]) for j in failed if j.fault)
-        cause, trait = part.minor.get(fault.kind, (fault.cause, None))
-        return cause if trait is None or all(trait(j.plan.case) for j in failed) else fault.cause
-    if shared := _list_interleaved(failed):
-        # The rows of an expanded input share memory, so a write to it also races. The write is the cause.
-        if any(j.changes_input for j in failed):
-            return "input_changed"
-        return "programs_overlap" if _is_of_plain_stores(failed) else shared[0].cause
-    if cause := suspects.name_cause(judged, parts):
-        return cause
-    if any(j.changes_input for j in failed):
-        return "input_changed"
-    entry_points = {j.plan.entry_point: None for j in failed}
+        return _find_minor_cause(failed, parts)
+    entry_points = list(dict.fromkeys(j.plan.entry_point for j in failed))
     # Cases of another entry point say nothing about this one.
     alike = [j for j in judged if j.plan.entry_point in entry_points and j.ran]
     of_parts = [parts[entry_point] for entry_point in entry_points]
-    for cause, symptom in (rare for part in of_parts for rare in part.rare):
-        if all(symptom(j.plan, j.outputs) for j in failed):
-            return cause
-    if all(j.plan.case.layout != "packed" for j in failed):
-        return _find_layout_cause(alike, failed)
-    return _find_memory_cause(failed, parts) or _find_common_cause(alike, failed, of_parts) or "wrong_values"
+    return (
+        _find_interleaving_cause(failed)
+        or suspects.name_cause(judged, parts)
+        or _find_input_cause(failed)
+        or _find_symptom(chain.from_iterable(part.rare for part in of_parts), failed)
+        or _find_layout_cause(failed)
+        or _find_memory_cause(failed, parts)
+        or _find_common_cause(alike, failed, of_parts)
+        or "wrong_values"
+    )
 
 
 def find_plain_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """Find the cause from accesses to memory alone. A lesson's step has no known wrong formulas, and too few cases for other evidence."""
-    failed = [j for j in judged if not j.passed and j.ran]
+    failed = _list_failed(judged)
     if shared := _list_interleaved(failed):
-        return shared[0].cause
-    if any(j.changes_input for j in failed):
-        return "input_changed"
-    return _find_memory_cause(failed, parts) or "wrong_values"
+        return shared[0][0].cause
+    return _find_input_cause(failed) or _find_memory_cause(failed, parts) or "wrong_values"
 
 
-def _list_interleaved(failed: list[Judged]) -> list[Fault]:
-    return [j.fault for j in failed if j.fault and j.fault.group is Group.INTERLEAVED]
+def _list_failed(judged: list[Judged]) -> list[Judged]:
+    return [j for j in judged if not j.passed and j.ran]
 
 
-def _is_of_plain_stores(failed: list[Judged]) -> bool:
+def _find_minor_cause(failed: list[Judged], parts: dict[str, Part]) -> str:
+    """Find the cause if every result is right: the first fault's own, or the one that the part has for this kind of fault."""
+    fault, part = next((j.fault, parts[j.plan.entry_point]) for j in failed if j.fault)
+    cause, trait = part.minor.get(fault.kind, (fault.cause, None))
+    return cause if trait is None or all(trait(j.plan.case) for j in failed) else fault.cause
+
+
+def _find_interleaving_cause(failed: list[Judged]) -> str | None:
+    shared = _list_interleaved(failed)
+    if not shared:
+        return None
+    # The rows of an expanded input share memory, so a write to it also races. The write is the cause.
+    return _find_input_cause(failed) or ("programs_overlap" if _are_plain_stores(shared) else shared[0][0].cause)
+
+
+def _find_input_cause(failed: list[Judged]) -> str | None:
+    return "input_changed" if any(j.changes_input for j in failed) else None
+
+
+def _list_interleaved(failed: list[Judged]) -> list[tuple[Fault, Plan]]:
+    return [(j.fault, j.plan) for j in failed if j.fault and j.fault.group is Group.INTERLEAVED]
+
+
+def _are_plain_stores(shared: list[tuple[Fault, Plan]]) -> bool:
     """Return True if all conflicts are between two stores, and the exercise has no lock that a program could wait for."""
-    met = [(j.fault, j.plan) for j in failed if j.fault and j.fault.group is Group.INTERLEAVED]
     return all(
-        fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors) for fault, plan in met
+        fault.kind is FaultKind.BOTH_STORE and not any(tensor.scratch for tensor in plan.tensors)
+        for fault, plan in shared
     )
 
 
-def _find_layout_cause(judged: list[Judged], failed: list[Judged]) -> str:
+def _find_layout_cause(failed: list[Judged]) -> str | None:
     """Find the cause if only cases fail whose rows do not follow each other: an offset of 32 bits if all are far, else a stride."""
+    if any(j.plan.case.layout == "packed" for j in failed):
+        return None
     if all(j.plan.case.is_far for j in failed):
         return name_far_cause([j.plan.case for j in failed])
     return "stride_ignored"
@@ -102,20 +119,31 @@ def name_far_cause(far: list[Case]) -> str:
 
 def _find_memory_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
     if any(j.shows_what_was_held for j in failed):
-        in_row_0 = all(_has_only_row_0(j, parts[j.plan.entry_point]) for j in failed)
-        return "one_row_of_partials" if in_row_0 else "output_read_first"
+        return _find_row_0_cause(failed, parts) or "output_read_first"
+    return _find_outside_cause(failed) or _find_unwritten_cause(failed, parts)
+
+
+def _find_row_0_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
+    only_row_0 = all(_has_only_row_0(j, parts[j.plan.entry_point]) for j in failed)
+    return "one_row_of_partials" if only_row_0 else None
+
+
+def _find_outside_cause(failed: list[Judged]) -> str | None:
+    """Find the cause of accesses outside a tensor: of the reported ones first, then of stores that only the guard bands show."""
     if faults := [(j.plan.case, j.fault) for j in failed if j.fault]:
         if all(_has_short_tile(case) and _lies_past_last_row(case, fault) for case, fault in faults):
             return "row_mask"
         return "load_outside" if all(fault.kind is FaultKind.LOAD for _, fault in faults) else "store_outside"
-    if any(j.outside for j in failed):
-        outside = [j for j in failed if j.outside]
-        return "row_mask" if all(_has_short_tile(j.plan.case) for j in outside) else "store_outside"
-    unwritten = [d for j in failed for d in j.deviations if d.kind is Element.UNWRITTEN]
-    if not unwritten:
+    if outside := [j.plan.case for j in failed if j.outside]:
+        return "row_mask" if all(map(_has_short_tile, outside)) else "store_outside"
+    return None
+
+
+def _find_unwritten_cause(failed: list[Judged], parts: dict[str, Part]) -> str | None:
+    if not any(Element.UNWRITTEN in j.kinds for j in failed):
         return None
-    if all(_has_only_row_0(j, parts[j.plan.entry_point]) for j in failed):
-        return "one_row_of_partials"
+    if cause := _find_row_0_cause(failed, parts):
+        return cause
     never = [_find_causes_of_unwritten(j, parts[j.plan.entry_point]) for j in failed]
     if all(never):
         return "not_written" if any("not_written" in causes for causes in never) else next(iter(never[0]))
@@ -205,26 +233,42 @@ _OF_ELEMENTS: dict[str, Callable[[Judged], bool]] = {
 }
 
 
+# Causes that the size of the errors shows
+_OF_ERRORS: tuple[tuple[str, Callable[[list[Judged], list[Judged]], bool]], ...] = (
+    ("low_precision", evidence.is_of_half_precision),
+    ("cancellation", evidence.is_of_cancellation),
+    ("shift_far_out", evidence.is_of_shift),
+)
+
+
+def _find_symptom(causes: Iterable[tuple[str, Symptom]], failed: list[Judged]) -> str | None:
+    """Return the first cause of which all failed cases have the symptom."""
+    return next((cause for cause, symptom in causes if all(symptom(j.plan, j.outputs) for j in failed)), None)
+
+
 def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
-    for cause, symptom in _RARE:
-        if all(symptom(j.plan, j.outputs) for j in failed):
-            return cause
+    if cause := _find_symptom(_RARE, failed):
+        return cause
     for cause, trait in _KINDS_OF_ROWS:
         if all(trait(j.plan.case) for j in failed) and any(j.passed for j in judged):
             return cause
-    if evidence.is_of_half_precision(judged, failed):
-        return "low_precision"
-    if evidence.is_of_cancellation(judged, failed):
-        return "cancellation"
-    if evidence.is_of_shift(judged, failed):
-        return "shift_far_out"
+    for cause, explains in _OF_ERRORS:
+        if explains(judged, failed):
+            return cause
+    if cause := _find_trait_cause(judged, failed, parts):
+        return cause
+    return "constant_factor" if evidence.is_of_factor(failed) else None
+
+
+def _find_trait_cause(judged: list[Judged], failed: list[Judged], parts: list[Part]) -> str | None:
+    """Find the cause whose trait exactly the failed cases have, if no other fact tells these cases from the passed ones."""
     # Between rows that lie gigabytes apart a GPU's memory holds anything, often 0. So a far case that passes says nothing.
     judged = [j for j in judged if not (j.passed and j.plan.case.is_far)]
     for cause, trait in (*(trait for part in parts for trait in part.traits), *_TRAITS):
         shown = cause not in _OF_ELEMENTS or all(_OF_ELEMENTS[cause](j) for j in failed)
         if shown and evidence.is_exactly(trait, judged, failed) and not evidence.has_rival(trait, judged, failed):
             return cause
-    return "constant_factor" if evidence.is_of_factor(failed) else None
+    return None
 
 
 def _has_short_tile(case: Case) -> bool:

@@ -87,7 +87,7 @@ def has_only_last_block(judged: Judged) -> bool:
 
 def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
     """Return True if the block ``right`` is right, and nearly all other elements are wrong: a few may be right by chance."""
-    case, names = judged.plan.case, {d.output for d in judged.deviations}
+    case, names = judged.plan.case, judged.wrong_outputs
     if case.one_block or not names or not judged.outputs:
         return False
     for name in names:
@@ -104,23 +104,23 @@ def _has_only_block(judged: Judged, right: Callable[[Case], slice]) -> bool:
 
 def is_of_factor(failed: list[Judged]) -> bool:
     """Return True if each wrong output is the right one times one factor, the same for all its elements and failed cases, and not 0."""
-    if any(j.fault or j.changed or j.outside or any(d.kind is not Element.OFF for d in j.deviations) for j in failed):
+    if any(j.fault or j.changed or j.outside or j.kinds - {Element.OFF} for j in failed):
         return False
-    for name in {d.output for j in failed for d in j.deviations}:
-        wrong = [(j.outputs[name], j.plan.expected[name]) for j in failed if name in {d.output for d in j.deviations}]
-        got, want, allowed = (
-            np.concatenate(parts)
-            for parts in zip(*((a.ravel(), e.values.ravel(), e.allowed.ravel()) for a, e in wrong), strict=True)
-        )
-        usable = np.isfinite(got) & np.isfinite(want) & np.isfinite(allowed)
-        got, want, allowed = got[usable], want[usable], allowed[usable]
-        told = np.abs(want) > _FAR_FROM_ERROR * allowed
-        if len(wrong) < 2 or len(np.unique(want[told])) < _TELLING:
-            return False
-        factor = float(np.median(got[told] / want[told]))
-        if not factor or (np.abs(got - factor * want) > (1 + abs(factor)) * allowed).any():
-            return False
-    return True
+    names = {name for j in failed for name in j.wrong_outputs}
+    return all(_is_multiple(name, [j for j in failed if name in j.wrong_outputs]) for name in names)
+
+
+def _is_multiple(name: str, wrong: list[Judged]) -> bool:
+    """Return True if the output is the right one times one factor in at least two cases, and enough elements show the factor."""
+    pairs = [(j.outputs[name], j.plan.expected[name]) for j in wrong]
+    flat = [(actual.ravel(), expected.values.ravel(), expected.allowed.ravel()) for actual, expected in pairs]
+    numbers = np.concatenate(flat, axis=1)
+    got, want, allowed = numbers[:, np.isfinite(numbers).all(axis=0)]
+    told = np.abs(want) > _FAR_FROM_ERROR * allowed
+    if len(wrong) < 2 or len(np.unique(want[told])) < _TELLING:
+        return False
+    factor = float(np.median(got[told] / want[told]))
+    return bool(factor) and not (np.abs(got - factor * want) > (1 + abs(factor)) * allowed).any()
 
 
 _FAR_FROM_ERROR = 100.0  # an element shows the factor only if its right value is larger than this many allowed errors
@@ -151,7 +151,7 @@ class _Error:
 def _list_errors(judged: Judged) -> list[_Error]:
     errors = []
     overflows = _overflows(judged.plan)
-    for name in dict.fromkeys(d.output for d in judged.deviations):
+    for name in judged.wrong_outputs:
         expected, dtype = judged.plan.expected[name], judged.plan.tensor(name).dtype
         actual = judged.outputs[name]
         usable = np.isfinite(expected.values) & np.isfinite(expected.allowed)
@@ -181,24 +181,25 @@ def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
     """
     # In half precision the squares of a row with a tiny spread become 0, which is more than a rounding error.
     failed = [j for j in failed if not (j.plan.case.has_bad_row or j.plan.case.std < _QUIET)] or failed
-    if any(not j.deviations or any(d.kind is Element.UNWRITTEN for d in j.deviations) for j in failed):
+    if any(not j.deviations or Element.UNWRITTEN in j.kinds for j in failed):
         return False
-    if all(_is_held_in_half(j) for j in failed):
-        return True
-    errors = {id(j): _list_errors(j) for j in failed}
-    if any(e.saturated and not _overflows(j.plan) for j in failed for e in errors[id(j)]):
-        return False
+    return all(_is_held_in_half(j) for j in failed) or _is_of_half_roundings(judged, failed)
+
+
+def _is_of_half_roundings(judged: list[Judged], failed: list[Judged]) -> bool:
+    """Return True for the second and the third pattern of :func:`is_of_half_precision`."""
     units = [_find_unit(j.plan) for j in failed]
+    by_case = [_list_errors(j) for j in failed]
+    if not all(
+        _is_small(errors, j, unit if all(units) else 2.0**-8)
+        for errors, j, unit in zip(by_case, failed, units, strict=True)
+    ):
+        return False
+    errors = [e for errors in by_case for e in errors]
     if all(units):
-        small = all(_is_small(errors[id(j)], j, unit) for j, unit in zip(failed, units, strict=True))
-        overflowed = any(e.saturated for some in errors.values() for e in some)
-        return small and (overflowed or _differs_by_dtype_alone(judged, failed))
+        return any(e.saturated for e in errors) or _differs_by_dtype_alone(judged, failed)
     passed = sum(j.passed and _is_ordinary(j.plan.case) for j in judged)
-    return (
-        sum(not unit for unit in units) > max(passed, 2)
-        and all(_is_small(errors[id(j)], j, 2.0**-8) for j in failed)
-        and _has_no_direction([e for some in errors.values() for e in some])
-    )
+    return units.count(0.0) > max(passed, 2) and _has_no_direction(errors)
 
 
 def _find_unit(plan: Plan) -> float:
@@ -224,9 +225,11 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
 
 
 def _is_small(errors: list[_Error], judged: Judged, unit: float) -> bool:
-    reach = 4 + sqrt(
-        max(judged.plan.case.N, judged.plan.case.M)
-    )  # how many roundings may add up: a sum rounds once per number, and about half of the errors cancel
+    """Return True if roundings to ``unit`` explain the errors, and an overflow of fp16 the results that are NaN or Inf."""
+    # How many roundings may add up: a sum rounds once per number, and about half of the errors cancel.
+    reach = 4 + sqrt(max(judged.plan.case.N, judged.plan.case.M))
+    if any(e.saturated for e in errors) and not _overflows(judged.plan):
+        return False
     return all((e.relative <= reach * unit).all() for e in errors)
 
 
@@ -251,7 +254,7 @@ def _overflows(plan: Plan) -> bool:
 def _is_held_in_half(judged: Judged) -> bool:
     """Return True if each wrong output is fp32, near the right one, and holds only values that fp16 or bf16 can hold, as the right one
     does not."""
-    for name in dict.fromkeys(d.output for d in judged.deviations):
+    for name in judged.wrong_outputs:
         actual, expected = judged.outputs[name], judged.plan.expected[name].values
         if judged.plan.tensor(name).dtype != "fp32" or not np.isfinite(actual).all():
             return False
@@ -313,33 +316,40 @@ def _find_loss(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """Return per row the variance that the outputs imply, the right variance, and E[(x - shift)^2]; for a merge sums, not means. Return
     None if the outputs imply no variance, or are wrong in another way as well."""
-    outputs, inputs = judged.outputs, judged.plan.inputs
-    if any(d.kind is Element.UNWRITTEN or d.output == "n" for d in judged.deviations):
+    outputs, inputs, case = judged.outputs, judged.plan.inputs, judged.plan.case
+    if Element.UNWRITTEN in judged.kinds or "n" in judged.wrong_outputs:
         return None
     x = inputs.get("x")
-    if any(d.output == "mean" for d in judged.deviations) and (x is None or not _is_mean_near(judged, shift(x))):
+    if "mean" in judged.wrong_outputs and (x is None or not _is_mean_near(judged, shift(x))):
         return None
     if "M2_a" in inputs:
         squares = sum(inputs[f"n_{side}"] * inputs[f"mean_{side}"] ** 2 + inputs[f"M2_{side}"] for side in "ab")
         return outputs["M2"], judged.plan.expected["M2"].values, np.asarray(squares)
     if "M2s" in inputs:  # chunks of rows, and no x
-        N, eps = judged.plan.case.N, judged.plan.case.eps
-        squares = (inputs["M2s"].sum(axis=1) + inputs["means"] ** 2 @ inputs["counts"]) / N
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return 1 / outputs["rstd"] ** 2 - eps, 1 / judged.plan.expected["rstd"].values ** 2 - eps, squares
-    if x is None or x.ndim != 2 or any(d.output not in ("y", "mean", "var", "rstd") for d in judged.deviations):
+        squares = (inputs["M2s"].sum(axis=1) + inputs["means"] ** 2 @ inputs["counts"]) / case.N
+        want = _find_variance_of_rstd(judged.plan.expected["rstd"].values, case.eps)
+        return _find_variance_of_rstd(outputs["rstd"], case.eps), want, squares
+    if x is None or x.ndim != 2 or not {"y", "mean", "var", "rstd"}.issuperset(judged.wrong_outputs):
         return None
     var = x.var(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if "var" in outputs:
-            got = outputs["var"]
-        elif "rstd" in outputs:
-            got = 1 / outputs["rstd"] ** 2 - judged.plan.case.eps
-        elif "y" in outputs and "b" in inputs:
-            got = _find_variance_in_y(judged, x, var)
-        else:
-            return None
+    got = _find_variance(judged, x, var)
     return None if got is None else (got, var, ((x - shift(x)) ** 2).mean(axis=1))
+
+
+def _find_variance(judged: Judged, x: np.ndarray, var: np.ndarray) -> np.ndarray | None:
+    """Return per row the variance that the outputs imply; ``var`` is the right one."""
+    if "var" in judged.outputs:
+        return judged.outputs["var"]
+    if "rstd" in judged.outputs:
+        return _find_variance_of_rstd(judged.outputs["rstd"], judged.plan.case.eps)
+    if "y" in judged.outputs and "b" in judged.plan.inputs:
+        return _find_variance_of_y(judged, x, var)
+    return None
+
+
+def _find_variance_of_rstd(rstd: np.ndarray, eps: float) -> np.ndarray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 1 / rstd**2 - eps
 
 
 def _is_mean_near(judged: Judged, shift: np.ndarray | float) -> bool:
@@ -348,11 +358,12 @@ def _is_mean_near(judged: Judged, shift: np.ndarray | float) -> bool:
     return bool((off <= tolerance.UNIT * 8 * (4 + sqrt(judged.plan.case.N)) * np.abs(shift).reshape(-1)).all())
 
 
-def _find_variance_in_y(judged: Judged, x: np.ndarray, var: np.ndarray) -> np.ndarray | None:
+def _find_variance_of_y(judged: Judged, x: np.ndarray, var: np.ndarray) -> np.ndarray | None:
     """Return the variance that y implies: the one that x - mean was scaled by. Return None if y is wrong in another way."""
-    y = (judged.outputs["y"].reshape(x.shape) - judged.plan.inputs["b"]) / judged.plan.inputs["w"]
-    centred = x - x.mean(axis=1, keepdims=True)
-    scale = (y * centred).sum(axis=1) / np.maximum((centred**2).sum(axis=1), 1e-300)
-    if (np.abs(y - scale[:, None] * centred) > 1e-2 * np.abs(y).max(axis=1, keepdims=True) + 1e-3).any():
-        return None
-    return np.where(var == 0, 0.0, 1 / scale**2 - judged.plan.case.eps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        y = (judged.outputs["y"].reshape(x.shape) - judged.plan.inputs["b"]) / judged.plan.inputs["w"]
+        centred = x - x.mean(axis=1, keepdims=True)
+        scale = (y * centred).sum(axis=1) / np.maximum((centred**2).sum(axis=1), 1e-300)
+        if (np.abs(y - scale[:, None] * centred) > 1e-2 * np.abs(y).max(axis=1, keepdims=True) + 1e-3).any():
+            return None
+        return np.where(var == 0, 0.0, 1 / scale**2 - judged.plan.case.eps)

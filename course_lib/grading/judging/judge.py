@@ -66,6 +66,15 @@ class Judged:
         return self.fault is not None and self.fault.group is Group.MINOR and bool(self.outputs)
 
     @property
+    def wrong_outputs(self) -> list[str]:
+        return list(dict.fromkeys(d.output for d in self.deviations))
+
+    @property
+    def kinds(self) -> set[Element]:
+        """The ways in which elements of outputs are wrong."""
+        return {d.kind for d in self.deviations}
+
+    @property
     def shows_what_was_held(self) -> bool:
         """Whether an output was read before it was written, and its poison, a NaN, came out where a number belongs."""
         return (self.fault is not None and self.fault.kind is FaultKind.UNWRITTEN) and any(
@@ -105,7 +114,7 @@ def judge(plan: Plan, data: bytes) -> Judged:
             size = actual[asked].size
             unwritten[~asked], actual[~asked] = False, plan.expected[tensor.name].values[~asked]
         _add_output(result, tensor.name, actual, unwritten, size)
-    if plan.derive is not None and not any(d.kind is Element.UNWRITTEN for d in result.deviations):
+    if plan.derive is not None and Element.UNWRITTEN not in result.kinds:
         for name, derived in plan.derive(result.outputs).items():
             _add_output(result, name, derived, False, derived.size)
     return result

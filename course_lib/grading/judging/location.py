@@ -8,7 +8,7 @@ writes the wrong output.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -123,6 +123,10 @@ class Flow:
         return None if self.access is None else _find_argument(self.access, "mask")
 
 
+def _list_operations(nodes: Iterable[ast.AST], operator: type[ast.operator]) -> list[ast.BinOp]:
+    return [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, operator)]
+
+
 def _name_call(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
@@ -168,25 +172,25 @@ def _holds_a_sum(flow: Flow, node: ast.expr) -> bool:
 def _find_divisors(flow: Flow) -> Iterator[ast.expr]:
     """Yield sums over the row that are not divided by N, and divisions of them by something else than N."""
     divided = set()
-    for node in flow.walk():
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and _holds_a_sum(flow, node.left):
-            divided |= {part for part in ast.walk(node.left)} | {
-                part
-                for name in ast.walk(node.left)
-                if isinstance(name, ast.Name)
-                for part in ast.walk(flow.resolve(name))
-            }
+    for node in _list_operations(flow.walk(), ast.Div):
+        if _holds_a_sum(flow, node.left):
+            names = [part for part in ast.walk(node.left) if isinstance(part, ast.Name)]
+            divided.update(part for root in (node.left, *map(flow.resolve, names)) for part in ast.walk(root))
             if not _is_length(flow.resolve(node.right)):
                 yield node
     for call in flow.calls("sum", "mean", "var", "std"):
         if _name_call(call) in ("var", "std"):
-            correction = _find_argument(call, "correction") or _find_argument(call, "unbiased")
-            if correction is None or (isinstance(correction, ast.Constant) and correction.value):
-                yield call
+            yield from _yield_if(call, _is_corrected(call))
         elif _name_call(call) == "mean":
             yield from _yield_if(call, not _is_along_rows(call))
         elif call not in divided:
             yield call
+
+
+def _is_corrected(call: ast.Call) -> bool:
+    """Return True if a call of var or std divides by N - 1, as PyTorch does by default."""
+    correction = _find_argument(call, "correction") or _find_argument(call, "unbiased")
+    return correction is None or (isinstance(correction, ast.Constant) and bool(correction.value))
 
 
 def _yield_if(node: ast.expr, holds: bool) -> Iterator[ast.expr]:
@@ -299,7 +303,7 @@ def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
 def _find_widths(flow: Flow) -> Iterator[ast.stmt]:
     """Yield statements without int64 that make the program number, or a number that the address multiplies by a stride."""
     for address in flow.address:
-        products = [n for n in ast.walk(address) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
+        products = _list_operations(ast.walk(address), ast.Mult)
         factors = [made for n in products for name in sorted(_list_names(n.left)) for made in flow.list_bindings(name)]
         programs = [made for made in flow.trace(address) if "program_id" in ast.unparse(made)]
         yield from (made for made in (*factors, *programs) if "int64" not in ast.unparse(made))
@@ -427,7 +431,7 @@ def _list_sums(flow: Flow, of_products: bool) -> Iterator[ast.expr]:
             if isinstance(call.func, ast.Attribute)
             else call
         )
-        is_product = any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult) for n in ast.walk(of))
+        is_product = bool(_list_operations(ast.walk(of), ast.Mult))
         if is_product == of_products:
             yield call
 
@@ -444,7 +448,7 @@ def _find_first_term(flow: Flow) -> Iterator[ast.stmt]:
     """Yield the statements that make the first term of dx: w * dy."""
     if flow.output != "dx":
         return
-    for node in [n for n in flow.walk() if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub)][::-1]:
+    for node in _list_operations(flow.walk(), ast.Sub)[::-1]:
         left: ast.expr = node
         while isinstance(left, ast.BinOp) and isinstance(left.op, ast.Sub):
             left = left.left
@@ -455,7 +459,7 @@ def _find_first_term(flow: Flow) -> Iterator[ast.stmt]:
 
 def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
     """Yield the statements that make xhat: the factor of c1, or in dw the factor of dy."""
-    for node in [n for n in flow.walk() if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)][::-1]:
+    for node in _list_operations(flow.walk(), ast.Mult)[::-1]:
         names = [part for side in (node.left, node.right) for part in ast.walk(side) if isinstance(part, ast.Name)]
         sums = [name for name in names if _holds_a_sum(flow, flow.resolve(name))]
         others = [
@@ -467,8 +471,8 @@ def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
             yield from flow.list_bindings(others[0].id)
             return
     for call in flow.calls("sum"):
-        for node in ast.walk(call):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Name):
+        for node in _list_operations(ast.walk(call), ast.Mult):
+            if isinstance(node.right, ast.Name):
                 bindings = flow.list_bindings(node.right.id)
                 yield from (
                     made

@@ -77,7 +77,7 @@ def describe_finding(judged: Judged) -> Finding:
     if judged.changed:
         name, changed = next(iter(judged.changed.items()))
         return Finding(case, f"{changed} {'element' if changed == 1 else 'elements'} of the input {name} changed")
-    if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
+    if _is_about_outside(judged):
         name, positions = next(iter(judged.outside.items()))
         shown = ", ".join(str(int(p)) for p in positions[:5]) + (", ..." if len(positions) > 5 else "")
         shape = str(judged.plan.tensor(name).shape).replace(",)", ")")
@@ -122,7 +122,7 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
     **dict.fromkeys(
         ("not_written", "statistics_not_saved", "partly_written", "only_one_block"),
-        lambda j: any(d.kind is Element.UNWRITTEN for d in j.deviations),
+        lambda j: Element.UNWRITTEN in j.kinds,
     ),
 }
 
@@ -178,7 +178,7 @@ def _name_fault(judged: Judged) -> str | Element:
         return judged.fault.kind
     if judged.changed:
         return "changed"
-    if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
+    if _is_about_outside(judged):
         return "outside"
     return judged.deviations[0].kind
 
@@ -231,45 +231,66 @@ def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: t
     subject = _find_subject(judged)
     if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return None
-    entry_point, arguments = judged.plan.entry_point, judged.plan.arguments
     is_number = bool(judged.deviations) and judged.deviations[0].kind is not Element.UNWRITTEN and not judged.changed
-    others = (_STATISTICS | {tensor.name for tensor in judged.plan.tensors}) - {subject}
-    if judged.plan.grid:
-        of_store = tree, entry_points, entry_point, arguments.index(("tensor", subject))
-        making = places.find_making_of_stored(*of_store, others) if is_number else None
-        span, does = (making, "made") if making else (places.find_store(*of_store), "stored")
-    else:
-        returned = tree, entry_point, *_number_returned(judged.plan, subject)
-        making = places.find_making_of_returned(*returned, others) if is_number else None
-        value = places.find_returned(*returned)
-        whole = places.find_return(tree, entry_point)
-        part = places.find_span(value) if value is not None and returned[-1] > 1 else whole
-        span, does = (making, "made") if making else (part, "returned")
+    if is_number and (span := _find_making(judged.plan, subject, tree, entry_points)):
+        return places.make_place(file, text, span, f"{subject} is made here")
+    span, does = _find_writing(judged.plan, subject, tree, entry_points), "stored" if judged.plan.grid else "returned"
     return span and places.make_place(file, text, span, f"{subject} is {does} here")
 
 
 def _find_flow(judged: Judged, tree: ast.Module, entry_points: tuple[str, ...]) -> location.Flow | None:
     """Find the flow into the wrong output or the wrong access; return None if there is not exactly one store, return or access."""
-    plan, subject = judged.plan, _find_subject(judged) if judged.deviations or judged.outside else None
+    plan, subject = judged.plan, _find_subject(judged)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     home = next((node for node in functions if node.name == plan.entry_point), None)
     if home is None:
         return None
     parameters = [argument.arg for argument in (*home.args.posonlyargs, *home.args.args)]
     tensors = {name: to for to, (kind, name) in zip(parameters, plan.arguments, strict=False) if kind == "tensor"}
-    if judged.fault and judged.fault.line:
-        line = judged.fault.line
+    if judged.fault:
+        if not (line := judged.fault.line):
+            return None
         access = places.find_only_access(tree, line, judged.fault.kind)
         inside = next((node for node in functions if node.lineno <= line <= (node.end_lineno or line)), home)
         return access and location.Flow(tree, inside, judged.fault.tensor, access, access, tensors)
-    if judged.fault or judged.changed or subject is None:
-        return None
+    return (
+        None if judged.changed or subject is None else _find_flow_into(subject, plan, tree, entry_points, home, tensors)
+    )
+
+
+def _find_flow_into(
+    subject: str,
+    plan: Plan,
+    tree: ast.Module,
+    entry_points: tuple[str, ...],
+    home: ast.FunctionDef,
+    tensors: dict[str, str],
+) -> location.Flow | None:
+    """Find the flow into the one value that is returned or stored as ``subject``."""
     if not plan.grid:
         value = places.find_returned(tree, plan.entry_point, *_number_returned(plan, subject))
         return value and location.Flow(tree, home, subject, value, None, tensors)
     found = places.find_only_store(tree, entry_points, plan.entry_point, plan.arguments.index(("tensor", subject)))
     value = found and places.find_stored(found[1])
     return location.Flow(tree, found[0], subject, value, found[1], tensors) if found and value else None
+
+
+def _find_making(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
+    """Find the one assignment that makes ``subject``."""
+    others = (_STATISTICS | {tensor.name for tensor in plan.tensors}) - {subject}
+    if plan.grid:
+        argument = plan.arguments.index(("tensor", subject))
+        return places.find_making_of_stored(tree, entry_points, plan.entry_point, argument, others)
+    return places.find_making_of_returned(tree, plan.entry_point, *_number_returned(plan, subject), others)
+
+
+def _find_writing(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
+    """Find the one store of ``subject``, or the one return: of several values that are returned, the one that is ``subject``."""
+    if plan.grid:
+        return places.find_store(tree, entry_points, plan.entry_point, plan.arguments.index(("tensor", subject)))
+    number, count = _number_returned(plan, subject)
+    value = places.find_returned(tree, plan.entry_point, number, count)
+    return places.find_span(value) if value is not None and count > 1 else places.find_return(tree, plan.entry_point)
 
 
 def _number_returned(plan: Plan, output: str) -> tuple[int, int]:
@@ -289,16 +310,21 @@ def find_return(function: str, file: str, text: str) -> Place | None:
     return span and places.make_place(file, text, span)
 
 
+def _is_about_outside(judged: Judged) -> bool:
+    """Return True if stores outside a tensor are the first thing to say: no number is off that could say more."""
+    return bool(judged.outside) and Element.OFF not in judged.kinds
+
+
 def _find_subject(judged: Judged) -> str | None:
     """Find the tensor that the finding is about, if the learner's code writes or returns it."""
     if judged.changed:
         return next(iter(judged.changed)) if judged.plan.grid else None
-    if judged.outside and not any(d.kind is Element.OFF for d in judged.deviations):
+    if _is_about_outside(judged):
         return next(iter(judged.outside))
-    output = judged.deviations[0].output
-    return (
-        None if judged.plan.constexprs.get("change") else output
-    )  # in a case with "change" the output says whether autograd refused a changed x: the learner's code has no such tensor
+    # In a case with "change" the output says whether autograd refused a changed x: the learner's code has no such tensor.
+    if not judged.deviations or judged.plan.constexprs.get("change"):
+        return None
+    return judged.deviations[0].output
 
 
 def find_raise(raised: Raised, file: str, text: str) -> Place | None:
