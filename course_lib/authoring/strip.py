@@ -1,12 +1,19 @@
-"""``python -m course_lib.authoring.strip``: the picture at the top of README, four views of the course, light and dark."""
+"""``python -m course_lib.authoring.strip``: the moving picture at the top of README, and a still for whoever wants no motion, light and dark.
+
+Three views of the course, each as it is: a point is dragged until the digits of a variance are gone; a wrong kernel is checked, and the
+verdict names the cause and the line; programs race, one operation at a time.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from course_lib import catalog
 from course_lib.authoring import mutants
@@ -16,9 +23,15 @@ from course_lib.base.errors import CourseError
 from course_lib.grading.check import check
 from course_lib.lessons.panel_page import BOX_STYLE, write_verdict
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 FOLDER = paths.ROOT / "docs" / "images"
 _SHOWN = ("07a", "unmasked_variance")  # the wrong solution whose verdict is shown: exercise and mutant
-_WIDTH = 1240  # CSS pixels
+_WIDTH, _HEIGHT, _SCALE = 680, 545, 1.5  # CSS pixels, and how many of the file's pixels one of them takes
+_QUALITY = 60
+_STEP, _REST = 120, 1000  # milliseconds of a frame while something moves, and of a view's last frame
+_READ = 3000  # milliseconds for a verdict
 _THEMES = {  # of the page: paper, ink, and JupyterLab's names for the colours of a box
     "light": ("#ffffff", "#1a1a1a", ""),
     "dark": (
@@ -28,23 +41,24 @@ _THEMES = {  # of the page: paper, ink, and JupyterLab's names for the colours o
         "--jp-border-color1: #616161; --jp-error-color1: #ef5350; --jp-brand-color1: #64b5f6",
     ),
 }
+_PAGE = """<!doctype html><meta charset=utf-8><style>
+body {{ margin: 0; padding: 12px; width: {width}px; height: {height}px; overflow: hidden; box-sizing: border-box; background: {paper}; color: {ink};
+  font: 14px/1.45 sans-serif; {names} }}
+h2 {{ font-size: 19px; margin: 0 0 8px; }}
+</style><body><h2>{title}</h2>{html}</body>"""
 # a picture of a picture has nothing to press
 _BARE = """() => {
-    for (const host of document.querySelectorAll("[data-picture]")) {
-        for (const part of host.stage.root.querySelectorAll(".controls, .caption")) part.style.display = "none";
-    }
+    for (const part of document.querySelector("[data-picture]").stage.root.querySelectorAll(".controls")) part.style.display = "none";
 }"""
-_PAGE = """<!doctype html><meta charset=utf-8><style>
-body {{ margin: 0; padding: 12px; width: {width}px; box-sizing: border-box; background: {paper}; color: {ink}; font: 14px/1.45 sans-serif; {names} }}
-main {{ display: grid; grid-template-columns: 1fr 1fr; gap: 18px 28px; }}
-h2 {{ font-size: 17px; margin: 0 0 6px; }}
-section {{ min-width: 0; max-height: 418px; overflow: hidden; }}
-section:first-child {{ max-height: 384px; }}
-</style><body><main>{views}</main>"""
+_MOVE = """([name, value]) => {
+    const slider = document.querySelector("[data-picture]").stage.root.querySelector(`input[aria-label="${name}"]`);
+    slider.value = value === null ? slider.max : Number(slider.min) + value * (slider.max - slider.min);
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+}"""
 
 
 def main() -> int:
-    """Draw both files.
+    """Draw the four files.
 
     Raises: CourseError without Chromium or playwright.
     """
@@ -53,35 +67,64 @@ def main() -> int:
         raise CourseError(
             "the picture is taken in Chromium. Install it (Debian, Ubuntu: apt install chromium), and run `make dev`."
         )
+    from PIL import Image
     from playwright.sync_api import sync_playwright
 
-    views = "".join(f"<section><h2>{title}</h2>{html}</section>" for title, html in _make_views().items())
+    failure = BOX_STYLE + _write_failure()
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=executable, args=list(CHROMIUM_ARGUMENTS))
-        for theme, (paper, ink, names) in _THEMES.items():
-            page = browser.new_page(viewport={"width": _WIDTH, "height": 900})
-            page.set_content(_PAGE.format(width=_WIDTH, paper=paper, ink=ink, names=names, views=views))
-            page.wait_for_function("[...document.querySelectorAll('[data-picture]')].every(host => host.stage)")
-            page.evaluate(_BARE)
-            page.screenshot(path=FOLDER / f"course-{theme}.png", full_page=True, animations="disabled")
-            print(f"{paths.shown(FOLDER)}/course-{theme}.png")
+        for theme in _THEMES:
+            page = browser.new_page(viewport={"width": _WIDTH, "height": _HEIGHT}, device_scale_factor=_SCALE)
+            frames, still = [], 0
+            for shot, milliseconds in _film(page, theme, failure):
+                frames.append((Image.open(io.BytesIO(shot)).convert("RGB"), milliseconds))
+                still = still or (milliseconds == _REST and len(frames) - 1)  # the end of the first view
+            first, *rest = (image for image, _ in frames)
+            durations = [milliseconds for _, milliseconds in frames]
+            first.save(
+                FOLDER / f"course-{theme}.webp", save_all=True, append_images=rest, duration=durations, loop=0, quality=_QUALITY, method=6
+            )  # fmt: skip
+            frames[still][0].save(FOLDER / f"course-{theme}.png", optimize=True)
+            print(f"{paths.shown(FOLDER)}/course-{theme}.webp: {sum(durations) / 1000:.1f} s, {len(frames)} frames")
         browser.close()
     return 0
 
 
-def _make_views() -> dict[str, str]:
-    """HTML by title: pictures as they stand in the built lessons, and a verdict given now."""
-    return {
-        "Drag a point until the digits are gone": _take("03", "cancellation"),
-        "A check names the cause and the line": BOX_STYLE + _write_failure(),
-        "Drive the programs into the race yourself": _take("12", "schedule"),
-        "See how near to the memory's limit a kernel comes": _take("15", "kernel_roofline"),
-    }
+def _film(page: Page, theme: str, failure: str) -> Iterator[tuple[bytes, int]]:
+    """Yield each frame as PNG and how many milliseconds it stays."""
+    yield from _film_slider(
+        page, theme, "Drag the mean until the digits are gone", _take("03", "cancellation"), "mean/std", 20
+    )
+    _open(page, theme, "A check names the cause and the line", failure)
+    yield page.screenshot(animations="disabled"), _READ
+    yield from _film_slider(
+        page, theme, "Programs race: step through who loses", _take("12", "schedule"), "operation", 8
+    )
+
+
+def _film_slider(
+    page: Page, theme: str, title: str, picture: str, slider: str, steps: int
+) -> Iterator[tuple[bytes, int]]:
+    _open(page, theme, title, picture)
+    page.wait_for_function("document.querySelector('[data-picture]').stage")
+    page.evaluate(_BARE)
+    for step in range(steps + 1):
+        page.evaluate(_MOVE, [slider, step / steps])
+        page.wait_for_timeout(60)  # a picture draws in the next frame of the browser
+        slow = 2.5 if steps < 12 else 1  # few steps are single operations, to be read
+        yield page.screenshot(animations="disabled"), _REST if step == steps else round(_STEP * slow)
+
+
+def _open(page: Page, theme: str, title: str, html: str) -> None:
+    paper, ink, names = _THEMES[theme]
+    page.set_content(
+        _PAGE.format(width=_WIDTH, height=_HEIGHT, paper=paper, ink=ink, names=names, title=title, html=html)
+    )
 
 
 def _take(lesson: str, picture: str) -> str:
-    """The first such picture of a lesson's notebook.
+    """Return the first such picture of a lesson's notebook.
 
     Raises: CourseError if it has none.
     """
