@@ -13,6 +13,7 @@ import pytest
 
 from course_lib.authoring.notebooks import ANSWER, unfold_answer
 from course_lib.authoring.site import guides
+from course_lib.authoring.site.build import build
 from course_lib.authoring.site.html import Source
 from course_lib.base import paths
 from course_lib.lessons import prediction
@@ -278,3 +279,17 @@ def test_the_first_page_leads_to_every_lesson_and_a_lesson_to_its_notebook(site)
         assert f'download href="{file.name}"' in page
         assert (site / "notebooks" / file.name).read_bytes() == file.read_bytes()
         assert Source().commands[1] in page
+
+
+def test_a_published_site_says_what_it_is_and_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_SITE_ADDRESS", "https://example.org/norms")
+    build(tmp_path / "site", ["00", "03"])
+    page = (tmp_path / "site" / "notebooks" / "00_start_here.html").read_text(encoding="utf-8")
+    assert '<link rel="canonical" href="https://example.org/norms/notebooks/00_start_here.html">' in page
+    assert '<meta name="description" content="' in page
+    (image,) = re.findall(r'property="og:image" content="https://example.org/norms/([^"]+)"', page)
+    assert (tmp_path / "site" / image).is_file()
+    assert "https://example.org/norms/notebooks/00_start_here.html" in (tmp_path / "site" / "sitemap.xml").read_text()
+    missing = _Links((tmp_path / "site" / "404.html").read_text(encoding="utf-8"))
+    own = [link for link in missing.links + missing.loaded if link.startswith("/")]
+    assert own and all(link.startswith("/norms/") for link in own), "the page that is missing may lie in any folder"

@@ -68,6 +68,7 @@ def stage(folder: Path, wanted: Collection[str], source: Source) -> None:
     _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
     _write(folder / "conf.py", (_HERE / "conf.py").read_text(encoding="utf-8"))
     _write(folder / "_static" / "icon.svg", _ICON)
+    shutil.copy(paths.ROOT / "docs" / "images" / "course-light.png", folder / "_static")
     _write(folder / "_static" / "site.js", (_HERE / "site.js").read_text(encoding="utf-8"))
 
 

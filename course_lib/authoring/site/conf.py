@@ -1,8 +1,10 @@
 """Sphinx's settings for the site; ``course_lib.authoring.site.build`` says from where to where."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from course_lib import __version__
+from course_lib.authoring.site.html import Source
 from course_lib.authoring.site.style import DARK, LIGHT
 
 project = html_title = "LayerNorm and RMSNorm in Triton"
@@ -11,7 +13,20 @@ copyright = "the course authors, MIT licence"
 version = release = __version__
 language = "en"
 
-extensions = ["myst_nb", "course_lib.authoring.site.formulas"]
+extensions = [
+    "myst_nb", "course_lib.authoring.site.formulas", "sphinx_copybutton", "sphinxext.opengraph",
+]  # fmt: skip
+source = Source.read()
+html_baseurl = ogp_site_url = source.address  # canonical links
+notfound_urls_prefix = urlsplit(source.address).path or "/"
+ogp_enable_meta_description = True
+ogp_social_cards = {"enable": False}  # one picture for all pages, of the course itself
+ogp_image = "_static/course-light.png"
+ogp_image_alt = "Dragging the mean of a row until the digits of its variance are gone"
+if source.address:  # a site that is read from a folder has no use for these
+    extensions += ["notfound.extension", "sphinx_sitemap"]
+    sitemap_url_scheme = "{link}"
+    sitemap_show_lastmod = False
 nb_execution_mode = "off"
 nb_merge_streams = True
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

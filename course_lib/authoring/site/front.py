@@ -26,20 +26,25 @@ _PICTURES = {
 _HEAD = """# LayerNorm and RMSNorm in Triton
 
 You write GPU kernels for two norms that every language model runs, from the formula to the memory limit of the GPU. You predict before you
-see, your kernels are graded against float64 references on a laptop or on a GPU, and a verdict names the cause, not "not close".
+see, your kernels are graded against float64 references on a laptop or on a GPU, and a verdict names the cause, not "not close". At the end you
+have both norms, forward and backward, at the speed of the GPU's memory, and a small model that trains with them.
 
 """
+_FIRST = (
+    """<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> five minutes to your first kernel</p>"""
+)
 _MOVES = """
-This picture of lesson {number} moves: {moves}. All pictures of the course do, here and in JupyterLab.
+This picture of lesson {number} moves: {moves}.
 
 ## Start
 
-On Linux with Python 3.11 or newer, two commands open lesson 00 in JupyterLab ([](./docs/setup.md) has Windows and macOS):
+On Linux with Python 3.11 or newer, `uvx norm-kernels-course my-course` (with [uv](https://docs.astral.sh/uv/)) makes a course folder and says how
+to open lesson 00 in JupyterLab. From a clone ([](./docs/setup.md) has Windows and macOS):
 
 {commands}
 
-You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. `make lab` says what it fetches
-before it does: about 0.5 GB without a GPU. On this site you can read every lesson first, with its answers folded.
+You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. The first start says what it
+fetches before it does: about 0.5 GB without a GPU. On this site you can read every lesson first, with its answers folded.
 """
 
 
@@ -52,6 +57,7 @@ def write_front(
     hours = round(sum(lesson.minutes for lesson in lessons) / 60)
     parts = [
         _HEAD,
+        write_raw(_FIRST.format(name=min(notebooks))),
         write_raw(picture),
         _MOVES.format(number=name[:2], moves=moves, commands=commands),
         f"## Lessons\n\n{len(lessons)} lessons, {hours} hours.\n",

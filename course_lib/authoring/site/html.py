@@ -17,14 +17,17 @@ class Source:
 
     Attributes:
         repository: the address of its web page, without a slash at the end; empty if the site is built for a folder.
+        address: where the site itself will be read, with a slash at the end; empty if that is not known.
     """
 
     repository: str = ""
+    address: str = ""
 
     @classmethod
     def read(cls) -> Source:
-        """From ``COURSE_SITE_REPOSITORY``, which the workflow that publishes the site sets."""
-        return cls(os.environ.get("COURSE_SITE_REPOSITORY", "").rstrip("/"))
+        """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that publishes the site sets."""
+        address = os.environ.get("COURSE_SITE_ADDRESS", "").rstrip("/")
+        return cls(os.environ.get("COURSE_SITE_REPOSITORY", "").rstrip("/"), address and f"{address}/")
 
     @property
     def commands(self) -> tuple[str, str]:

@@ -97,7 +97,12 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
     """
     page = copy.deepcopy(notebook)
     first, *rest = page.cells
-    cells = [first, _markdown(_write_way_to_run(name, source))]
+    moves = any(
+        "data-picture=" in output.get("data", {}).get("text/html", "")
+        for cell in rest
+        for output in cell.get("outputs", [])
+    )
+    cells = [first, _markdown(_write_way_to_run(name, source, moves))]
     diving, number = False, 0
     while number < len(rest):
         cell = rest[number]
@@ -123,11 +128,11 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
     return page
 
 
-def _write_way_to_run(name: str, source: Source) -> str:
+def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
     folder, lab = (html.escape(command) for command in source.commands)
     return write_raw(
-        '<div class="run" id="run-this-lesson"><p>The pictures of this page move, and its answers are folded: predict first, then open '
-        "them. To write kernels and have them checked, run the lesson on your machine (Linux, Python 3.11 or newer; no GPU needed):</p>"
+        f'<div class="run" id="run-this-lesson"><p>{"The pictures of this page move, and its" if moves else "The"} answers are folded: predict '
+        "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux, Python 3.11 or newer; no GPU needed):</p>"
         f"<pre>{folder}\n{lab}</pre>"
         f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p></div>'
     )
