@@ -111,10 +111,12 @@ def patch() -> None:
         for observer in tuple(_observers):
             observer(access)
 
-    def create_masked_load(self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile):
+    def create_masked_load(self, ptrs, mask, other, *rest, **named):
+        # before is_volatile come two arguments in Triton 3.7, and one in 3.9
+        is_volatile = named["is_volatile"] if "is_volatile" in named else rest[-1]
         if _observers:
             tell("load", ptrs, mask, sem="relaxed" if is_volatile else "")
-        return stock["create_masked_load"](self, ptrs, mask, other, cache_modifier, eviction_policy, is_volatile)
+        return stock["create_masked_load"](self, ptrs, mask, other, *rest, **named)
 
     def create_masked_store(self, ptrs, value, mask, *rest):
         if _observers:
