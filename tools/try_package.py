@@ -114,6 +114,13 @@ def try_out(learner: Learner, wheel: Path) -> None:
             file.write_text(solution, encoding="utf-8")
             expect("pass", learner.run(command, "check", name, cwd=course))
     watch(learner, command, course)
+    handed_in = learner.home / "class" / "ann"
+    shutil.copytree(course / "exercises", handed_in / "exercises")
+    # an instructor has no course folder
+    graded = learner.run(
+        python.with_name("course"), "grade", "class", "--out", "results", "--only", ",".join(sum(LESSONS.values(), ()))
+    )
+    expect("2 files checked, 0 verdicts kept", graded)
     expect("What you wrote is as it was.", learner.run(command, "init", course))
     expect("pass", learner.run(command, "check", "03a", cwd=course))
 

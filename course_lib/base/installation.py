@@ -112,7 +112,7 @@ def install_again() -> str:
     """Return the remedy for an environment that lacks a part, or has a damaged one."""
     home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
     if home is None:
-        return f"`course init my-course` makes a course folder, and `course env` there its environment. {this_python}"
+        return f"`course init my-course` makes a course folder, and `course env` there its environment; `pip install 'norm-kernels-course[lab]'` installs it here. {this_python}"
     if paths.is_installed():
         again = "`rm -r .venv`, then `course env`," if (home / ".venv").exists() else "`course env`"
         return f"{again} makes the environment of {home}; your exercises and progress stay. {this_python}"

@@ -15,6 +15,11 @@ def find_file(exercise: Exercise) -> Path:
     return paths.exercises() / f"{exercise.file}.py"
 
 
+def is_learners_file(exercise: Exercise, path: Path) -> bool:
+    """Return True if ``path`` is the learner's file. A class may be graded where there is no course folder, and so no such file."""
+    return paths.find_folder() is not None and path == find_file(exercise)
+
+
 def require_solution(exercise: Exercise) -> None:
     """Raises: CourseError if this copy of the course was made without solutions."""
     if paths.is_release():

@@ -44,7 +44,7 @@ def init(place: Path, newest: bool, renew: bool) -> int:
     if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
         command = f"uvx {environment.DISTRIBUTION}"
     else:
-        command = "course" if shutil.which("course") else str(Path(sys.argv[0]).absolute())
+        command = "course" if shutil.which("course") else str(Path(sys.executable).with_name("course"))
     enter = "" if place.resolve() == Path.cwd() else f"cd {place} && "
     print(f"Next: {enter}{command} lab")
     return 0

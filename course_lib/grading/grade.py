@@ -46,7 +46,7 @@ def grade(
     """
     text, name = "", make_visible_line(path.name)
     try:
-        text = source.read_text(path, _describe_reset(exercise) if path == texts.find_file(exercise) else "")
+        text = source.read_text(path, _describe_reset(exercise) if texts.is_learners_file(exercise, path) else "")
         kernels = reader.read(exercise, text, name)
     except Unreadable as unreadable:
         return _write_unreadable(exercise, path, text, unreadable, mode), []

@@ -362,7 +362,9 @@ def _read_pointers(value) -> np.ndarray | None:
     import triton.language as tl
 
     made_of = getattr(value, "handle", None)
-    if hasattr(made_of, "base") and hasattr(made_of, "materialize_pointers"):  # Triton 3.9 has no block pointers, and no class for them
+    if hasattr(made_of, "base") and hasattr(
+        made_of, "materialize_pointers"
+    ):  # Triton 3.9 has no block pointers, and no class for them
         handle: Any = made_of.base
     elif isinstance(value, tl.tensor) and value.dtype.scalar.is_ptr():
         handle = value.handle

@@ -14,6 +14,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import exercises, texts
 from course_lib.cli import app
+from course_lib.grading.check import check
 from course_lib.learner import folder
 
 NOTEBOOK, EXERCISE = "notebooks/03_large_means.ipynb", "exercises/ex00a_masked_copy.py"
@@ -170,3 +171,11 @@ def test_the_name_that_uvx_runs_takes_a_folder_or_any_command(monkeypatch):
     ]
     assert name("check", "00a") == ["check", "00a"] and name() == [] and name("--help") == ["--help"]
     assert name("my-course", program="course") == ["my-course"]
+
+
+def test_a_file_is_checked_where_there_is_no_course_folder(tmp_path):
+    """An instructor grades a class with the installed package, and has no folder of their own."""
+    exercise = exercises()["00a"]
+    file = tmp_path / "ex00a_masked_copy.py"
+    file.write_text(texts.read_solution(exercise))
+    assert paths.find_folder() is None and check(exercise, file, mode="cpu").passed
