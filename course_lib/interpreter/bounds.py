@@ -361,7 +361,7 @@ def _read_pointers(value) -> np.ndarray | None:
     the variable holds no pointers."""
     import triton.language as tl
 
-    made_of = getattr(value, "handle", None)
+    made_of: Any = getattr(value, "handle", None)
     if hasattr(made_of, "base") and hasattr(
         made_of, "materialize_pointers"
     ):  # Triton 3.9 has no block pointers, and no class for them
