@@ -152,10 +152,15 @@ def main() -> None:
         wheel = build(folder)
         print(f"package: {wheel.name}, {wheel.stat().st_size / 1e6:.1f} MB")
         home = folder / "home"
-        home.mkdir()
+        (home / ".config" / "pip").mkdir(parents=True)
+        # it may name the index or the folder that packages come from
+        own = Path.home() / ".config" / "pip" / "pip.conf"
+        if own.is_file():
+            shutil.copyfile(own, home / ".config" / "pip" / "pip.conf")
         learner = Learner(home)
         if learner.as_user:
-            shutil.chown(home, _NOBODY, _NOBODY)
+            for path in (home, *home.rglob("*")):
+                shutil.chown(path, _NOBODY, _NOBODY)
         try_out(learner, wheel)
 
 
