@@ -71,9 +71,9 @@ def lab(arguments: list[str]) -> NoReturn:
     Raises: CourseError if this is no course folder; EnvironmentFault if the environment cannot be made, or the course cannot run in it.
     """
     home = paths.folder()
-    if paths.is_installed() and environment.list_missing():
+    if paths.is_installed() and (missing := environment.list_missing()):
         if environment.runs_here(home):
-            raise EnvironmentFault(f"{sys.prefix} lacks {', '.join(environment.list_missing())}. {install_again()}")
+            raise EnvironmentFault(f"{sys.prefix} lacks {', '.join(missing)}. {install_again()}")
         python = environment.make_environment(home)
         os.execv(python, [str(python), "-m", "course_command", "lab", *arguments])
     print(runtime.current().line(), flush=True)

@@ -61,7 +61,7 @@ def complete_this_environment() -> None:
 
     Raises: EnvironmentFault if it fails; pip has said why.
     """
-    if not list_missing():
+    if not (missing := list_missing()):
         return
     kept = []
     for name in ("torch", "triton"):
@@ -69,10 +69,10 @@ def complete_this_environment() -> None:
             kept.append(f"{name}=={importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    command = [sys.executable, "-m", "pip", "install", "--quiet", *kept, *list_missing()]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *kept, *missing]
     if subprocess.run(command, check=False).returncode:
         raise EnvironmentFault(
-            f"pip could not install what {sys.executable} lacks ({', '.join(list_missing())}): its words are above. Without `--newest`, "
+            f"pip could not install what {sys.executable} lacks ({', '.join(missing)}): its words are above. Without `--newest`, "
             "`course lab` makes an environment with pinned versions."
         )
 

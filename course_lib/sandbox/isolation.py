@@ -124,14 +124,12 @@ def confine_files(folder: Path, needs: Needs) -> None:
             # The kernel refuses a rule for a file if it names a right that only folders have.
             of_files = rights.READ_FILE | rights.EXECUTE | rights.WRITE_FILE | rights.TRUNCATE | rights.IOCTL_DEV
             writable = [str(folder), "/dev/null", *(_gpu_files() if needs is Needs.GPU else ())]
-            around = [path for path in _list_libraries(needs) if _holds_course(path)]
+            # Python looks for a package by the names in the folder in which an installed course lies, too
+            around = [path for path in _list_libraries(needs) if _holds_course(path)] if paths.is_installed() else ()
             for places, access in (
                 (_readable(needs), read),
                 (writable, ruleset.handled_fs),
-                (
-                    around if paths.is_installed() else (),
-                    rights.READ_DIR,
-                ),  # Python looks for a package by the names in its folder
+                (around, rights.READ_DIR),
             ):
                 for path in places:
                     ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
