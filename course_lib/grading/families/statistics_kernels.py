@@ -79,6 +79,16 @@ WELFORD = (
         mean=1.0,
     ),
     Case(
+        "fp16, 2100 steps",
+        1,
+        8400,
+        4,
+        "a lane counts to 2100, and its last element lies far out: fp16 holds whole numbers up to 2048",
+        dtype="fp16",
+        mean=1.0,
+        fill="last far out",
+    ),
+    Case(
         "drifting lanes",
         3,
         200,
