@@ -227,7 +227,7 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
         if live.size and find_region(regions, live, access.itemsize) is None:
             raise _describe_fault(regions, access, live)
 
-    # The block belongs to a context and not to a thread: interleaved programs run in their own threads, in the launcher's context.
+    # The block belongs to the context of its thread.
     before = _open_blocks.set((*_open_blocks.get(), token))
     try:
         with hooks.observing(check):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from types import GeneratorType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -280,3 +281,42 @@ def let_constexprs_meet_tensors() -> None:
             setattr(constexpr, method, swapped(apply))
         else:
             setattr(constexpr, method, yielding(getattr(constexpr, method)))
+
+
+# ---- programs that pause -----------------------------------------------------------------------------------------------
+
+
+def pause(uses_memory: bool, function: Any, *arguments: Any, **named: Any) -> Generator[None, None, Any]:
+    """Call ``function`` from a pausing kernel: yield first if it is a memory operation, and let a jitted helper pause, too."""
+    if isinstance(function, interpreter.InterpretedFunction):
+        from course_lib.interpreter.rewriting import make_pausing
+
+        interpreter._patch_lang(function.fn)
+        try:
+            return (yield from make_pausing(function.fn)(*arguments, **named))
+        except Exception as error:
+            raise interpreter.InterpreterError(repr(error)) from error
+    if uses_memory:
+        yield
+    return function(*arguments, **named)
+
+
+def pause_logical(is_and: bool, *operands: Callable[[], Any]) -> Generator[None, None, Any]:
+    """Compute what :func:`logical` computes, where an operand may pause."""
+    values = []
+    for operand in operands:
+        values.append((yield from _finish(operand())))
+        if not isinstance(values[-1], tensor) and bool(values[-1]) is not is_and:
+            break
+    return logical(is_and, *(lambda value=value: value for value in values))
+
+
+def pause_choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Generator[None, None, Any]:
+    """Compute what :func:`choose` computes, where ``then`` or ``otherwise`` may pause."""
+    taken = yield from _finish((then if condition(value) else otherwise)())
+    return choose(value, lambda: taken, lambda: taken)
+
+
+def _finish(value: Any) -> Generator[None, None, Any]:
+    """Run the generator of an operand that may pause, and return its result; return any other value."""
+    return (yield from value) if isinstance(value, GeneratorType) else value

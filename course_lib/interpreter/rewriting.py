@@ -12,9 +12,10 @@ kernel. It loses the variables of a function around a kernel.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from types import FunctionType
 from typing import Any
 
@@ -48,8 +49,29 @@ def rewrite_kernels() -> None:
     interpreter.FunctionRewriter.rewrite_ast = rewrite_ast
 
 
-def rewrite(function: FunctionType) -> Callable:
-    """Return the function as the interpreter has to run it; the function itself if its source cannot be found."""
+@functools.cache
+def make_pausing(function: FunctionType) -> Callable[..., Generator[None, None, Any]]:
+    """Return the function as a generator function that yields before each load, store, atomic and barrier, also of its helpers.
+
+    A memory operation in a comprehension, and one of a function whose source cannot be found, is made without a yield before it.
+    """
+    pausing = rewrite(function, pausing=True)
+    if inspect.isgeneratorfunction(pausing):
+        return pausing
+
+    @functools.wraps(function)
+    def run_whole(*arguments: Any, **named: Any) -> Generator[None, None, Any]:
+        yield from ()
+        return pausing(*arguments, **named)
+
+    return run_whole
+
+
+def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
+    """Return the function as the interpreter has to run it; the function itself if its source cannot be found.
+
+    With ``pausing`` the function is a generator function if it calls anything, see :func:`make_pausing`.
+    """
     try:
         lines, first = inspect.getsourcelines(function)
     except (OSError, TypeError):
@@ -65,6 +87,8 @@ def rewrite(function: FunctionType) -> Callable:
     }
     definition.decorator_list = []
     definition.body = _Rewriter(definition, function.__globals__, outer).rewrite_body()
+    if pausing:
+        definition.body = [_Pauser().visit(statement) for statement in definition.body]
     factory = ast.FunctionDef(
         name="factory", args=ast.arguments([], [ast.arg(name) for name in outer], None, [], [], None, []),
         body=[definition, ast.Return(ast.Name(definition.name, ast.Load()))], decorator_list=[],
@@ -234,6 +258,26 @@ class _Rewriter(ast.NodeTransformer):
         elif getattr(tl, value.__name__, None) is not value:
             return node
         return _spread(ast.Attribute(language, value.__name__, ast.Load()), node)
+
+
+class _Pauser(ast.NodeTransformer):
+    """Makes a generator of a rewritten body: every call of the kernel becomes ``yield from meaning.pause(...)``."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        function = node.func
+        if isinstance(function, ast.Attribute) and getattr(function.value, "id", None) == HIDDEN:
+            if function.attr not in ("logical", "choose"):
+                return node
+            function.attr = f"pause_{function.attr}"
+            return _place(ast.YieldFrom(node), node)
+        name = getattr(function, "attr", "")
+        uses_memory = ast.Constant(name in ("load", "store", "debug_barrier") or name.startswith("atomic_"))
+        pause = _call("pause", node, uses_memory, function, *node.args, keywords=node.keywords)
+        return _place(ast.YieldFrom(pause), node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        return node  # Python has no yield in a comprehension
 
 
 def _call(function: str, like: ast.AST, *arguments: ast.expr, keywords: list[ast.keyword] | None = None) -> ast.Call:

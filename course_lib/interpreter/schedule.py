@@ -4,9 +4,9 @@ The stock interpreter runs one program after the other, so that a race gives the
 ends. Here a seeded scheduler may change to another program at every memory operation. The operation itself is not divided: no
 other program sees half of the store of a block.
 
-**Threads.** Each resident program has a thread, and exactly one of them runs. A thread that pauses draws the next program and wakes
-its thread. The choice depends on the seed alone, so that a seed gives the same schedule and the same bits every time. scheduler.py
-has the threads.
+**Programs** are generators that yield before a memory operation. At each yield the scheduler draws the program that goes on. The draw
+depends on the seed alone, so that a seed gives the same schedule and the same bits every time. rewriting.py makes the generators,
+scheduler.py runs them.
 
 **Races** are found by happens-before, and need no unlucky order: two accesses of different programs to the same byte, of which at
 least one is a write and not both are atomic, without a chain of synchronisation between them. An atomic with release semantics,
@@ -30,7 +30,7 @@ needed: the compiler gives the result of an atomic to all threads through shared
 single number that all threads load needs none either: the load counts as that of the one thread.
 
 **Limits.** Atomics on a whole block count as if they ordered the whole program. An atomic of scope "cta" orders nothing for other
-programs. An endless loop without a memory operation never returns to the scheduler, and no interrupt ends its thread.
+programs. An endless loop without a memory operation never returns to the scheduler; an interrupt ends it.
 
 **Kernels whose programs wait for one another** never end if the programs run one after another. Such a kernel has an attribute,
 ``resident_programs``: the name of the constexpr with the number of programs that have to be resident at once. Its ordinary launch

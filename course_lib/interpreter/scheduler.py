@@ -1,16 +1,14 @@
-"""Run the programs of one launch interleaved. Each program has a thread, exactly one thread runs, and a seed chooses the next program.
+"""Run the programs of one launch interleaved. Each program is a generator that yields before a memory operation.
 
-A thread that pauses draws the next program and wakes its thread. The choice depends on the seed alone, so that a seed gives the
-same schedule and the same bits every time.
+At each yield the scheduler draws the program that goes on. The draw depends on the seed alone, so that a seed gives the same schedule
+and the same bits every time.
 """
 
 from __future__ import annotations
 
-import contextvars
 import inspect
 import random
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -20,35 +18,20 @@ from course_lib.base.errors import CourseError
 from course_lib.interpreter import hooks
 from course_lib.interpreter.findings import Deadlock, GivenUp, Schedule, ScheduledStep, Wait, verb
 from course_lib.interpreter.happens_before import Clocks, RaceDetector
+from course_lib.interpreter.rewriting import make_pausing
 from course_lib.interpreter.spinning import Spin
 
 
-class _Stop(BaseException):
-    """Raised in the thread of a program to end it. It is no Exception, because the interpreter wraps those."""
-
-
 class Program:
-    """A started program: its thread, its clocks, and the record of its spin loops."""
+    """A started program: its generator, its clocks, and the record of its spin loops."""
 
-    def __init__(self, number: int, count: int, body: Callable[[Program], None]):
+    def __init__(self, number: int, count: int, body: Generator[None, None, None]):
         self.number = number
+        self.body = body
         self.clocks = Clocks(number, count)
-        self.baton = threading.Lock()
-        self.baton.acquire()
-        self.spin = Spin(Scheduler.run_program.__code__)
-        # The thread runs in the context of the launching cell, which has the target of its prints and NumPy's error state.
-        self.thread = threading.Thread(target=contextvars.copy_context().run, args=(body, self), daemon=True)
-        self.awake = False
+        self.spin = Spin(Scheduler.run_programs.__code__)
         self.failed: ScheduledStep | None = None  # the atomic that the program repeats without any effect
         self.tries = 0
-
-    def wake(self) -> None:
-        """Let the thread of this program continue. The calling thread pauses or ends next."""
-        if self.awake:
-            self.baton.release()
-        else:
-            self.awake = True
-            self.thread.start()
 
 
 class Scheduler:
@@ -69,10 +52,12 @@ class Scheduler:
         from triton.runtime.interpreter import GridExecutor, _implicit_cvt, interpreter_builder
 
         self.builder = interpreter_builder
-        self.function = kernel.rewrite()
-        names = set(inspect.getfullargspec(self.function).args)  # num_warps and similar options have no meaning here
-        bound = inspect.getcallargs(self.function, *arguments, **{k: v for k, v in constexprs.items() if k in names})
-        fixed = GridExecutor(self.function, kernel.arg_names, ()).constexprs
+        self.kernel = kernel.fn
+        named = {
+            k: v for k, v in constexprs.items() if k in kernel.arg_names
+        }  # num_warps and similar options have no meaning here
+        bound = inspect.getcallargs(kernel.fn, *arguments, **named)
+        fixed = GridExecutor(kernel.fn, kernel.arg_names, ()).constexprs
         self.arguments = {name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()}
         sizes: tuple[int, ...] = tuple(grid(self.arguments) if callable(grid) else grid)
         if not 1 <= len(sizes) <= 3:
@@ -91,98 +76,55 @@ class Scheduler:
         self.waiting_room = list(range(len(programs)))
         self.random.shuffle(self.waiting_room)
         self.residents: list[Program] = []
-        self.all: list[Program] = []
         self.running: Program | None = None
         self.races = RaceDetector(self.schedule)
-        self.over = threading.Semaphore(0)
-        self.stopping = False
-        self.error: tuple[int, BaseException] | None = None
 
     def run(self) -> Schedule:
         """Run every program to its end, or until no program can continue. Raises: InterpreterError if a program raises."""
-        from triton.runtime.errors import InterpreterError
         from triton.runtime.interpreter import _patch_lang
 
-        patched = _patch_lang(self.function)
+        patched = _patch_lang(self.kernel)
         try:
             self.builder.set_grid_dim(*self.sizes)
             with hooks.observing(self.observe):
-                self.run_threads()
+                self.run_programs()
         finally:
             patched.restore()
-        if self.error:
-            number, cause = self.error
-            raised = InterpreterError(repr(cause))
-            raised.add_note(f"{self.schedule.name(number)} of {self.schedule.kernel}, seed {self.schedule.seed}")
-            raise raised from cause
         self.schedule.races, self.schedule.no_barrier = self.races.collect()
         return self.schedule
 
-    def run_threads(self) -> None:
-        """Run the threads until the last one has ended. Raises the exception that interrupted them."""
-        first = self.draw_next()
-        if first is None:
-            return
-        self.running = first
-        try:
-            first.wake()
-            self.over.acquire()
-        except BaseException:
-            self.stopping = True
-            if first.thread.ident is not None:
-                self.over.acquire()  # released by the running program, at its next operation or its end
-            raise
-        finally:
-            self.stopping = True
-            started = [program for program in self.all if program.thread.ident is not None]
-            for program in started:
-                if program.baton.locked():
-                    program.baton.release()
-            for program in started:
-                program.thread.join()
+    def run_programs(self) -> None:
+        """Let the programs go on in the order that is drawn, each up to its next memory operation."""
+        from triton.runtime.errors import InterpreterError
 
-    def run_program(self, program: Program) -> None:
-        """Do the work of a program's thread."""
-        try:
+        while (program := self.draw_next()) is not None:
+            self.running = program
             self.builder.set_grid_idx(*self.schedule.programs[program.number])
-            self.function(**self.arguments)
-            self.residents.remove(program)
-            self.schedule.finished.append(program.number)
-            if not self.stopping and (following := self.draw_next()) is not None:
-                self.running = following
-                following.wake()
-                return
-        except _Stop:
-            pass
-        except BaseException as error:
-            self.error = program.number, error
-        self.over.release()
+            try:
+                next(program.body)
+            except StopIteration:
+                self.residents.remove(program)
+                self.schedule.finished.append(program.number)
+            except Exception as error:
+                raised = InterpreterError(repr(error))
+                raised.add_note(
+                    f"{self.schedule.name(program.number)} of {self.schedule.kernel}, seed {self.schedule.seed}"
+                )
+                raise raised from error
 
     def observe(self, access: hooks.MemoryAccess) -> None:
-        """Let another program run first, if one is drawn; then record the operation. It happens when this function returns."""
+        """Record an operation of the running program. It happens when this function returns."""
         file, line = hooks.line_of_kernel() or ("", 0)
-        program = self.running
-        assert program is not None, "an operation of no program of this run"
-        following = None if self.stopping else self.draw_next()
-        if following is not program:
-            if following is None:
-                self.over.release()
-            else:
-                self.running = following
-                following.wake()
-            program.baton.acquire()
-            self.builder.set_grid_idx(*self.schedule.programs[program.number])
-        if self.stopping:
-            raise _Stop
-        self.record(program, access, file, line)
+        assert self.running is not None, "an operation of no program of this run"
+        self.record(self.running, access, file, line)
 
     def draw_next(self) -> Program | None:
         """Return the program that makes the next step; None if the run is over."""
         while self.waiting_room and len(self.residents) < self.schedule.resident:
             number = self.waiting_room.pop()
-            program = Program(number, len(self.schedule.programs), self.run_program)
+            body = make_pausing(self.kernel)(**self.arguments)
+            program = Program(number, len(self.schedule.programs), body)
             self.residents.append(program)
-            self.all.append(program)
             self.schedule.started.append(number)
         if not self.residents:
             return None

@@ -22,7 +22,7 @@ class Spin:
     """
 
     def __init__(self, outermost: types.CodeType):
-        """``outermost`` is the function in which the program's thread calls the kernel; its frame does not belong to the kernel."""
+        """``outermost`` is the function that lets the programs go on; its frame does not belong to the kernel."""
         self._outermost = outermost
         self._known: set[tuple[str, int]] = set()
         self.forget()
@@ -34,7 +34,7 @@ class Spin:
         self._state = None
 
     def note_step(self, step: ScheduledStep) -> None:
-        """Note that the program is about to make ``step``, which changes nothing. Called from the thread of the program."""
+        """Note that the program is about to make ``step``, which changes nothing. Called while the program runs."""
         if self.stuck:
             return
         again = bool(self._turn) and self._turn[0] == step
@@ -63,7 +63,7 @@ class Spin:
 def read_variables(outermost: types.CodeType) -> list:
     """Return position and local variables of every frame of the kernel, comparable by ==. The frame of ``outermost`` does not belong to it.
 
-    Called from the thread of the program.
+    Called while the program runs.
     """
     frames, frame = [], sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:

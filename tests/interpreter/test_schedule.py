@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 import torch
@@ -21,16 +20,8 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.interpreter.schedule import explore, run
-from course_lib.interpreter.scheduler import Scheduler
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="this process compiles: the interpreter is not in use")
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left():
-    before = set(threading.enumerate())
-    yield
-    assert not set(threading.enumerate()) - before
 
 
 def line(kernel, text: str, which: int = 0) -> int:
@@ -620,21 +611,60 @@ def test_a_kernel_that_raises(resident):
     assert total.item() == 3
 
 
-def test_an_interrupt_ends_every_thread(monkeypatch):
-    real = Scheduler.record
-    count = 0
+@triton.jit
+def endless_kernel(y_ptr):
+    i = 0
+    while tl.program_id(0) >= 0:
+        i += 1
+    tl.store(y_ptr, i)
 
-    def record(self, *arguments):
-        nonlocal count
-        count += 1
-        if count == 40:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        return real(self, *arguments)
 
-    monkeypatch.setattr(Scheduler, "record", record)
+@pytest.mark.parametrize("kernel", [rereads_kernel, endless_kernel])
+def test_an_interrupt_ends_a_run_also_where_no_memory_is_used(kernel):
+    arguments = (torch.ones(1), zeros(4)) if kernel is rereads_kernel else (zeros(1),)
+    options = {"TURNS": 10**6} if kernel is rereads_kernel else {}
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
     with pytest.raises(KeyboardInterrupt):
-        run(rereads_kernel, (4,), torch.ones(1), zeros(4), TURNS=10**6)
-    assert 40 <= count < 5000
+        run(kernel, (4,), *arguments, **options)
+    total = zeros(1)
+    calls_a_function_kernel[(3,)](total)  # the interpreter is as it was
+    assert total.item() == 3
+
+
+@triton.jit
+def load_twice(x_ptr, PAIR: tl.constexpr):
+    return tl.load(x_ptr) + (tl.load(x_ptr + 1) if PAIR else 0.0)
+
+
+@triton.jit
+def operands_kernel(x_ptr, y_ptr, N):
+    row = tl.program_id(0)
+    if row < N and tl.load(x_ptr) > 0.0:
+        value = load_twice(x_ptr, True) if not (tl.load(x_ptr) < 0.0 or row < 0) else 0.0
+        for i in range(tl.load(x_ptr).to(tl.int32), tl.cdiv(N, 2) + 1):
+            value += tl.load(x_ptr + tl.load(x_ptr + i).to(tl.int32))
+        tl.store(y_ptr + row, value)
+
+
+def test_programs_change_wherever_memory_is_used():
+    """In an operand of ``and``, ``or`` and a conditional expression, in a bound of a loop, in an address and in a helper."""
+    x, y = torch.tensor([1.0, 2.0, 3.0, 0.0]), zeros(3)
+    sequential = zeros(3)
+    operands_kernel[(3,)](x, sequential, 3)
+    turns = [0, 1, 2] * 50
+    steps = run(operands_kernel, (3,), x, y, 3, resident=3, order=turns).steps
+    assert [step.program for step in steps] == turns[: len(steps)]
+    assert y.tolist() == sequential.tolist()
+
+
+@triton.jit
+def nothing_kernel(x_ptr):
+    pass
+
+
+def test_a_kernel_without_a_call():
+    assert run(nothing_kernel, (3,), zeros(1)).complete
 
 
 def test_a_line_inside_a_function_that_the_kernel_calls():

@@ -107,7 +107,7 @@ class _Tables:
         from course_lib.interpreter.spinning import read_variables
 
         variables: dict[tuple[int, int, int], list[Any]] = {}
-        outermost = Scheduler.run_program.__code__
+        outermost = Scheduler.run_programs.__code__
 
         def watch(access: Any) -> None:
             # without this very frame: it is none of the kernel's
