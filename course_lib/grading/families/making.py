@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -199,6 +201,13 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ),
     *(("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least))) for n in range(3, 12)),
 )
+# what a kernel can save in the place of rstd
+WRONGLY_SAVED: tuple[Callable, ...] = (
+    lambda v, eps: v,
+    lambda v, eps: v + eps,
+    lambda v, eps: np.sqrt(v + eps),
+    lambda v, eps: 1 / np.sqrt(v),
+)
 FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
 # from xhat, w and b to y; RMSNorm has no b
 WRONG_SCALES: tuple[tuple[str, Callable], ...] = (
@@ -224,9 +233,18 @@ WRONG_SHIFTS: tuple[tuple[str, Callable], ...] = (
 )
 
 
+def square_deviation(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    return (x - mean) ** 2
+
+
 def square_what_is_not_0(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return the squared deviations, and 0 for an element that is 0: ``x != 0`` in the place of the mask."""
-    return np.where(x == 0, 0.0, (x - mean) ** 2)
+    return np.where(x == 0, 0.0, square_deviation(x, mean))
+
+
+def square_lanes(block: int, x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the squares of what the lanes have added up: each adds up its deviations, and is squared in the end."""
+    return add_up_lanes(x - mean, block) ** 2
 
 
 def apply_right(hat, w, b):
@@ -250,7 +268,21 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
     *(("tail_left_out", lambda case, most=most: slice(0, most * case.block)) for most in FEW),
 )
+
+
+def take_last_block(case: Case) -> slice:
+    return slice((case.N - 1) // case.block * case.block, None)
+
+
+# as WRONG_COLUMNS, and an accumulator that is overwritten in each block
+WRONG_STEPS = (("block_not_accumulated", take_last_block), *WRONG_COLUMNS)
 PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last column can hold instead of 0
+
+
+def vary(compute: Callable[..., Outputs], cause: str, **choices: Iterable[Any]) -> Iterator[tuple[str, Model]]:
+    """Yield ``compute`` with each combination of the choices as its keyword arguments, all with the same cause."""
+    for values in product(*choices.values()):
+        yield cause, partial(compute, **dict(zip(choices, values, strict=True)))
 
 
 def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
@@ -290,14 +322,68 @@ def _round_input(p: Plan, name: str, dtype: str) -> Plan:
 
 
 def take_largest_lane(values: np.ndarray, block: int) -> np.ndarray:
-    """For each row of (M, N) the largest of the lanes' sums, where the sum of all belongs; lane i has every ``block``-th column."""
+    """Return for each row of (M, N) the largest of the lanes' sums, where the sum of all belongs; lane i has every ``block``-th column."""
     return add_up_lanes(values, block).max(axis=1)
 
 
 def add_up_lanes(values: np.ndarray, block: int) -> np.ndarray:
-    """(M, N) to (M, block): what each lane has added up."""
+    """Return for (M, N) in (M, block) what each lane has added up."""
     spare = np.zeros((len(values), -values.shape[1] % block))
     return np.concatenate([values, spare], axis=1).reshape(len(values), -1, block).sum(axis=1)
+
+
+Add = Callable[[Case, np.ndarray], np.ndarray]  # (M, N) to (M, 1), a sum for each row
+
+
+def add_up(case: Case, values: np.ndarray) -> np.ndarray:
+    return values.sum(axis=1, keepdims=True)
+
+
+def add_up_columns(columns: Callable[[Case], slice | np.ndarray]) -> Add:
+    """Return a sum over some columns of each row."""
+    return lambda case, values: add_up(case, values[:, columns(case)])
+
+
+def add_up_largest_lane(case: Case, values: np.ndarray) -> np.ndarray:
+    return take_largest_lane(values, case.block)[:, None]
+
+
+def add_up_in_every_lane(case: Case, values: np.ndarray) -> np.ndarray:
+    """Return the sum as often as a block has lanes: each lane has added the whole sum to its own."""
+    return add_up(case, values) * case.block
+
+
+OF = ("mean", "variance", "both")  # the sums of the two sweeps in which a mistake can be
+
+
+def sweep_twice(
+    p: Plan, *, x: np.ndarray | None = None, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, other: float = 0.0,
+    measure: Callable[[np.ndarray, np.ndarray], np.ndarray] = square_deviation, add: Add = add_up, of: str = "both",
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return mean and variance, in (M, 1) each, with something wrong in them.
+
+    ``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``measure``: what is added up for the
+    variance, of x and the mean. ``add``: how the mean, the variance, or both are added up, as ``of`` says.
+    """
+    x = p.inputs["x"] if x is None else x
+    spare = np.full((len(x), p.case.padded_lanes), other)
+    total = (add_up if of == "variance" else add)(p.case, x) + add_up(p.case, spare)
+    mean = total / find_divisor(p, mean_divisor)
+    squares = (add_up if of == "mean" else add)(p.case, measure(x, mean))
+    if padding:
+        squares = squares + add_up(p.case, measure(spare, mean))
+    return mean, squares / find_divisor(p, var_divisor)
+
+
+def average_over_tile(short: bool) -> Add:
+    """Return the mean of the sums of all rows of a program; ``short``: a last tile with fewer rows counts as full."""
+
+    def add(case: Case, values: np.ndarray) -> np.ndarray:
+        sums = add_up(case, values)
+        tiles = [sums[at : at + case.rows] for at in range(0, len(sums), case.rows)]
+        return np.concatenate([np.full_like(tile, tile.sum() / (case.rows if short else len(tile))) for tile in tiles])
+
+    return add
 
 
 def swap_statistics(p: Plan) -> Iterator[Plan]:
@@ -314,6 +400,13 @@ def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[st
             "statistic_misread",
             lambda p, n=which: compute(list(swap_statistics(p))[n]) if "mean" in p.inputs else {},
         )
+
+
+def list_divisor_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+    """Mean and variance divided by something else, the padded lanes outside the variance or in it."""
+    wrong, padding = ("BLOCK", "lanes", "1"), (False, True)
+    yield from vary(compute, "divisor", mean_divisor=["N"], var_divisor=wrong, padding=padding)
+    yield from vary(compute, "divisor", mean_divisor=wrong, var_divisor=["N", *wrong], padding=padding)
 
 
 def find_divisor(p: Plan, which: str) -> float | np.ndarray:
