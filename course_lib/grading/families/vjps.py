@@ -214,9 +214,9 @@ _OF_FUNCTIONS: tuple[Mistake, ...] = (
     ("vjp_divisor", {"divisor1": "N-1 or 1"}),
     ("vjp_divisor", {"divisor1": "1"}),
     ("vjp_divisor", {"divisor1": "M"}),
-    ("vjp_divisor", {"axis": 0}),
+    ("vjp_divisor", {"axis1": 0, "axis2": 0}),
     ("vjp_divisor", {"axis1": 0}),
-    ("vjp_divisor", {"axis": (0, 1)}),
+    ("vjp_divisor", {"axis1": (0, 1), "axis2": (0, 1)}),
 )
 _DX_LAYER_NORM: tuple[Mistake, ...] = (
     *OF_LAYER_NORM,
