@@ -306,6 +306,19 @@ class _KernelCheck:
         }
 
     def run(self) -> None:
+        self._check_decorators()
+        if self.kernel not in self.file.tree.body:
+            self.refuse(
+                self.kernel,
+                f"`{self.kernel.name}` stands inside something else. A kernel begins at the left margin of the file.",
+            )
+        self._check_text()
+        self._check_settings()
+        parts = (*self.kernel.body, self.kernel.args, self.kernel.returns)
+        for node in (node for part in parts if part for node in ast.walk(part)):
+            self._check_node(node)
+
+    def _check_decorators(self) -> None:
         kernel = self.kernel
         others = [d for d in kernel.decorator_list if not needed.is_jit(d, self.file.imports)]
         if others or isinstance(kernel, ast.AsyncFunctionDef):
@@ -314,17 +327,13 @@ class _KernelCheck:
                 kernel,
                 f"`{kernel.name}` is decorated with {decorators}. The course launches it with its own settings: keep `@triton.jit`, and remove the others.",
             )
-        if kernel not in self.file.tree.body:
-            self.refuse(
-                kernel, f"`{kernel.name}` stands inside something else. A kernel begins at the left margin of the file."
-            )
-        self._check_text()
-        calls = [d for d in kernel.decorator_list if isinstance(d, ast.Call)]
+
+    def _check_settings(self) -> None:
+        """Check the arguments of ``@triton.jit(...)``, which Python evaluates."""
+        calls = [decorator for decorator in self.kernel.decorator_list if isinstance(decorator, ast.Call)]
         for value in (value for call in calls for value in (*call.args, *(k.value for k in call.keywords))):
             if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
                 self.refuse(value, f"`{ast.unparse(value)}` is no plain setting of `@triton.jit`.")
-        for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
-            self._check_node(node)
 
     def _check_text(self) -> None:
         """Triton takes a kernel's lines out of the file by ``inspect``, and interprets those: they have to be what is checked here."""

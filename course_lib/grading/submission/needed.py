@@ -79,32 +79,40 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
 
 
 def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
-    """None if the functions are there; the name of the class that has all of them as methods which need no object."""
+    """Return None if the functions are there, else the name of a class that has all of them as methods which need no object."""
     bound = {found for node in tree.body for found in list_bound_in_file(node)}
     missing = next((function for function in wanted if function not in bound), None)
     if missing is None:
         return None
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    for node in classes:
-        methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
-        if not all(function in methods for function in wanted):
-            continue
-        for method in (methods[function] for function in wanted):
-            arguments = [*method.args.posonlyargs, *method.args.args]
-            if not method.decorator_list and arguments and arguments[0].arg == "self":
-                raise make_refusal(
-                    "no_function", name, method,
-                    f"`{method.name}` is a method of `{node.name}`, and takes self. The course calls a function of the file: "
-                    f"move `{method.name}` out of the class, and leave self out.",
-                )  # fmt: skip
-        return node.name
+    if found := next((node.name for node in classes if _has_methods(node, name, wanted)), None):
+        return found
     functions = [node.name for node in tree.body if isinstance(node, Function)]
     has = [f"`{function}`" for function in functions] + [f"the class `{node.name}`" for node in classes]
-    found = f"it has {', '.join(has)}" if has else "it has no function at all"
+    listed = f"it has {', '.join(has)}" if has else "it has no function at all"
     raise Unreadable(
         "no_function",
-        f"{name} has no function named `{missing}`; {found}. The course calls it by that name: give it back, or `course reset` the file.",
+        f"{name} has no function named `{missing}`; {listed}. The course calls it by that name: give it back, or `course reset` the file.",
     )
+
+
+def _has_methods(node: ast.ClassDef, name: str, wanted: tuple[str, ...]) -> bool:
+    """Return True if the class has all of ``wanted`` as methods.
+
+    Raises: Unreadable if it has them, and one takes self. ``name`` is the file's.
+    """
+    methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
+    if not all(function in methods for function in wanted):
+        return False
+    for method in (methods[function] for function in wanted):
+        arguments = [*method.args.posonlyargs, *method.args.args]
+        if not method.decorator_list and arguments and arguments[0].arg == "self":
+            raise make_refusal(
+                "no_function", name, method,
+                f"`{method.name}` is a method of `{node.name}`, and takes self. The course calls a function of the file: "
+                f"move `{method.name}` out of the class, and leave self out.",
+            )  # fmt: skip
+    return True
 
 
 def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:

@@ -63,7 +63,7 @@ def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
     return found and find_span(found[1])
 
 
-def find_making_of_stored(
+def find_assignment_of_stored(
     tree: ast.Module,
     entry_points: tuple[str, ...],
     entry_point: str,
@@ -77,7 +77,7 @@ def find_making_of_stored(
         return None
     function, call = found
     value = find_stored(call)
-    return value and _find_making(function, value, others)
+    return value and _find_only_assignment(function, value, others)
 
 
 def find_stored(call: ast.Call) -> ast.expr | None:
@@ -87,7 +87,7 @@ def find_stored(call: ast.Call) -> ast.expr | None:
     return values[0] if values else None
 
 
-def find_making_of_returned(
+def find_assignment_of_returned(
     tree: ast.Module, function: str, number: int, count: int, others: frozenset[str] = frozenset()
 ) -> Span | None:
     """The assignment that makes what ``function`` returns as value ``number`` of ``count``. None where it is made in the ``return``, or in
@@ -96,7 +96,7 @@ def find_making_of_returned(
     if value is None:
         return None
     [home] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-    return _find_making(home, value, others)
+    return _find_only_assignment(home, value, others)
 
 
 def find_returned(tree: ast.Module, function: str, number: int, count: int) -> ast.expr | None:
@@ -109,28 +109,32 @@ def find_returned(tree: ast.Module, function: str, number: int, count: int) -> a
     return value.elts[number] if isinstance(value, ast.Tuple) and len(value.elts) == count else None
 
 
-def _find_making(function: ast.FunctionDef, value: ast.expr, others: frozenset[str]) -> Span | None:
-    """The only assignment to the name that ``value`` is, casts apart, and through names that only hand it on."""
-    made: ast.Assign | ast.AnnAssign | None = None
+def _find_only_assignment(function: ast.FunctionDef, value: ast.expr, others: frozenset[str]) -> Span | None:
+    """Find the only assignment to the name that ``value`` is without its casts. A name that is assigned another name stands for that one."""
+    found: ast.Assign | ast.AnnAssign | None = None
     parameters = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
     for _ in range(_MOST_NAMES):
         value = strip_casts(value)
         if not isinstance(value, ast.Name) or value.id in parameters:
             break
-        name = value.id
-        if name in others:
+        if value.id in others:
             return None
-        bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not _is_read(n)]
-        simple = [
-            n
-            for n in ast.walk(function)
-            if (isinstance(n, ast.Assign) and (n.targets == bound or _unpacks_call(n, bound)))
-            or (isinstance(n, ast.AnnAssign) and [n.target] == bound)
-        ]
+        simple = _list_simple_assignments(function, value.id)
         if len(simple) != 1 or simple[0].value is None:
             break
-        made, value = simple[0], simple[0].value
-    return made and find_span(made)
+        found, value = simple[0], simple[0].value
+    return found and find_span(found)
+
+
+def _list_simple_assignments(function: ast.FunctionDef, name: str) -> list[ast.Assign | ast.AnnAssign]:
+    """Return the assignments that bind ``name`` at its only place, and nothing else but what the same call returns beside it."""
+    bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not _is_read(n)]
+    return [
+        n
+        for n in ast.walk(function)
+        if (isinstance(n, ast.Assign) and (n.targets == bound or _unpacks_call(n, bound)))
+        or (isinstance(n, ast.AnnAssign) and [n.target] == bound)
+    ]
 
 
 def _unpacks_call(statement: ast.Assign, bound: list[ast.Name]) -> bool:
