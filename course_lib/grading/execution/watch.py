@@ -47,12 +47,9 @@ class Watch:
         live = access.live()
         if access.kind == "load":
             self.loads[bool(live.size)] += 1
-        if not live.size:
+        region = self.find_region(live)
+        if region is None:
             return
-        at = bisect.bisect_right(self.lows, int(live[0])) - 1
-        if at < 0 or int(live[0]) > self.regions[at].high:
-            return
-        region = self.regions[at]
         name, reads, writes = region.name, access.kind != "store", access.kind != "load"
         if writes and self.written is None and name in self.inputs:
             line = self.find_line()
@@ -66,18 +63,23 @@ class Watch:
         if name in self.shares and (reads if name in self.inputs else writes):
             shares = self.shares[name]
             shares[access.program] = shares.get(access.program, 0) + live.size
-        if (stored := self.stored.get(name)) is not None:
-            elements = (live - region.low) // region.itemsize
-            if reads and self.unwritten is None and not stored[elements].all():
-                line = self.find_line()
-                self.unwritten = Misuse(
-                    FaultKind.UNWRITTEN,
-                    f"{name} is read{describe_line(line)} before anything is stored there",
-                    name,
-                    line,
-                )
-            if writes:
-                stored[elements] = True
+        if name in self.stored:
+            self.follow_stores(region, live, reads, writes)
+
+    def find_region(self, live):
+        """Return the tensor in which the first active lane lies; None if there is no such lane, or it lies in no tensor."""
+        at = bisect.bisect_right(self.lows, int(live[0])) - 1 if live.size else -1
+        return self.regions[at] if at >= 0 and int(live[0]) <= self.regions[at].high else None
+
+    def follow_stores(self, region, live, reads: bool, writes: bool) -> None:
+        """Remember which elements of an output are stored to, and the first read of one that is not."""
+        stored, elements = self.stored[region.name], (live - region.low) // region.itemsize
+        if reads and self.unwritten is None and not stored[elements].all():
+            line = self.find_line()
+            words = f"{region.name} is read{describe_line(line)} before anything is stored there"
+            self.unwritten = Misuse(FaultKind.UNWRITTEN, words, region.name, line)
+        if writes:
+            stored[elements] = True
 
     def find_line(self) -> int | None:
         _, line = self.line_of_kernel() or (None, None)
