@@ -1,4 +1,4 @@
-"""Runs a learner's forward and backward as an autograd Function, in the child process. Like the rest of it, decides nothing.
+"""Runs a learner's forward and backward as an autograd Function, in the child process. It decides nothing: the parent judges the outputs.
 
 A case of the entry point ``forward`` calls the Function and takes y. One of ``backward`` also asks autograd for gradients,
 as its ``constexprs`` say: ``needs`` (a bit each for x, w and b: which require gradients), ``residual`` (z = y + x is
@@ -74,7 +74,7 @@ class Autograd(TorchFunctions):
         super().__init__()
         importlib.import_module(
             "course_lib.norms.launchers"
-        )  # the learner's file imports it, when the course cannot be read
+        )  # the learner's file imports it later, when the sandbox no longer lets it read the course
 
     def run(self, function, case: dict, data: bytes) -> bytes:
         memory, kept = bytearray(data), []
@@ -87,7 +87,7 @@ class Autograd(TorchFunctions):
 
     @staticmethod
     def make_function(written, kept: list[str]) -> type[torch.autograd.Function]:
-        """The autograd Function of a learner's module; ``kept`` gets the names behind which forward left a tensor, on ctx or in the file."""
+        """Make the autograd Function of a learner's module. Each name under which forward leaves a tensor, on ctx or in the file, is added to ``kept``."""
         home = written.__name__
 
         def forward(ctx, *arguments):
@@ -110,7 +110,7 @@ class Autograd(TorchFunctions):
         return type("Norm", (torch.autograd.Function,), halves)
 
     def call(self, Norm: type[torch.autograd.Function], case: dict, views: dict[str, torch.Tensor]) -> None:
-        """What the case asks for, into the views of its outputs."""
+        """Run the Function as the case asks for, and copy what it computes into the views of the outputs."""
         flags = case["constexprs"]
         leaves = {name: views[name] for name in BITS if name in views}
         for name, leaf in leaves.items():
@@ -152,7 +152,7 @@ class Autograd(TorchFunctions):
         try:
             torch.autograd.grad(z, leaves, dy, allow_unused=True)
         except RuntimeError as refusal:
-            if "inplace" not in str(refusal):  # in the words for a saved tensor, or for a view of one
+            if "inplace" not in str(refusal):  # PyTorch says so of a saved tensor, and of a view of one
                 raise
             return 1.0
         return 0.0
