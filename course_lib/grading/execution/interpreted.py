@@ -84,9 +84,8 @@ class Interpreter(CaseRunner):
                 else:
                     self.interleaved(kernel, case, arguments, seed)
         except Misuse:
-            if (
-                watch.written is not None
-            ):  # a write to an input usually races as well; report the write: it is the cause
+            # A write to an input usually races as well. Report the write: it is the cause.
+            if watch.written is not None:
                 raise watch.written from None
             raise
         self.misuse = find_worst(self.misuse, watch.find_misuse())
