@@ -228,7 +228,7 @@ def _make_plan(
 
 
 def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
+    """Return row and column strides of dy, x and dx. Where rows need not follow each other, the three differ."""
     packed = (case.N, 1)
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
@@ -240,15 +240,15 @@ def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple
 
 
 def _place(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
-    """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
-    its strides reads far past it."""
+    """Place a tensor between guards that hold a program's rows in any layout: a kernel that ignores the strides of an expanded dy, which is
+    one element, reads far past it."""
     far = max(strides) >= FAR_STRIDE
     guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
     return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
-    """dx with the error that fp32 may make in it.
+    """Return dx with the error that fp32 may make in it.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
     the mean of its product with ``|wdy|``, and into ``xhat * c1`` both ways.
@@ -267,7 +267,7 @@ def _take_mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
-    """xhat, or what can stand in its place."""
+    """Return xhat, or a wrong matrix in its place."""
     x, mean, rstd = inputs["x"], _take_mean(inputs), inputs["rstd"][:, None]
     return {
         "xhat": lambda: (x - mean) * rstd,
@@ -394,7 +394,7 @@ def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]
 
 
 def list_saved_models() -> Iterator[tuple[str, Model]]:
-    """dx by statistics that were computed once more, with a fixed eps, divided by N or by N - 1."""
+    """Yield dx from statistics that backward computes again, with a fixed eps, divided by N or by N - 1."""
     for eps, less in product(FIXED_EPS, (0, 1)):
         yield (
             "recomputed_statistics",
@@ -413,8 +413,8 @@ def compute_saved_anew(p: Plan, eps: float, axis: int = 1, correction: int = 0) 
 
 
 def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
-    """The saved statistics of other rows: of the first of a program's tile, of the matrix, those of the first tile for every one, or
-    that of the row with the program's number."""
+    """Return the plan with saved statistics of other rows: of the first row of the tile or of the matrix, of the same row in the first tile, or of
+    the row with the program's number."""
     row, height = np.arange(p.case.M), p.case.rows
     rows = {
         "tile's first": row // height * height, "first": 0 * row, "first tile's": row % height, "program's": row // height,
@@ -438,7 +438,7 @@ def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
     return bool(rows.size and vanish[rows].all()) and not any(where.any() for where in wrong.values())
 
 
-# A row of equal numbers has c1 = 0 as well, so a code that treats both in a way of its own is told apart by the order of these two.
+# A row of equal numbers has c1 = 0 as well. So the cause for such rows is tried before the one for all rows with a sum of 0.
 RARE: tuple[tuple[str, Symptom], ...] = (
     ("flat_row", lambda p, outputs: p.case.fill == "constant"),
     ("sum_of_zero", is_wrong_where_sums_vanish),
@@ -510,7 +510,7 @@ def _count_rows(case: Case, axis: int | tuple[int, int]) -> float:
 
 
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
-    """The sum of each row replaced by that of all rows of its program."""
+    """Return for each row the sum over all rows of its program."""
     return np.concatenate(
         [np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)]
     )

@@ -46,7 +46,7 @@ from course_lib.grading.families.making import (
 )
 from course_lib.norms import reference
 
-# Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.
+# One row per program. The cases are cheap in the interpreter, because M is small and N costs little.
 LAYER_NORM_BLOCKED = (
     Case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks", fill="worked"),
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
@@ -242,7 +242,7 @@ def _plan_one_block(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _list_models_of_y() -> Iterator[tuple[str, Model]]:
-    """The wrong formulas that show in y."""
+    """Yield the wrong formulas that can be seen in y."""
     for cause, model in _list_models():
         if cause not in ("wrong_statistic_saved", "outputs_swapped"):
             yield cause, lambda p, model=model: {"y": model(p)["y"]}
@@ -299,7 +299,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
 
 
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
-    """y made of what the first block of columns, or the last, holds under these names; ``spare``: lanes past the last column."""
+    """Return y if the inputs with these names come from the first or the last block of columns everywhere; ``spare``: in lanes past the last column."""
     start = 0 if first else take_last_block(p.case).start
     columns = start + np.arange(p.case.N) % p.case.block
     taken = {
@@ -316,13 +316,13 @@ def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:
 
 
 def _leave_zeros_in_y(p: Plan) -> Outputs:
-    """The deviation of an element that is 0 is taken for 0, in the variance and in y."""
+    """Return the outputs if the deviation of an element that is 0 is taken as 0, in the variance and in y."""
     wrong = _compute_wrong(p, measure=square_what_is_not_0)
     return wrong | {"y": np.where(p.inputs["x"] == 0, p.inputs["b"], wrong["y"])}
 
 
 def _scale_shift_too(p: Plan, rstd: np.ndarray) -> np.ndarray:
-    """b is added before rstd is applied."""
+    """Return y if b is added before rstd is applied."""
     return _apply_nothing(p) * rstd[:, None]
 
 
@@ -332,7 +332,7 @@ def _apply_nothing(p: Plan) -> np.ndarray:
 
 
 def _share_statistics(p: Plan, tile: bool) -> Outputs:
-    """y by the statistics of the first row: of the program's, or of all."""
+    """Return the outputs with y by the statistics of the first row, of the program or of the matrix."""
     right, x = _compute_wrong(p), p.inputs["x"]
     rows = np.arange(len(x)) // p.case.rows * p.case.rows if tile else np.zeros(len(x), int)
     y = apply_right((x - right["mean"][rows][:, None]) * right["rstd"][rows][:, None], p.inputs["w"], p.inputs["b"])

@@ -1,4 +1,4 @@
-"""What the families make their plans of: inputs, tensors in a layout, expected values, and pieces of wrong formulas."""
+"""Parts from which the families make their plans: inputs, tensors in a layout, expected values, and pieces of wrong formulas."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WORKED_EXAMPLE = np.array(
 )
 
 
-# how much of a row lies before the element that is far out, by fill
+# the part of a row that lies before the element which is far out, by fill
 _FAR_OUT = {"first far out": 0.0, "middle far out": 0.5, "last far out": 1.0}
 
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """x of the case, rounded to its dtype."""
+    """Draw x of the case, rounded to its dtype."""
     dtype = case.dtype_of("x")
     if case.fill == "worked":
         return round_to(WORKED_EXAMPLE, dtype)
@@ -44,7 +44,7 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def list_far_out(N: int, block: int) -> tuple[Case, ...]:
-    """Rows of which one element lies so far out that one pass over the distances from that element loses the variance's digits."""
+    """List cases with one element so far out in each row that one pass over the distances from it loses the variance's digits."""
     return tuple(
         Case(
             fill,
@@ -60,12 +60,12 @@ def list_far_out(N: int, block: int) -> tuple[Case, ...]:
 
 
 def draw_clean_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """As :func:`draw_matrix`, without the NaN of a bad row: it stands in dy, because a NaN in x is in the saved statistics already."""
+    """Draw as :func:`draw_matrix`, without the NaN of a bad row. That is in dy here: a NaN in x would already be in the saved statistics."""
     return draw_matrix(replace(case, fill="normal") if case.has_bad_row else case, rng)
 
 
 def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """w of the case, rounded to its dtype: away from 0 and 1, so that one left out or applied twice shows everywhere.
+    """Draw w of the case, rounded to its dtype: away from 0 and 1, so that a w which is left out or applied twice shows everywhere.
 
     Only in the fill "zeros" every fourth element is 0.
     """
@@ -83,7 +83,7 @@ def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.ndarray:
-    """b of the case, rounded to its dtype."""
+    """Draw b of the case, rounded to its dtype."""
     if case.plain:
         b = np.zeros(case.N)
     else:
@@ -92,7 +92,7 @@ def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.nd
 
 
 def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """dy of the case, in float64: of mean 0.5, so that both of its projections count. A bad row has its NaN or Inf here."""
+    """Draw dy of the case, in float64. Its mean is 0.5, so that c1 and c2 both matter. A bad row has its NaN or Inf here."""
     shape = (case.M, case.N)
     dy = by_hand.choose_gradient(*shape) if case.by_hand else rng.normal(0.5, size=shape)
     if case.has_bad_row:
@@ -103,7 +103,7 @@ def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
 def draw_backward_inputs(
     case: Case, rng: np.random.Generator, expanded: float | None = 1.25
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """dy, x and w of a backward pass. ``expanded``: the one number of an expanded dy; None: the first that was drawn."""
+    """Draw dy, x and w of a backward pass. ``expanded``: the number that an expanded dy holds; None: the first that was drawn."""
     x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.fill == "zeros":
         _let_sums_vanish(dy, x)
@@ -128,7 +128,7 @@ def _let_sums_vanish(dy: np.ndarray, x: np.ndarray) -> None:
 
 
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
-    """An (M, N) tensor in the case's layout; ``spare`` columns of gap tell the strides of two tensors apart."""
+    """Place an (M, N) tensor in the case's layout. The gap of ``spare`` columns makes the strides of two tensors differ."""
     row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]
     far = case.layout == "far"
     return Tensor(
@@ -153,7 +153,9 @@ def place_statistic(name: str, case: Case) -> Tensor:
 def make_expected(
     values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False
 ) -> Expected:
-    """``free``: right algorithms, and right GPUs, differ in what the statistics of a row with a NaN or an Inf are; y tells.
+    """Return the values with their allowed errors.
+
+    ``free``: row 1 may hold anything, because right algorithms and GPUs give different statistics to a row with a NaN or an Inf.
 
     ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives NaN.
     """
@@ -166,7 +168,7 @@ def make_expected(
 
 
 def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
-    """For outputs that must be exact: any other value of the dtype is at least two of these away."""
+    """Return half a unit in the last place, the allowed error of an output that must be exact: the next value is two of these away."""
     digits = {"fp32": 23, "fp16": 10, "bf16": 7}[dtype]
     smallest = {"fp32": -126, "fp16": -14, "bf16": -126}[dtype]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -178,7 +180,7 @@ def inverse_root(v, eps):
     return 1 / np.sqrt(v + eps)
 
 
-# what can go wrong between the mean square, or the variance, and 1 / sqrt(v + eps)
+# wrong formulas for 1 / sqrt(v + eps), of the mean square or the variance
 WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # inside and outside
@@ -209,7 +211,7 @@ WRONGLY_SAVED: tuple[Callable, ...] = (
     lambda v, eps: 1 / np.sqrt(v),
 )
 FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
-# from xhat, w and b to y; RMSNorm has no b
+# wrong formulas for y, of xhat, w and b; RMSNorm has b = 0
 WRONG_SCALES: tuple[tuple[str, Callable], ...] = (
     ("w_ignored", lambda hat, w, b: hat + b),
     ("w_twice", lambda hat, w, b: hat * w * w + b),
@@ -251,8 +253,8 @@ def apply_right(hat, w, b):
     return hat * w + b
 
 
-FEW = tuple(2**n for n in range(2, 15))  # numbers that people write in the place of a size
-# which columns of a row go into a sum, and what it means if the others do not
+FEW = tuple(2**n for n in range(2, 15))  # powers of two that may be written in the place of a size
+# causes, each with the only columns of a row that go into a sum
 WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("only_one_block", lambda case: slice(0, case.block)),
     ("elements_skipped", lambda case: slice(1, None)),
@@ -286,7 +288,7 @@ def vary(compute: Callable[..., Outputs], cause: str, **choices: Iterable[Any]) 
 
 
 def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
-    """One tensor rounded to another's dtype on its way in, or out. ``compute`` is the right formula, ``inputs`` what it reads."""
+    """Yield outputs with one input rounded to a half-precision dtype, or to another input's. ``compute`` is the right formula."""
     for name, dtype in product(inputs, ("fp16", "bf16")):
         yield "another_dtype", lambda p, name=name, dtype=dtype: compute(_round_input(p, name, dtype))
     for name in inputs:
@@ -301,7 +303,7 @@ def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...
 def list_rounded_outputs(
     compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]
 ) -> Iterator[tuple[str, Model]]:
-    """An output rounded to the dtype of another tensor before it is stored in its own."""
+    """Yield outputs of which one is rounded to the dtype of another tensor before it is stored in its own."""
     for other in others:
         yield (
             "another_dtype",
@@ -387,14 +389,14 @@ def average_over_tile(short: bool) -> Add:
 
 
 def swap_statistics(p: Plan) -> Iterator[Plan]:
-    """The plan with its saved statistics misread: each taken for the other, or one of them for both."""
+    """Yield the plan with its saved statistics misread: swapped, or one of them used for both."""
     mean, rstd = p.inputs["mean"], p.inputs["rstd"]
     for one, other in ((rstd, mean), (rstd, rstd), (mean, mean)):
         yield replace(p, inputs=p.inputs | {"mean": one, "rstd": other})
 
 
 def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[str, Model]]:
-    """Right formulas of misread statistics. Without a mean, as in RMSNorm, there is nothing to misread."""
+    """Yield the right formula of misread statistics. RMSNorm has no mean, so nothing is misread there."""
     for which in range(3):
         yield (
             "statistic_misread",
@@ -403,7 +405,7 @@ def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[st
 
 
 def list_divisor_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
-    """Mean and variance divided by something else, the padded lanes outside the variance or in it."""
+    """Yield mean and variance with wrong divisors, without and with the padded lanes in the variance."""
     wrong, padding = ("BLOCK", "lanes", "1"), (False, True)
     yield from vary(compute, "divisor", mean_divisor=["N"], var_divisor=wrong, padding=padding)
     yield from vary(compute, "divisor", mean_divisor=wrong, var_divisor=["N", *wrong], padding=padding)

@@ -30,7 +30,7 @@ class MergeCase(Case):
     """Rows of N columns in chunks of ``block``, which the kernel knows by their statistics alone.
 
     ``fill`` also is "steps" (every chunk has a mean of its own, far from the others') or "flat" (every M2 is 0). Layout "sliced": between the rows of means and
-    of M2s lie places that nobody has written, NaN. ``spare``: the kernel has this many times the lanes that the chunks need.
+    of M2s lie elements that are never written, NaN. ``spare``: the kernel has this many times the lanes that the chunks need.
     """
 
     block_name: str = "length"
@@ -46,7 +46,7 @@ class MergeCase(Case):
 
     @property
     def empty_lanes(self) -> int:
-        """Lanes without a chunk; ``padded_lanes`` are the columns that the last chunk lacks."""
+        """The number of lanes without a chunk; ``padded_lanes`` are the columns that the last chunk lacks."""
         return self.lanes - self.chunks
 
 
@@ -80,12 +80,12 @@ MERGE = (
 
 
 def _count_columns(case: MergeCase) -> np.ndarray:
-    """(chunks,): columns of each chunk."""
+    """Return the columns of each chunk, (chunks,)."""
     return np.minimum(case.N - np.arange(case.chunks) * case.block, case.block)
 
 
 def _draw_statistics(case: MergeCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Means and M2s of the chunks, (M, chunks), fp32, distributed as those of normal rows are."""
+    """Draw means and M2s of the chunks, (M, chunks), fp32, distributed as those of normal rows are."""
     shape, counts = (case.M, case.chunks), _count_columns(case)
     if case.fill == "worked":
         parts = WORKED_EXAMPLE.reshape(case.M, case.chunks, case.block)
@@ -222,7 +222,7 @@ _CENTRES = (
 
 
 def _find_mean(p: Plan[MergeCase], means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The right mean, whatever was saved."""
+    """Return the right mean, whatever mean is saved."""
     return p.inputs["means"] @ p.inputs["counts"] / p.case.N
 
 
@@ -280,7 +280,7 @@ def _fill_up(p: Plan[MergeCase], counts: np.ndarray) -> np.ndarray:
 
 
 def _list_count_models(lanes: str, cause: str) -> Iterator[tuple[str, Model]]:
-    """Wrong counts in both sums, or in one of them beside a right one."""
+    """Yield merges with wrong counts in both sums, or in one of them beside a right one."""
     wrong = partial(_merge, lanes=lanes)
     for divisor in ("N", "columns of all chunks"):
         yield from vary(wrong, cause, N=[divisor], divisor=[divisor], mean=[None, _find_mean])
@@ -300,7 +300,7 @@ def _list_root_models() -> Iterator[tuple[str, Model]]:
 
 
 def _is_spoilt(p: Plan[MergeCase], outputs: Outputs) -> bool:
-    """Lanes without a chunk, and a NaN where a number belongs."""
+    """Return True if the case has lanes without a chunk, and a NaN stands where a number belongs."""
     return p.case.empty_lanes > 0 and any(
         (np.isnan(values) & np.isfinite(p.expected[name].values)).any() for name, values in outputs.items()
     )
@@ -311,7 +311,7 @@ PARTS = {
         MERGE,
         _plan_merge,
         _list_models,
-        # that short chunks fail, and they alone, says no more than that: what others take for padded lanes are none here
+        # If only cases with short chunks fail, no cause follows: these chunks have no padded lanes, which other families conclude from it.
         traits=(("empty_chunk", lambda c: c.empty_lanes > 0), ("wrong_values", lambda c: c.padded_lanes > 0)),
         rare=(("empty_chunk", _is_spoilt),),
     )

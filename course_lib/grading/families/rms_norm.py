@@ -95,7 +95,7 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     residual = _draw_residual(case, rng)
-    if case.by_hand:  # the sum is what the norm sees
+    if case.by_hand:  # the norm reads the sum
         x = round_to(x - residual, case.dtype_of("x"))
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
@@ -220,14 +220,14 @@ def _centre(x: np.ndarray) -> np.ndarray:
 
 
 def _round_total(p: Plan, dtype: str, again: bool = True) -> Outputs:
-    """The sum rounded to the dtype of another tensor than total; for y rounded ``again``, as total is stored."""
+    """Return the outputs with the sum rounded to another tensor's dtype than total's; ``again``: for y it is rounded to total's dtype, too."""
     total = round_to(p.inputs["exact"], dtype).astype(np.float64)
     read = round_to(total, p.tensor("total").dtype).astype(np.float64) if again else total
     return {"total": total, **_compute_wrong(p, x=read)}
 
 
 def _add_in_half(p: Plan) -> Outputs:
-    """Both summands as they are loaded: where they have one dtype, their sum has it, too."""
+    """Return the outputs if the sum is rounded to the dtype of the summands, or is fp32 where they have two."""
     dtype = p.tensor("x").dtype
     return _round_total(p, dtype if p.tensor("residual").dtype == dtype else "fp32")
 
@@ -238,7 +238,7 @@ def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
 
 
 def _round_both(p: Plan) -> Plan:
-    """Both rounded to x's dtype, and added in it."""
+    """Return the plan in which the residual is rounded to x's dtype before it is added."""
     rounded = round_to(p.inputs["residual"], p.tensor("x").dtype).astype(np.float64)
     return replace(p, inputs=p.inputs | {"exact": p.inputs["first"] + rounded})
 
@@ -256,7 +256,7 @@ def _add_residual(p: Plan, times: float) -> Outputs:
 def _compute_wrong(
     p: Plan, *, x=None, measured=None, other=0.0, divisor="N", eps=None, root=inverse_root, save=None, scale=apply_right
 ) -> Outputs:
-    """``measured``: of what the squares are taken; ``other``: what lanes past the last column hold."""
+    """Return the outputs with something wrong. ``measured``: the matrix that is squared; ``other``: what lanes past the last column hold."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
     squares = ((x if measured is None else measured) ** 2).sum(axis=1, keepdims=True)
     spare = np.full((len(x), p.case.padded_lanes), other)
@@ -268,7 +268,7 @@ def _compute_wrong(
     }
 
 
-# of the four matrices that 09a adds and stores
+# further cases for the dtypes of the four matrices of 09a
 ADD_RMS_NORM = (
     *RMS_NORM,
     Case(

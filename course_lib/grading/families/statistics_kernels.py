@@ -144,7 +144,7 @@ def _plan_statistics(
         mean = x64.mean(axis=1)
         var = ((x64 - mean[:, None]) ** 2).mean(axis=1)
         size = np.abs(x64).mean(axis=1)
-        infinite = case.fill == "inf row"  # its mean is Inf by one right algorithm and NaN by another
+        infinite = case.fill == "inf row"  # right algorithms differ: one gives Inf for its mean, another NaN
         expected = {
             "mean": make_expected(mean, size, "fp32", infinite=infinite),
             "var": make_expected(var, terms(size, var), "fp32", infinite=infinite),
@@ -163,7 +163,7 @@ def _save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
 
 
 def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
-    """Right mean and M2, and then something wrong: from (plan, mean, M2) to what is saved."""
+    """Yield causes with functions of (plan, right mean, right M2) that save something wrong."""
     for least in (0, 1):
         yield (
             "unbiased_variance",
@@ -227,7 +227,7 @@ def _subtract_mean_from_squares(p: Plan) -> np.ndarray:
 
 
 def _take_what_is_not_0(p: Plan) -> Outputs:
-    """The statistics of the elements that are not 0."""
+    """Return the statistics of the elements that are not 0."""
     x = p.inputs["x"]
     count = np.maximum((x != 0).sum(axis=1), 1)
     mean = x.sum(axis=1) / count
@@ -239,7 +239,7 @@ def _compute_deviation(p: Plan) -> np.ndarray:
 
 
 def _compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
-    """The right mean and M2."""
+    """Return the right mean and M2."""
     return p.inputs["x"].mean(axis=1), (_compute_deviation(p) ** 2).sum(axis=1)
 
 
@@ -249,7 +249,7 @@ def _sweep_twice(p: Plan, **changes: Any) -> Outputs:
 
 
 def _subtract_lane_means(p: Plan, by: str) -> Outputs:
-    """Each lane subtracts what it has added up itself, divided by N or by its own count, in the place of the row's mean."""
+    """Return the statistics if each lane subtracts its own sum, divided by N or by its own count, instead of the row's mean."""
     x, N, block = p.inputs["x"], p.case.N, p.case.block
     lanes = add_up_lanes(x, block) / (N if by == "N" else np.maximum(add_up_lanes(np.ones((1, N)), block), 1))
     deviation = x - lanes[:, np.arange(N) % block]
@@ -257,7 +257,7 @@ def _subtract_lane_means(p: Plan, by: str) -> Outputs:
 
 
 def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
-    """Padded lanes loaded with other=mean: what they hold has been rounded to the dtype of x."""
+    """Return the statistics if padded lanes are loaded with other=mean, which is rounded to the dtype of x."""
     mean, M2 = _compute_sums(p)
     rounded = round_to(mean.astype(np.float32), p.tensor("x").dtype).astype(np.float64)
     return _save_statistics(mean, (M2 + p.case.padded_lanes * (rounded - mean) ** 2) / p.case.N)
@@ -348,8 +348,8 @@ def _run_lanes(
     round_count: Callable[[np.ndarray], np.ndarray] | None = None,
     skip_zeros: bool = False,
 ) -> Partials:
-    """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, the padding (which may
-    move the mean alone, and not M2), or in which columns are taken."""
+    """Return count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a mistake: in the product, the count, the padding (which may
+    change the mean alone, and not M2), or the columns."""
     x, block = p.inputs["x"], p.case.block
     x = x if columns is None else x[:, columns(p.case)]
     M, N = x.shape
@@ -380,7 +380,7 @@ def _count_steps(taken: np.ndarray, round_count: Callable[[np.ndarray], np.ndarr
 
 
 def _average_lane_means(p: Plan, lanes: int) -> Outputs:
-    """The right var, beside a mean in which every lane counts alike."""
+    """Return the right variance, and a mean in which all lanes have the same weight."""
     means = _run_lanes(p)[1]
     return _save_statistics(means.sum(axis=1) / lanes, _compute_sums(p)[1] / p.case.N)
 
@@ -396,7 +396,7 @@ def _count_one_each(p: Plan) -> Partials:
 
 
 def _begin_anew(p: Plan) -> Partials:
-    """What the lanes hold if they begin anew with every block."""
+    """Return the partials of lanes that are reset before every block."""
     x, block = p.inputs["x"], p.case.block
     last = x[:, (x.shape[1] - 1) // block * block :]
     empty = np.zeros((x.shape[0], block - last.shape[1]))
@@ -415,8 +415,8 @@ def _merge_lanes(
     p: Plan, *, lanes: Callable[[Plan], Partials] = _run_lanes, share: Callable = lambda a, b, n: b / n, between: Callable = _add_between,
     by_count: bool = False, least: int = 1, round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
 ) -> Outputs:  # fmt: skip
-    """The lanes merged as the interpreter's tree does it, lane i with lane i + half. A right merge does not depend on the tree,
-    and divides by a count of ``least`` at least."""
+    """Merge the lanes as the interpreter does, lane i with lane i + half. A right merge does not depend on this order. ``least`` is the smallest
+    count by which a merge divides."""
     n, mean, M2 = lanes(p)
     while n.shape[1] > 1:
         half = n.shape[1] // 2
@@ -428,7 +428,7 @@ def _merge_lanes(
 
 
 def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Outputs:
-    """Counts rounded to a dtype: of each lane while it counts, or of the two sides together in every merge."""
+    """Return the statistics with counts rounded to a dtype: in each step of a lane, or in every merge."""
 
     def round_count(n: np.ndarray) -> np.ndarray:
         return round_to(n, dtype).astype(np.float64)
