@@ -124,12 +124,12 @@ class _FileCheck:
         self.imports = dict(needed.list_imports(tree))
         self.bound = {name for node in tree.body for name in _list_bound_by(node)}
         self.before: set[str] = set()  # names that the statements above have bound
-        self.kernels = {node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)}
+        self.kernels = [node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)]
         self.constexpr_functions = {
             node for node in tree.body if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)
         }
         self.functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - {
-            getattr(node, "name", "") for node in self.kernels | self.constexpr_functions
+            getattr(node, "name", "") for node in {*self.kernels, *self.constexpr_functions}
         }
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
