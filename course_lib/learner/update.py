@@ -42,32 +42,32 @@ def update(root: Path = paths.ROOT) -> list[str]:
     copies = {name: keep_copy(root / name, root / ".course" / "kept", now) for name in mine}
     deleted = [name for name in changed if name not in mine]
     known = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
-    said = []
     try:
-        if restored := [
-            name for name in changed if name in known
-        ]:  # one that was only added to the index is not HEAD's to restore
+        # HEAD cannot restore a file that was only added to the index
+        if restored := [name for name in changed if name in known]:
             _git(root, "checkout", "HEAD", "--", *restored)
         _git(root, "pull", "--ff-only")
         moved = set(_names(root, before, "HEAD"))
     except BaseException:  # Ctrl-C too
         _put_back(root, mine, deleted)
         raise
-    for name, data in mine.items():
-        renewed = name in moved and (root / name).exists()
-        if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
-            write_atomic(now_called, data)
-            said.append(f"{name}: yours, as it was; the course calls it {now_called.relative_to(root)} now")
-            continue
-        if renewed and name.endswith(".ipynb"):
-            said.append(f"{name}: new version; yours is kept as {paths.shown(copies[name])}")
-            continue
-        write_atomic(root / name, data)
-        note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if renewed else ""
-        said.append(f"{name}: yours, as it was{note}")
+    said = [_give_back(root, name, data, name in moved, copies[name]) for name, data in mine.items()]
     said += [f"{name}: was deleted; it is the course's again" for name in deleted if (root / name).exists()]
     said.append(f"{len(moved)} files of the course changed." if moved else "The course is up to date.")
     return said
+
+
+def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> str:
+    """Write the learner's file to its place, unless the course has a new notebook of this name; say where it is."""
+    renewed = moved and (root / name).exists()
+    if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
+        write_atomic(now_called, data)
+        return f"{name}: yours, as it was; the course calls it {now_called.relative_to(root)} now"
+    if renewed and name.endswith(".ipynb"):
+        return f"{name}: new version; yours is kept as {paths.shown(kept)}"
+    write_atomic(root / name, data)
+    note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if renewed else ""
+    return f"{name}: yours, as it was{note}"
 
 
 def _find_no_upstream(root: Path) -> str | None:
