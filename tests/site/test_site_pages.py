@@ -11,6 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, unfold_answer
+from course_lib.authoring.repository import read_repository
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source, write_headings_flat
 from course_lib.base import paths
@@ -155,6 +156,30 @@ def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences()
 def test_the_commands_name_the_repository_where_it_is_known():
     assert PUBLISHED.commands == ("git clone https://example.org/norms/course && cd course", "make lab")
     assert HERE.commands[1] == "make lab" and "http" not in HERE.commands[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "file"),
+    [
+        ("notebooks/00_start_here", "notebooks/source/00_start_here.py"),
+        ("docs/setup", "docs/setup.md"),
+        ("CONTRIBUTING", "CONTRIBUTING.md"),
+        ("index", ""),  # put together from many files
+        ("docs/verdicts", ""),  # written by the course
+        ("search", ""),
+    ],
+)
+def test_a_page_is_edited_where_its_text_stands(page, file):
+    assert PUBLISHED.find_edit_link(page) == (file and f"https://example.org/norms/course/edit/main/{file}")
+    assert HERE.find_edit_link(page) == ""
+
+
+def test_the_project_may_name_its_repository(tmp_path):
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "norms"\n')
+    assert read_repository(project) == ""
+    project.write_text(f'{project.read_text()}[project.urls]\nRepository = "https://example.org/norms/course/"\n')
+    assert read_repository(project) == "https://example.org/norms/course"
 
 
 def test_the_first_page_has_a_picture_that_says_what_moves_it():
