@@ -58,6 +58,7 @@ def stage(folder: Path, wanted: Collection[str], source: Source) -> None:
             if cell.cell_type == "markdown":
                 cell.source = guides.mend_links(cell.source, f"notebooks/{name}.ipynb", source, pages)
         _write(folder / "notebooks" / f"{name}.ipynb", nbformat.writes(page))
+    shutil.copytree(paths.NOTEBOOKS / "images", folder / "notebooks" / "images")
     for name in names:
         _write(folder / name, guides.read_guide(name, source, pages))
     readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
