@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from course_lib.authoring.notebooks import ANSWER, unfold_answer
+from course_lib.authoring.repository import list_launches
 from course_lib.authoring.site import guides
 from course_lib.authoring.site.html import Source
 from course_lib.base import paths
@@ -290,7 +291,7 @@ def test_the_first_page_leads_to_every_lesson_and_a_lesson_to_its_notebook(site)
 def test_a_published_site_says_what_it_is_and_where(tmp_path):
     # in a process of its own: Sphinx forks, and a fork would hold the browser's pipes
     command = [sys.executable, "-m", "course_lib.authoring.site", "00", "03", "--out", str(tmp_path / "site")]
-    repository = "https://example.org/norms/course"
+    repository = "https://github.com/example/norms"
     environment = os.environ | {
         "COURSE_SITE_ADDRESS": "https://example.org/norms",
         "COURSE_SITE_REPOSITORY": repository,
@@ -301,6 +302,8 @@ def test_a_published_site_says_what_it_is_and_where(tmp_path):
     assert '<link rel="canonical" href="https://example.org/norms/notebooks/00_start_here.html">' in page
     assert '<meta name="description" content="' in page
     assert f'href="{repository}/edit/main/notebooks/source/00_start_here.py" rel="edit"' in page
+    first = _Links((tmp_path / "site" / "index.html").read_text(encoding="utf-8"))
+    assert set(list_launches(repository).values()) <= set(first.links)
     (image,) = re.findall(r'property="og:image" content="https://example.org/norms/([^"]+)"', page)
     assert (tmp_path / "site" / image).is_file()
     assert "https://example.org/norms/notebooks/00_start_here.html" in (tmp_path / "site" / "sitemap.xml").read_text()

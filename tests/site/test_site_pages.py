@@ -11,7 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, unfold_answer
-from course_lib.authoring.repository import read_repository
+from course_lib.authoring.repository import list_launches
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source, write_headings_flat
 from course_lib.base import paths
@@ -174,12 +174,14 @@ def test_a_page_is_edited_where_its_text_stands(page, file):
     assert HERE.find_edit_link(page) == ""
 
 
-def test_the_project_may_name_its_repository(tmp_path):
-    project = tmp_path / "pyproject.toml"
-    project.write_text('[project]\nname = "norms"\n')
-    assert read_repository(project) == ""
-    project.write_text(f'{project.read_text()}[project.urls]\nRepository = "https://example.org/norms/course/"\n')
-    assert read_repository(project) == "https://example.org/norms/course"
+def test_a_lesson_opens_elsewhere_where_the_repository_is_known():
+    def list_links(source):
+        page = lessons.make_page(make_notebook(), "99_nothing", source)
+        return set(re.findall(r'class="button" href="([^"]+)"', "".join(cell.source for cell in page.cells)))
+
+    github = "https://github.com/example/norms"
+    assert list_links(Source(github)) == set(list_launches(github, "notebooks/99_nothing.ipynb").values())
+    assert list_links(HERE) == list_links(PUBLISHED) == set()
 
 
 def test_the_first_page_has_a_picture_that_says_what_moves_it():

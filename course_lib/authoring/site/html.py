@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from course_lib.authoring.repository import read_repository
+from course_lib.authoring.repository import FIRST, list_launches, read_repository
 from course_lib.base import paths
 
 _HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
@@ -56,6 +56,13 @@ class Source:
 def write_raw(markup: str) -> str:
     """HTML that MyST hands on as it is, blank lines and all."""
     return f"````````{{raw}} html\n{markup}\n````````"
+
+
+def write_launches(repository: str, notebook: str = FIRST) -> str:
+    """A line of buttons that open the course without an installation, as HTML; empty if the address of the repository is not known."""
+    launches = list_launches(repository, notebook).items()
+    buttons = "".join(f'<a class="button" href="{html.escape(address)}">{name}</a>' for name, address in launches)
+    return buttons and f'<p class="launch">Or in a browser: {buttons}</p>'
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:
