@@ -21,7 +21,9 @@ def watch(root: Path) -> None:
     """Configure the filter in the checkout at ``root``; elsewhere do nothing."""
     if not (root / ".git").exists() or shutil.which("git") is None:
         return
-    command = f"{shlex.join([sys.executable, '-I', str(Path(__file__).resolve())])} %f"
+    python = shlex.quote(sys.executable)
+    # `make clean` removes this Python; then git sees each notebook as it is
+    command = f"if [ -x {python} ]; then {python} -I {shlex.quote(str(Path(__file__).resolve()))} %f; else cat; fi"
     subprocess.run(["git", "config", "filter.lesson.clean", command], cwd=root, check=False)
 
 

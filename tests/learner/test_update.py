@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -332,6 +333,14 @@ def test_any_other_change_of_a_notebook_is_seen(watched, text):
     assert "x = 2" in git(watched, "diff")
     (watched / NOTEBOOK).write_text(text)
     assert git(watched, "status", "--short") == f" M {NOTEBOOK}\n"
+
+
+def test_without_its_environment_git_sees_the_notebook_as_it_is(watched, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(watched / ".venv" / "bin" / "python"))
+    notebook_filter.watch(watched)
+    run_as_jupyterlab_does(watched)
+    seen = subprocess.run(["git", "status", "--short"], cwd=watched, check=True, capture_output=True, text=True)
+    assert (seen.stdout, seen.stderr) == (f" M {NOTEBOOK}\n", "")
 
 
 def test_what_the_course_built_anew_is_seen(watched):
