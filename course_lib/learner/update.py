@@ -29,7 +29,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
         raise CourseError(
             f"{root} is no git checkout, so it cannot be updated in place. Download the course anew and copy your exercises/ over."
         )
-    changed = _names(root, "HEAD")
+    changed = sorted({*_names(root, "HEAD"), *_list_run(root)})
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
         raise CourseError(
             f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again."
@@ -112,6 +112,16 @@ def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:
 def _names(root: Path, *commits: str) -> list[str]:
     """The tracked files that differ. A file that git takes for renamed is two: one gone, one new."""
     return [name for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0") if name]
+
+
+def _list_run(root: Path) -> list[str]:
+    """The notebooks that differ from what git has of them, also where only running them made the difference, which git does not see."""
+    tracked = [
+        line.split(maxsplit=3)[2:] for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0") if line
+    ]
+    there = [(known, name) for known, name in tracked if name.endswith(".ipynb") and (root / name).is_file()]
+    now = _git(root, "hash-object", "--no-filters", "--", *(name for _, name in there)).split() if there else []
+    return [name for (known, name), hashed in zip(there, now, strict=True) if known != hashed]
 
 
 def _ask_git(root: Path, *arguments: str) -> str:
