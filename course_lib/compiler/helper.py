@@ -7,8 +7,9 @@ import signal
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.tab import IN_TAB
 from course_lib.base.worker import WorkerFailure
-from course_lib.sandbox import jobs, servers
+from course_lib.sandbox import jobs
 from course_lib.sandbox.isolation import Needs
 from course_lib.sandbox.jobs import Answer, JobFailure, ResourceLimits
 from course_lib.sandbox.machine import ServerKind
@@ -36,6 +37,7 @@ def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
 
     Raises: CompilerCrash; EnvironmentFault if the process does not start.
     """
+    _require_compiler()
     limits = dataclasses.replace(_LIMITS, case=limit, total=limit * max(1, len(kernels)))
     try:
         answers = jobs.ask(KIND, {"kernels": kernels}, limits, count=len(kernels))
@@ -53,10 +55,18 @@ def warm() -> None:
 
     Raises: EnvironmentFault if it does not start.
     """
+    _require_compiler()
     try:
-        servers.warm(KIND)
+        jobs.warm(KIND)
     except (WorkerFailure, OSError) as failed:
         raise _describe_start(failed) from None
+
+
+def _require_compiler() -> None:
+    if IN_TAB:
+        raise EnvironmentFault(
+            "a browser tab has no compiler for GPUs. Open this lesson on your machine to see what the compiler makes of a kernel."
+        )
 
 
 def _describe_start(failed: WorkerFailure | OSError) -> EnvironmentFault:
