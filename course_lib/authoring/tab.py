@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import venv
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -104,13 +106,54 @@ def read_course() -> Package:
         )
         (built,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(built) as wheel:
-            files = {
+            files: dict[str, bytes] = {
                 name: wheel.read(name)
                 for name in wheel.namelist()
                 if not name.endswith(".ipynb") and ".dist-info/" not in name
             }
+    files["course_lib/compiler/recorded.json"] = json.dumps(
+        record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb")))
+    ).encode()
     depends = ("ipython", "ipywidgets", "matplotlib", "ml_dtypes", "numpy", "rich", "torch", "triton")
     return Package("norm-kernels-course", _read_version("norm-kernels-course"), files, ("course_lib",), depends)
+
+
+def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
+    """Run the notebooks, and return what the compiler answered to each of their questions, for :mod:`course_lib.compiler.helper`."""
+    recorded: dict[str, object] = {}
+    for notebook in notebooks:
+        done = subprocess.run(
+            [sys.executable, "-c", "from course_lib.authoring import tab; tab.print_answers()", str(notebook)],
+            capture_output=True, text=True, env=os.environ | {"COURSE_DEVICE": "cpu"}, cwd=paths.ROOT,
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(f"{notebook.name} does not run:\n{done.stderr[-2000:]}")
+        recorded |= json.loads(done.stdout.splitlines()[-1])
+    return recorded
+
+
+def print_answers() -> None:
+    """Run the notebook that the command line names, in this process, and print the compiler's answers as the last line of JSON."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    from course_lib.compiler import helper
+
+    recorded, ask = {}, helper.ask
+
+    def record(kernels: list, limit: float) -> list:
+        recorded[helper.make_key(kernels)] = answers = ask(kernels, limit)
+        return answers
+
+    helper.ask = record
+    shell = InteractiveShell.instance()
+    shell.kernel = None  # it is a notebook to the course
+    with tempfile.TemporaryDirectory() as state, capture_output():
+        os.environ["COURSE_STATE"] = state
+        for cell in json.loads(Path(sys.argv[1]).read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                shell.run_cell("".join(cell["source"]), store_history=True).raise_error()
+    print(json.dumps(recorded))
 
 
 def read_triton() -> Package:
@@ -195,32 +238,54 @@ def build_pyodide(pyodide: Path, out: Path, extra: Iterable[Package] = ()) -> No
 
 def build_site(pyodide: Path, out: Path, extra: Iterable[Package] = ()) -> None:
     """Build the whole site into ``out``: JupyterLite with the lessons and the exercises as its files, and Pyodide."""
+    version = json.loads((pyodide / "pyodide-lock.json").read_text())["info"]["version"]
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
             _copy(lesson, work / "files" / "notebooks" / lesson.name)
         for file in sorted((paths.ROOT / "exercises").glob("ex*.py")):
             _copy(file, work / "files" / "exercises" / file.name)
-        (work / "jupyter-lite.json").write_text(
-            json.dumps({"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS})
-        )
-        command = [
-            "jupyter",
-            "lite",
-            "build",
-            "--lite-dir",
-            str(work),
-            "--contents",
-            "files",
-            "--output-dir",
-            str(out.resolve()),
-        ]
+        settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
+        (work / "jupyter-lite.json").write_text(json.dumps(settings))
+        python = _make_environment(work / "environment", version)
         subprocess.run(
-            [sys.executable, "-m", *command] if util.find_spec("jupyterlite_core") else command, cwd=work, check=True
-        )
+            [python, "-m", "jupyter", "lite", "build", "--lite-dir", work, "--contents", "files", "--output-dir", out.resolve()],
+            cwd=work, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
     build_pyodide(pyodide, out / "pyodide", extra)
 
 
+def _make_environment(folder: Path, pyodide_version: str) -> Path:
+    """Make an environment with the JupyterLite for this Pyodide. It has no other extension of JupyterLab, because a site gets all of them.
+
+    Returns: its Python.
+    """
+    series = ".".join(pyodide_version.split(".")[:2])
+    if series not in JUPYTERLITE:
+        raise SystemExit(
+            f"no JupyterLite is known for Pyodide {pyodide_version}; JUPYTERLITE has {', '.join(JUPYTERLITE)}"
+        )
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", *JUPYTERLITE[series]], check=True)
+    return python
+
+
+# By the series of Pyodide. The tests have 0.27, the one that can be had from PyPI; a public site takes 0.29 or newer, which has ml_dtypes.
+JUPYTERLITE = {
+    "0.27": (
+        "jupyterlite-core==0.5.1",
+        "jupyterlite-pyodide-kernel==0.5.2",
+        "jupyterlab_widgets==3.0.13",
+        "jupyter-server",
+    ),
+    "0.29": (
+        "jupyterlite-core==0.7.6",
+        "jupyterlite-pyodide-kernel==0.7.2",
+        "jupyterlab_widgets==3.0.17",
+        "jupyter-server",
+    ),
+}
 # The address of Pyodide is relative to the page of an application of JupyterLite: lab/index.html.
 SETTINGS = {
     "appName": "LayerNorm and RMSNorm in Triton",

@@ -16,9 +16,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.base import tab
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
-from course_lib.base.tab import IN_TAB
 
 # NVIDIA on Linux, NVIDIA and others through WSL, AMD
 _DEVICE_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
@@ -61,8 +61,8 @@ def current() -> Runtime:
 
 
 def _choose() -> Runtime:
-    if IN_TAB:
-        os.umask(0o022)  # JupyterLite's kernel has 0o777, with which a new file cannot be read again
+    if tab.IN_TAB:
+        tab.prepare()
         runtime = Runtime("cpu", "cpu", platform.machine(), "in a browser tab")
         _apply(runtime)
         return runtime
