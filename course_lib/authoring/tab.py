@@ -147,7 +147,7 @@ def print_answers() -> None:
 
     helper.ask = record
     shell = InteractiveShell.instance()
-    shell.kernel = None  # it is a notebook to the course
+    setattr(shell, "kernel", None)  # noqa: B010 - it is a notebook to the course
     with tempfile.TemporaryDirectory() as state, capture_output():
         os.environ["COURSE_STATE"] = state
         for cell in json.loads(Path(sys.argv[1]).read_text())["cells"]:
