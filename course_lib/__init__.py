@@ -31,6 +31,10 @@ def _choose() -> None:
         warnings.filterwarnings("ignore", "Guards may run slower on Python 3.13.0", RuntimeWarning)
 
 
+# Triton asks this variable where a launch does not say `enable_fp_fusion`, and Triton 3.10 changes the default. A multiplication and an addition
+# become one instruction in everything that the course compiles: registers, times and last bits were measured so.
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+
 # The command line puts the choice off until something needs it: see course_command.py.
 if os.environ.pop("COURSE_DEFER_CHOICE", None) != "1":
     _choose()

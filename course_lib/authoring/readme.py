@@ -1,5 +1,5 @@
-"""``python -m course_lib.authoring.readme``: writes the tables of kernels in README.md and docs/kernels.md, from stored measurements, and
-counts README's wrong solutions. A test compares."""
+"""``python -m course_lib.authoring.readme``: writes the tables of kernels in README.md and docs/kernels.md, from stored measurements,
+counts README's wrong solutions, and gives README the buttons that open the course elsewhere. A test compares."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from course_lib.authoring import mutants
+from course_lib.authoring.repository import read_repository, write_badges
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
@@ -35,13 +36,15 @@ _OPERATIONS = {
     "rms_norm_backward": "RMSNorm backward",
 }
 _COUNT = re.compile(r"each of the \d+ wrong solutions")
+_LAUNCH = re.compile(r"(<!-- launch: [^\n]*-->\n).*?(<!-- end of launch -->)", re.DOTALL)
 _BLOCK = re.compile(r"(<!-- kernels: [^\n]*-->\n).*?(<!-- end of kernels -->)", re.DOTALL)
 
 
-def make_page(text: str, page: Path = PAGE) -> str:
-    """The text of ``page`` with its table of kernels as the newest stored measurements have it; README's with the number of wrong solutions.
+def make_page(text: str, page: Path = PAGE, repository: str | None = None) -> str:
+    """The text of ``page`` with its table of kernels as the newest stored measurements have it; README's with the number of wrong solutions,
+    and with buttons if the address of the repository is known. ``repository`` is that address; None takes pyproject.toml's.
 
-    Raises: CourseError if the marks of the table or the count are missing, or the kinds were not measured on one device in the same versions.
+    Raises: CourseError if marks or the count are missing, or the kinds were not measured on one device in the same versions.
     """
     if not _BLOCK.search(text):
         raise CourseError(
@@ -50,6 +53,13 @@ def make_page(text: str, page: Path = PAGE) -> str:
     if page == PAGE:
         if not _COUNT.search(text):
             raise CourseError(f"{paths.shown(page)}: the words 'each of the N wrong solutions' are missing.")
+        if not _LAUNCH.search(text):
+            raise CourseError(
+                f"{paths.shown(page)}: the marks '<!-- launch: ... -->' and '<!-- end of launch -->' are missing."
+            )
+        badges = write_badges(read_repository() if repository is None else repository)
+        launch = badges and f"\n**Without installing anything**, in a browser: {badges}\n"
+        text = _LAUNCH.sub(lambda marks: f"{marks[1]}{launch}{marks[2]}", text)
         text = _COUNT.sub(f"each of the {len(list(mutants.list_mutants()))} wrong solutions", text)
     return _BLOCK.sub(lambda marks: f"{marks[1]}{write_kernels(*_TABLES[page])}{marks[2]}", text)
 

@@ -24,8 +24,8 @@ from course_lib.catalog import step_cells
 # As they are in the repository. A folder stands for all that is in it; what is not named here, a learner does not get.
 COPIED = (
     ".binder", ".devcontainer", "AGENTS.md", ".gitattributes", ".gitignore", "CITATION.cff", "LICENSE", "SECURITY.md", "constraints.txt",
-    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml", "pyproject.toml",
-    "tools/bootstrap.py", "tools/installer.py", "tools/jupyter", "tools/machine.py",
+    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
+    "notebooks/images", "pyproject.toml", "tools/bootstrap.py", "tools/installer.py", "tools/jupyter", "tools/machine.py",
 )  # fmt: skip
 LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
 _README = Path(__file__).parent / "release_readme.md"

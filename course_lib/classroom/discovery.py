@@ -263,31 +263,31 @@ def _read_mapping(folder: Path, mapping: Path) -> list[Entry]:
         raise CourseError(
             f"the mapping {shown} needs a first line with the columns learner,path, and may have id and login; it has {header}."
         )
-    entries = []
-    for number, row in enumerate(rows[1:], start=2):
-        if not any(cell.strip() for cell in row):
-            continue
-        if len(row) != len(header):
-            raise CourseError(
-                f"the mapping {shown}, line {number}, has {len(row)} columns, and the first line {len(header)}."
-            )
-        cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
-        if not cells["learner"]:
-            raise CourseError(f"the mapping {shown}, line {number}, names no learner.")
-        path = Path(cells["path"])
-        problem, sources = "nothing was handed in", ()
-        if cells["path"]:
-            if path.is_absolute() or ".." in path.parts:
-                raise CourseError(
-                    f"the mapping {shown}, line {number}: {cells['path']} does not lie in the class's folder."
-                )
-            problem, sources = _find_obstacle(folder / path, "a flat file"), (Source(folder / path, ""),)
-        key = cells.get("id") or cells["learner"]
-        number, login = (clean_name(cells[name]) if cells.get(name) else "" for name in ("id", "login"))
-        entries.append(Entry(_make_key(key), clean_name(cells["learner"]), sources, number, login, problem=problem))
+    entries = [
+        _read_row(folder, header, row, f"the mapping {shown}, line {number}")
+        for number, row in enumerate(rows[1:], start=2)
+        if any(cell.strip() for cell in row)
+    ]
     if not entries:
         raise CourseError(f"the mapping {shown} names nobody.")
     return entries
+
+
+def _read_row(folder: Path, header: list[str], row: list[str], where: str) -> Entry:
+    if len(row) != len(header):
+        raise CourseError(f"{where}, has {len(row)} columns, and the first line {len(header)}.")
+    cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
+    if not cells["learner"]:
+        raise CourseError(f"{where}, names no learner.")
+    path = Path(cells["path"])
+    problem, sources = "nothing was handed in", ()
+    if cells["path"]:
+        if path.is_absolute() or ".." in path.parts:
+            raise CourseError(f"{where}: {cells['path']} does not lie in the class's folder.")
+        problem, sources = _find_obstacle(folder / path, "a flat file"), (Source(folder / path, ""),)
+    key = cells.get("id") or cells["learner"]
+    number, login = (clean_name(cells[name]) if cells.get(name) else "" for name in ("id", "login"))
+    return Entry(_make_key(key), clean_name(cells["learner"]), sources, number, login, problem=problem)
 
 
 def clean_name(name: str) -> str:

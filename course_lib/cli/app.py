@@ -552,14 +552,15 @@ def run(arguments: list[str]) -> int:
         sys.stdout = output.stream
 
 
+def _needs_folder(command: str, arguments: list[str]) -> bool:
+    asks_for_help = command.startswith("-") or {"-h", "--help"}.intersection(arguments)
+    return command not in _WORK_ANYWHERE and not asks_for_help
+
+
 def _dispatch(arguments: list[str]) -> int:
     command = arguments[0] if arguments else ""
     try:
-        if (
-            command not in _WORK_ANYWHERE
-            and not command.startswith("-")
-            and not {"-h", "--help"}.intersection(arguments)
-        ):
+        if _needs_folder(command, arguments):
             paths.folder()  # before anything is loaded: without a folder, that is what a person has to know
         code = app(arguments, prog_name="course", standalone_mode=False) or 0
         if code == INTERRUPTED:  # what typer makes of Ctrl-C

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import course_lib
 from course_lib.base import paths
@@ -51,7 +52,7 @@ def run(
     as_json: bool = False,
     width: int | None = None,
 ) -> Iterator[str]:
-    """The texts to print, as they become known: of one kind its table, of "all" a summary of each.
+    """Yield the texts to print, as they become known: of one kind its table, of "all" a summary of each.
 
     Args:
         kind: one of KINDS, or "all".
@@ -68,45 +69,22 @@ def run(
     """
     if kind not in (*KINDS, "all"):
         raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
-    asked = {"columns": columns and _numbers(columns), "dtype": dtype, "providers": providers and _names(providers)}
-    asked = {name: value for name, value in asked.items() if value}
-    for name in asked:
-        if kind != "all" and name not in _SELECTS.get(kind, ()):
-            raise CourseError(
-                f"`course bench {kind}` has no --{name}. These have: {', '.join(k for k in _SELECTS if name in _SELECTS[k])}."
-            )
-    if plot is not None and kind not in (*_DRAWN, "all"):
-        raise CourseError(f"`course bench {kind}` prints a table and has no picture; leave --plot out.")
-    if goals and kind not in (*_WITH_GOALS, "all"):
-        raise CourseError(f"`course bench {kind}` has no goals. These have: {', '.join(_WITH_GOALS)}.")
-    if as_json and (plot or goals):
-        raise CourseError("--json prints what was measured and nothing else; leave --plot and --goals out.")
-    _ = (
-        course_lib.MODE
-    )  # chooses GPU or interpreter now: the measuring modules import PyTorch, and that can import Triton
-    from course_lib.bench import goals as goals_of_kernels
-    from course_lib.bench.summary import summary
-
+    asked = _read_selection(columns, dtype, providers)
+    _refuse_options(kind, asked, plot=plot is not None, goals=goals, as_json=as_json)
     width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
-    kinds = tuple(KINDS) if kind == "all" else (kind,)
-    if goals:
-        kinds = tuple(name for name in kinds if name in _WITH_GOALS)
-    modules = {name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}") for name in kinds}
+    modules = _import_modules(kind, goals)
     _refuse_unknown_providers(asked.get("providers", ()), modules)
-    everything = {}
+    alone, everything = kind != "all", {}
     for name, module in modules.items():
-        selection = {option: value for option, value in asked.items() if option in _SELECTS.get(name, ())}
-        if "providers" in selection and kind == "all":
-            selection["providers"] = tuple(p for p in selection["providers"] if p in module.PROVIDERS)
-            if not selection["providers"]:
-                continue
         try:
-            taken = _recalled(name, alone=kind != "all", **selection) if stored else module.measure(**selection)
+            taken = _measure(name, module, asked, stored=stored, alone=alone)
         except measurement.Unavailable as error:
-            if kind != "all":
+            if alone:
                 raise
             if not as_json:
                 yield _paragraph(f"{name}: {error}", width) + "\n"
+            continue
+        if taken is None:
             continue
         saved = "" if stored else f"saved to {paths.shown(taken.save())}"
         if as_json:
@@ -114,19 +92,64 @@ def run(
             continue
         if saved:
             yield saved
-        if goals:
-            yield f"{goals_of_kernels.table(taken, width)}\n"
-        elif kind == "all":
-            yield f"{summary(name, taken, width)}\n"
-        else:
-            yield module.table(taken, width)
-        if plot is not None and name in _DRAWN:
-            yield f"drawn into {_draw(name, taken, plot if kind != 'all' else plot.with_stem(f'{plot.stem}-{name}'))}"
+        yield _describe(name, module, taken, width, goals=goals, alone=alone)
+        yield from _draw(name, taken, plot, alone=alone)
     if as_json:
         yield json.dumps(everything, indent=1)
-    elif kind == "all" and not goals:
+    elif not alone and not goals:
         text = f"The floor is the fastest elementwise pass over as many bytes. `course bench KIND --stored` shows all of a kind: {', '.join(KINDS)}."
         yield _paragraph(text, width)
+
+
+def _read_selection(columns: str | None, dtype: str | None, providers: str | None) -> dict[str, Any]:
+    """Return the values of the options that were given."""
+    given = {"columns": columns and _numbers(columns), "dtype": dtype, "providers": providers and _names(providers)}
+    return {name: value for name, value in given.items() if value}
+
+
+def _refuse_options(kind: str, asked: dict[str, Any], *, plot: bool, goals: bool, as_json: bool) -> None:
+    """Refuse an option that the kind does not have, and options that exclude each other."""
+    for name in asked if kind != "all" else ():
+        if name not in _SELECTS.get(kind, ()):
+            those = ", ".join(k for k in _SELECTS if name in _SELECTS[k])
+            raise CourseError(f"`course bench {kind}` has no --{name}. These have: {those}.")
+    if plot and kind not in (*_DRAWN, "all"):
+        raise CourseError(f"`course bench {kind}` prints a table and has no picture; leave --plot out.")
+    if goals and kind not in (*_WITH_GOALS, "all"):
+        raise CourseError(f"`course bench {kind}` has no goals. These have: {', '.join(_WITH_GOALS)}.")
+    if as_json and (plot or goals):
+        raise CourseError("--json prints what was measured and nothing else; leave --plot and --goals out.")
+
+
+def _import_modules(kind: str, goals: bool) -> dict[str, ModuleType]:
+    """Import the module of each kind that is asked for; for "all" of those that have goals if these are asked for."""
+    _ = course_lib.MODE  # chooses GPU or interpreter now: these modules import PyTorch, and that can import Triton
+    of_all = _WITH_GOALS if goals else tuple(KINDS)
+    kinds = of_all if kind == "all" else (kind,)
+    return {name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}") for name in kinds}
+
+
+def _measure(
+    name: str, module: ModuleType, asked: dict[str, Any], *, stored: bool, alone: bool
+) -> measurement.Measurement | None:
+    """Measure a kind, or recall its newest measurement; return None if the kind has none of the providers that were asked for."""
+    selection = {option: value for option, value in asked.items() if option in _SELECTS.get(name, ())}
+    if "providers" in selection and not alone:
+        selection["providers"] = tuple(p for p in selection["providers"] if p in module.PROVIDERS)
+        if not selection["providers"]:
+            return None
+    return _recalled(name, alone=alone, **selection) if stored else module.measure(**selection)
+
+
+def _describe(
+    name: str, module: ModuleType, taken: measurement.Measurement, width: int, *, goals: bool, alone: bool
+) -> str:
+    from course_lib.bench import goals as goals_of_kernels
+    from course_lib.bench.summary import summary
+
+    if goals:
+        return f"{goals_of_kernels.table(taken, width)}\n"
+    return module.table(taken, width) if alone else f"{summary(name, taken, width)}\n"
 
 
 def _paragraph(text: str, width: int) -> str:
@@ -187,7 +210,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
-def _draw(kind: str, taken: measurement.Measurement, target: Path) -> Path:
+def _draw(kind: str, taken: measurement.Measurement, plot: Path | None, *, alone: bool) -> Iterator[str]:
+    """Draw the measurement, if a picture is asked for and the kind has one; say where it is."""
+    if plot is None or kind not in _DRAWN:
+        return
     from course_lib.lessons import style
     from course_lib.lessons.figures import bench as figures
 
@@ -198,5 +224,6 @@ def _draw(kind: str, taken: measurement.Measurement, target: Path) -> Path:
         "host": (figures.host, "Host time of an eager call"),
         "training": (figures.training, "Time of a training step"),
     }.get(kind, (figures.over_floor, "Time over floor of each provider by row length"))
+    target = plot if alone else plot.with_stem(f"{plot.stem}-{kind}")
     write_atomic(target, style.png(drawing(taken), f"{message}, {taken.kind}, {taken.label()}."))
-    return target
+    yield f"drawn into {target}"

@@ -15,7 +15,7 @@ from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import install_again
 from course_lib.cli.terminal import say
-from course_lib.learner import environment, folder, update
+from course_lib.learner import environment, folder, notebook_filter, update
 
 FIRST_LESSON = "notebooks/00_start_here.ipynb"
 
@@ -79,6 +79,7 @@ def lab(arguments: list[str]) -> NoReturn:
     print(runtime.current().line(), flush=True)
     state = paths.state()
     state.mkdir(exist_ok=True)
+    notebook_filter.watch(home)
     # which notebooks are trusted is kept with the course, and not in the home of the person who runs it
     notary = [
         f"--NotebookNotary.db_file={state / 'trusted.db'}",

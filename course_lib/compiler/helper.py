@@ -144,17 +144,20 @@ def _are_answers(answers: Any, kernels: list[dict[str, Any]]) -> bool:
     """True for answers of the shape that ``machine.py`` gives: one for each of ``kernels``, up to the first that is refused."""
     if not isinstance(answers, list) or not 1 <= len(answers) <= len(kernels):
         return False
-    for answer, kernel in zip(answers, kernels, strict=False):
-        ((kind, content),) = answer.items() if isinstance(answer, dict) and len(answer) == 1 else (("", {}),)
-        asked = {"report": _REPORT} if kernel["through"] == "report" else {"taken": {}}
-        shape = (asked | {"error": _ERROR}).get(kind)
-        if shape is None or not isinstance(content, dict) or content.keys() != shape.keys():
-            return False
-        if not all(isinstance(content[name], kinds) for name, kinds in shape.items()):
-            return False
-        if kind == "report" and not (_are_counts(content) and all(map(_is_line, content["lines"]))):
-            return False
+    if not all(_is_answer(answer, kernel) for answer, kernel in zip(answers, kernels, strict=False)):
+        return False
     return len(answers) == len(kernels) or "error" in answers[-1]
+
+
+def _is_answer(answer: Any, kernel: dict[str, Any]) -> bool:
+    ((kind, content),) = answer.items() if isinstance(answer, dict) and len(answer) == 1 else (("", {}),)
+    asked = {"report": _REPORT} if kernel["through"] == "report" else {"taken": {}}
+    shape = (asked | {"error": _ERROR}).get(kind)
+    if shape is None or not isinstance(content, dict) or content.keys() != shape.keys():
+        return False
+    if not all(isinstance(content[name], kinds) for name, kinds in shape.items()):
+        return False
+    return kind != "report" or (_are_counts(content) and all(map(_is_line, content["lines"])))
 
 
 def _are_counts(report: dict[str, Any]) -> bool:

@@ -95,7 +95,7 @@ def _read_words(error: BaseException) -> str:
 
 
 def _find_place(chain: list[BaseException], units: Units) -> _Place:
-    """The innermost place in the units' own text that an error went through; the kernel's first line if it names none."""
+    """Find the innermost place in the units' own text that an error went through; the kernel's first line if it names none."""
     functions = units.functions()
     for link in reversed(chain):
         node, source = getattr(link, "node", None), getattr(link, "src", None)
@@ -105,20 +105,32 @@ def _find_place(chain: list[BaseException], units: Units) -> _Place:
                     return _in_function(unit, function, node)
     # errors from before code generation have no node; the visitor that met it still has one
     for link in reversed(chain):
-        for frame, _ in reversed(list(traceback.walk_tb(link.__traceback__))):
-            node, visitor = frame.f_locals.get("node"), frame.f_locals.get("self")
-            if isinstance(node, (ast.stmt, ast.expr)) and visitor is not None and hasattr(visitor, "globals"):
-                for unit, function in functions:
-                    if function.__globals__ is visitor.globals and visitor.name.endswith(f".{function.__name__}"):
-                        return _in_function(unit, function, node)
-        for frame, line in reversed(list(traceback.walk_tb(link.__traceback__))):
-            for number, file in enumerate(units.files):
-                if frame.f_code.co_filename == str(file):
-                    return _Place(number, line, 0)
+        if place := _find_visited_place(link, units) or _find_raised_place(link, units):
+            return place
     for unit, function in functions:
         if unit == 0 and function.__name__ == units.name:
             return _in_function(unit, function, function.parse().body[0])
     return _Place(0, units.units[0]["first_line"], 0)
+
+
+def _find_visited_place(link: BaseException, units: Units) -> _Place | None:
+    """Find the innermost node of a jitted function that the compiler was visiting when it raised the error."""
+    for frame, _ in reversed(list(traceback.walk_tb(link.__traceback__))):
+        node, visitor = frame.f_locals.get("node"), frame.f_locals.get("self")
+        if isinstance(node, (ast.stmt, ast.expr)) and visitor is not None and hasattr(visitor, "globals"):
+            for unit, function in units.functions():
+                if function.__globals__ is visitor.globals and visitor.name.endswith(f".{function.__name__}"):
+                    return _in_function(unit, function, node)
+    return None
+
+
+def _find_raised_place(link: BaseException, units: Units) -> _Place | None:
+    """Find the innermost line of the units that was running when the error was raised."""
+    for frame, line in reversed(list(traceback.walk_tb(link.__traceback__))):
+        for number, file in enumerate(units.files):
+            if frame.f_code.co_filename == str(file):
+                return _Place(number, line, 0)
+    return None
 
 
 def _in_function(unit: int, function: JITFunction, node: ast.stmt | ast.expr) -> _Place:

@@ -98,6 +98,19 @@ class Options:
 
         Raises: CourseError if it cannot.
         """
+        self._check_fields(probe)
+        if self.whole_row and 0 < probe.BLOCK < probe.N:
+            raise CourseError(
+                f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. BLOCK=0 lets it follow N."
+            )
+        if probe.values in ("nan", "inf") and probe.M < 2:
+            raise CourseError("the NaN or the Inf stands in row 1, so M has to be at least 2.")
+        self._check_cost(probe)
+        follows = self.whole_row and self.find_block(replace(probe, BLOCK=0)) == probe.BLOCK
+        return replace(probe, BLOCK=0) if follows else probe
+
+    def _check_fields(self, probe: Probe) -> None:
+        """Refuse a field that is out of its range, whatever the others are."""
         for name, most in _MOST.items():
             value = getattr(probe, name)
             if not (1 <= value <= most) and not (name == "BLOCK" and value == 0 and self.whole_row):
@@ -114,12 +127,9 @@ class Options:
         for name in ("dtype", "values", "layout"):
             self._read(name, getattr(probe, name))
         self._read("weights", probe.weights)
-        if self.whole_row and 0 < probe.BLOCK < probe.N:
-            raise CourseError(
-                f"this kernel holds a whole row in one block: BLOCK is at least N = {probe.N}. BLOCK=0 lets it follow N."
-            )
-        if probe.values in ("nan", "inf") and probe.M < 2:
-            raise CourseError("the NaN or the Inf stands in row 1, so M has to be at least 2.")
+
+    def _check_cost(self, probe: Probe) -> None:
+        """Refuse an input for which a learner would wait too long."""
         if probe.M * probe.N > _MOST_ELEMENTS:
             raise CourseError(
                 f"M times N is {probe.M * probe.N}; at most {_MOST_ELEMENTS}, so that the interpreter answers soon."
@@ -129,8 +139,6 @@ class Options:
             raise CourseError(
                 f"that is {steps} blocks of work; at most {_MOST_STEPS}, so that the interpreter answers soon. Take a larger BLOCK."
             )
-        follows = self.whole_row and self.find_block(replace(probe, BLOCK=0)) == probe.BLOCK
-        return replace(probe, BLOCK=0) if follows else probe
 
     def find_block(self, probe: Probe) -> int:
         """The BLOCK of the launch."""

@@ -66,8 +66,8 @@ def _list_files() -> Iterator[tuple[str, bytes]]:
     """List every file of a course folder: its name and what it holds."""
     for exercise in catalog.exercises().values():
         yield f"exercises/{exercise.file}.py", make_unsolved_text(exercise).encode()
-    for notebook in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
-        yield f"notebooks/{notebook.name}", notebook.read_bytes()
+    for file in sorted([*paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"), *paths.NOTEBOOKS.glob("images/*")]):
+        yield f"notebooks/{file.relative_to(paths.NOTEBOOKS)}", file.read_bytes()
     for name in _ALSO:
         yield name, (paths.FILES / name).read_bytes()
     yield "README.md", _README.read_bytes()

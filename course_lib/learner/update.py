@@ -29,7 +29,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
         raise CourseError(
             f"{root} is no git checkout, so it cannot be updated in place. Download the course anew and copy your exercises/ over."
         )
-    changed = _names(root, "HEAD")
+    changed = sorted({*_names(root, "HEAD"), *_list_run(root)})
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
         raise CourseError(
             f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or `git restore` them, then update again."
@@ -42,32 +42,32 @@ def update(root: Path = paths.ROOT) -> list[str]:
     copies = {name: keep_copy(root / name, root / ".course" / "kept", now) for name in mine}
     deleted = [name for name in changed if name not in mine]
     known = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
-    said = []
     try:
-        if restored := [
-            name for name in changed if name in known
-        ]:  # one that was only added to the index is not HEAD's to restore
+        # HEAD cannot restore a file that was only added to the index
+        if restored := [name for name in changed if name in known]:
             _git(root, "checkout", "HEAD", "--", *restored)
         _git(root, "pull", "--ff-only")
         moved = set(_names(root, before, "HEAD"))
     except BaseException:  # Ctrl-C too
         _put_back(root, mine, deleted)
         raise
-    for name, data in mine.items():
-        renewed = name in moved and (root / name).exists()
-        if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
-            write_atomic(now_called, data)
-            said.append(f"{name}: yours, as it was; the course calls it {now_called.relative_to(root)} now")
-            continue
-        if renewed and name.endswith(".ipynb"):
-            said.append(f"{name}: new version; yours is kept as {paths.shown(copies[name])}")
-            continue
-        write_atomic(root / name, data)
-        note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if renewed else ""
-        said.append(f"{name}: yours, as it was{note}")
+    said = [_give_back(root, name, data, name in moved, copies[name]) for name, data in mine.items()]
     said += [f"{name}: was deleted; it is the course's again" for name in deleted if (root / name).exists()]
     said.append(f"{len(moved)} files of the course changed." if moved else "The course is up to date.")
     return said
+
+
+def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> str:
+    """Write the learner's file to its place, unless the course has a new notebook of this name; say where it is."""
+    renewed = moved and (root / name).exists()
+    if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
+        write_atomic(now_called, data)
+        return f"{name}: yours, as it was; the course calls it {now_called.relative_to(root)} now"
+    if renewed and name.endswith(".ipynb"):
+        return f"{name}: new version; yours is kept as {paths.shown(kept)}"
+    write_atomic(root / name, data)
+    note = f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it" if renewed else ""
+    return f"{name}: yours, as it was{note}"
 
 
 def _find_no_upstream(root: Path) -> str | None:
@@ -112,6 +112,16 @@ def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:
 def _names(root: Path, *commits: str) -> list[str]:
     """The tracked files that differ. A file that git takes for renamed is two: one gone, one new."""
     return [name for name in _git(root, "diff", "--name-only", "--no-renames", "-z", *commits).split("\0") if name]
+
+
+def _list_run(root: Path) -> list[str]:
+    """The notebooks that differ from what git has of them, also where only running them made the difference, which git does not see."""
+    tracked = [
+        line.split(maxsplit=3)[2:] for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0") if line
+    ]
+    there = [(known, name) for known, name in tracked if name.endswith(".ipynb") and (root / name).is_file()]
+    now = _git(root, "hash-object", "--no-filters", "--", *(name for _, name in there)).split() if there else []
+    return [name for (known, name), hashed in zip(there, now, strict=True) if known != hashed]
 
 
 def _ask_git(root: Path, *arguments: str) -> str:

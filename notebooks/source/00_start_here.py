@@ -18,6 +18,8 @@
 #
 # *About 30 minutes, the exercise included. You need Python functions and NumPy slices. You need no GPU, and no knowledge of one.*
 #
+# ![Two programs of eight lanes each write eleven numbers. Each of the first eleven lanes has an arrow to its own number. The last five lanes of program 1 are masked off: behind the eleven numbers lies memory that is not yours, and it is left alone.](images/programs.svg)
+#
 # Run the cells from top to bottom with Shift+Enter. Before something new runs, the page asks what you expect. Answer first: a wrong
 # prediction teaches more than a right one.
 

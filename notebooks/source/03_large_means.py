@@ -439,7 +439,7 @@ assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 # with u *squared*. For one-pass, step 3 has E[x²] = kappa² var in the place of var. That is all the difference. The table of Chan, Golub
 # and LeVeque, constants left out (lesson 04 has the last two):
 #
-# | | sums one after the other | sums in pairs |
+# | algorithm | sums one after the other | sums in pairs |
 # |---|---|---|
 # | one-pass | N kappa² u | log N kappa² u |
 # | two-pass | N u + (N kappa u)² | log N u + (log N kappa u)² |

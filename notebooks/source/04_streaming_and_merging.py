@@ -289,7 +289,7 @@ exercise("04b")
 # You have met four ways to a variance: one-pass and two-pass in lesson 03, Welford here, and one-pass of `x - x[0]`, which is called
 # shifted one-pass and comes in lesson 05. Chan's merge is no fifth way. It puts parts together, whichever way each of them was computed.
 #
-# | | reads of x | relative error, fp32, mean/std = 1000 | to be paid |
+# | algorithm | reads of x | relative error, fp32, mean/std = 1000 | to be paid |
 # |---|---|---|---|
 # | one-pass | 1 | 1e-1 | the digits |
 # | two-pass | 2, or 1 if the row stays in the lanes | 1e-7 | a second look |

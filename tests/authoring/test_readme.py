@@ -26,6 +26,8 @@ def test_the_kernels_stand_there_as_they_were_measured(page):
 def test_a_page_without_the_marks_is_not_guessed_at():
     with pytest.raises(CourseError, match="end of kernels"):
         readme.make_page("# A page")
+    with pytest.raises(CourseError, match="end of launch"):
+        readme.make_page(PAGE.replace("<!-- end of launch -->", ""))
 
 
 def test_every_lesson_is_linked_with_its_minutes_and_exercises():

@@ -64,7 +64,7 @@ def test_it_has_what_a_learner_needs_and_nothing_of_authors_and_instructors(made
         for name in names
         if re.search(r"(^|/)(tests|solutions|source|authoring|classroom|\.course|__pycache__)/", name)
     ]
-    assert {path.name for path in (made / "notebooks").iterdir()} == {f"{source.stem}.ipynb" for source in notebooks.list_sources()}  # fmt: skip
+    assert {path.name for path in (made / "notebooks").iterdir()} == {"images", *(f"{source.stem}.ipynb" for source in notebooks.list_sources())}  # fmt: skip
     assert os.access(made / ".binder" / "postBuild", os.X_OK)
     for exercise in catalog.exercises().values():
         assert (made / "exercises" / f"{exercise.file}.py").read_text() == texts.make_unsolved_text(exercise)

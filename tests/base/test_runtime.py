@@ -120,7 +120,7 @@ def test_a_notebook_is_a_kernel_and_not_a_terminal(monkeypatch, shell, is_notebo
 
 
 def python(script: str, **environment: str) -> subprocess.CompletedProcess:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "TRITON_INTERPRET"))}
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("COURSE_", "TRITON_"))}
     return subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -153,6 +153,18 @@ def test_the_choice_can_be_put_off_until_it_is_asked_for():
         COURSE_DEFER_CHOICE="1",
     )
     assert done.stdout == "cpu cpu cpu 1\n", done.stderr
+
+
+@pytest.mark.parametrize(("asked", "fused"), [({}, True), ({"TRITON_DEFAULT_FP_FUSION": "0"}, False)])
+def test_multiply_and_add_are_fused_whatever_triton_does_by_default(asked, fused):
+    done = python(
+        "import course_lib\nfrom triton import knobs\nvars(type(knobs.language))['default_fp_fusion'].default = False\n"
+        "from triton.backends.compiler import GPUTarget\nfrom triton.compiler import make_backend\n"
+        "print(make_backend(GPUTarget('cuda', 90, 32)).parse_options({}).enable_fp_fusion)",
+        COURSE_DEFER_CHOICE="1",  # as in the process that compiles
+        **asked,
+    )
+    assert done.stdout == f"{fused}\n", done.stderr
 
 
 def test_a_notebook_is_told_the_mode_once_and_a_script_is_not():

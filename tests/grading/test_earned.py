@@ -254,7 +254,10 @@ def test_one_pass_does_not_call_two_pass_and_two_pass_may_have_its_mean_from_one
     assert verdict_on("03a", edited("03a", mean)).passed
 
 
-@pytest.mark.parametrize("kept", ["rows", "(1, [w, rows])", "{'a': rows}"])
+@pytest.mark.parametrize(
+    "kept",
+    ["rows", "(1, [w, rows])", "{'a': rows}", "[(lambda value: lambda: value)(value) for value in (rows, 1, 2)]"],
+)
 def test_no_tensor_is_kept_on_ctx_under_any_name_or_in_any_container(kept, verdict_on):
     save = "    ctx.save_for_backward(rows, w, b, mean, rstd)\n"
     verdict = verdict_on("14a", edited("14a", (save, f"{save}    ctx.eps = {kept}\n")))

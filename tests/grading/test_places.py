@@ -84,7 +84,7 @@ MAKINGS = {
 @pytest.mark.parametrize(("body", "found"), MAKINGS.values(), ids=MAKINGS)
 def test_the_assignment_that_makes_what_is_stored_is_shown_if_it_is_the_only_one(body, found):
     text = f"@triton.jit\ndef kernel(x_ptr, y_ptr, n):\n    {body}\n"
-    assert marked(text, places.find_making_of_stored(ast.parse(text), ("kernel",), "kernel", 1)) == found
+    assert marked(text, places.find_assignment_of_stored(ast.parse(text), ("kernel",), "kernel", 1)) == found
 
 
 MADE_AND_RETURNED = {
@@ -101,7 +101,7 @@ MADE_AND_RETURNED = {
 @pytest.mark.parametrize(("body", "found"), MADE_AND_RETURNED.values(), ids=MADE_AND_RETURNED)
 def test_the_assignment_that_makes_what_is_returned_is_shown_if_it_is_the_only_one(body, found):
     text = f"def f(x):\n    {body}\n"
-    assert marked(text, places.find_making_of_returned(ast.parse(text), "f", 1, 2)) == found
+    assert marked(text, places.find_assignment_of_returned(ast.parse(text), "f", 1, 2)) == found
 
 
 RETURNS = {
@@ -255,5 +255,5 @@ def test_a_saved_statistic_of_another_name_is_shown_where_it_is_stored():
     """``var`` in the place of rstd: that line of ``var`` is right, and does not make rstd."""
     tree = ast.parse("def k(x_ptr, rstd_ptr):\n    var = x_ptr + 1\n    tl.store(rstd_ptr, var)\n")
     of_store = tree, ("k",), "k", 1
-    assert places.find_making_of_stored(*of_store).line == 2
-    assert places.find_making_of_stored(*of_store, frozenset({"mean", "var"})) is None
+    assert places.find_assignment_of_stored(*of_store).line == 2
+    assert places.find_assignment_of_stored(*of_store, frozenset({"mean", "var"})) is None

@@ -157,6 +157,13 @@ def test_other_decorators_are_refused(decorators):
     assert refused.cause == "not_allowed" and "keep `@triton.jit`, and remove the others" in str(refused)
 
 
+def test_of_several_wrong_kernels_the_first_in_the_file_is_named():
+    helpers = "".join(f"@print\n@triton.jit\ndef helper_{number}(x):\n    return x\n\n\n" for number in range(20))
+    calls = [f"helper_{number}(offsets)" for number in range(20)]
+    text = with_body(*calls).replace("@triton.jit\n", helpers + "@triton.jit\n", 1)
+    assert "`helper_0` is decorated" in str(refusal(text))
+
+
 def test_an_undefined_name_is_named_with_its_line():
     refused = refusal(with_body("x = tl.load(x_ptr + offsets)", "tl.store(y_ptr + offset, x)"))
     assert refused.cause == "undefined_name" and f"line {FIRST + 2}: `offset` is used" in str(refused)

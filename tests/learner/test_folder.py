@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -39,9 +40,13 @@ def test_a_new_folder_has_exercises_lessons_and_nothing_that_runs_the_course(tmp
     files = read_all(place)
     for exercise in exercises().values():
         assert files[f"exercises/{exercise.file}.py"] == texts.make_unsolved_text(exercise).encode()
-    assert sorted(name for name in files if name.startswith("notebooks/")) == sorted(
-        f"notebooks/{file.name}" for file in paths.NOTEBOOKS.glob("[0-9]*.ipynb")
-    )
+    lessons = {f"notebooks/{file.name}" for file in paths.NOTEBOOKS.glob("[0-9]*.ipynb")}
+    drawn = {
+        f"notebooks/{name}"
+        for lesson in lessons
+        for name in re.findall(r"\]\((images/[^)]+)\)", files[lesson].decode())
+    }
+    assert drawn and {name for name in files if name.startswith("notebooks/")} == lessons | drawn
     assert {Path(name).parts[0] for name in files} == {
         "exercises",
         "notebooks",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 
 import pytest
 
 from course_lib.base import files, paths
 from course_lib.base.errors import CourseError
+from course_lib.learner import notebook_filter
 from course_lib.learner import update as updating
 from course_lib.learner.update import update
 
@@ -280,3 +283,80 @@ def test_an_exercise_that_two_could_have_followed_stays_where_it_was(origin, clo
     publish(origin, **{"exercises/ex11b_x.py": "v2\n", "exercises/ex12b_x.py": "v2\n"})
     update(clone)
     assert (clone / EXERCISE).read_bytes() == MINE and (clone / "exercises/ex11b_x.py").read_text() == "v2\n"
+
+
+LESSON = {
+    "cells": [
+        {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": [], "execution_count": None, "metadata": {}}
+    ],
+    "metadata": {"language_info": {"name": "python"}},
+}
+
+
+def run_as_jupyterlab_does(folder, source: str = "x = 1\nx") -> bytes:
+    """Save the lesson as JupyterLab saves it after a run; its bytes."""
+    cell = LESSON["cells"][0] | {
+        "source": source,
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": "1"}],
+    }
+    notebook = {"cells": [cell], "metadata": {"language_info": {"name": "python", "version": "3.11.7"}, "widgets": {}}}
+    (folder / NOTEBOOK).write_text(json.dumps(notebook, indent=1))
+    notebook_filter.note_saved(folder / NOTEBOOK)
+    return (folder / NOTEBOOK).read_bytes()
+
+
+@pytest.fixture
+def watched(origin, clone):
+    """A clone in which JupyterLab was started once."""
+    attributes = (paths.ROOT / ".gitattributes").read_text()
+    publish(origin, **{NOTEBOOK: json.dumps(LESSON), ".gitattributes": attributes})
+    git(clone, "pull", "-q")
+    assert git(clone, "status", "--short") == ""
+    run_as_jupyterlab_does(clone)
+    assert git(clone, "status", "--short") == f" M {NOTEBOOK}\n"
+    notebook_filter.watch(clone)
+    return clone
+
+
+def test_a_notebook_that_was_only_run_is_no_change(watched):
+    run_as_jupyterlab_does(watched)
+    assert git(watched, "status", "--short") == "" == git(watched, "diff", "HEAD")
+    git(watched, "add", "-A")
+    git(watched, "commit", "-q", "--allow-empty", "-m", "mine")
+    assert json.loads(git(watched, "show", f"HEAD:{NOTEBOOK}")) == LESSON
+
+
+@pytest.mark.parametrize("text", ["no notebook", '{"cells": []}', json.dumps(LESSON | {"cells": []})])
+def test_any_other_change_of_a_notebook_is_seen(watched, text):
+    run_as_jupyterlab_does(watched, "x = 2\nx")
+    assert git(watched, "status", "--short") == f" M {NOTEBOOK}\n"
+    assert "x = 2" in git(watched, "diff")
+    (watched / NOTEBOOK).write_text(text)
+    assert git(watched, "status", "--short") == f" M {NOTEBOOK}\n"
+
+
+def test_without_its_environment_git_sees_the_notebook_as_it_is(watched, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(watched / ".venv" / "bin" / "python"))
+    notebook_filter.watch(watched)
+    run_as_jupyterlab_does(watched)
+    seen = subprocess.run(["git", "status", "--short"], cwd=watched, check=True, capture_output=True, text=True)
+    assert (seen.stdout, seen.stderr) == (f" M {NOTEBOOK}\n", "")
+
+
+def test_what_the_course_built_anew_is_seen(watched):
+    cell = LESSON["cells"][0] | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "2"}]}
+    (watched / NOTEBOOK).write_text(json.dumps(LESSON | {"cells": [cell]}))
+    assert git(watched, "status", "--short") == f" M {NOTEBOOK}\n"
+
+
+def test_of_a_notebook_that_was_only_run_a_copy_is_kept(origin, watched):
+    mine = run_as_jupyterlab_does(watched)
+    assert git(watched, "status", "--short") == ""
+    publish(origin, **{COURSE: "v2\n"})
+    update(watched)
+    assert (watched / NOTEBOOK).read_bytes() == mine
+    new = json.dumps(LESSON | {"nbformat": 4})
+    publish(origin, **{NOTEBOOK: new})
+    update(watched)
+    assert (watched / NOTEBOOK).read_text() == new
+    assert mine in [copy.read_bytes() for copy in (watched / ".course" / "kept").rglob("*") if copy.is_file()]

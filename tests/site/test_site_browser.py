@@ -15,6 +15,7 @@ import nbformat
 import pytest
 
 from course_lib.authoring.notebooks import ANSWER, unfold_answer
+from course_lib.authoring.repository import list_launches
 from course_lib.authoring.site import guides
 from course_lib.authoring.site.html import Source
 from course_lib.base import paths
@@ -61,6 +62,10 @@ def test_a_page_opens_and_nothing_is_too_wide(open_page, name):
     assert opened.page.evaluate(_TOO_WIDE) == [], "with all folds open"
     asleep = "[...document.querySelectorAll('[data-picture]')].filter((host) => !host.stage).map((host) => host.dataset.picture)"
     assert opened.page.evaluate(asleep) == []
+    headings = "[...document.querySelectorAll('h1')].filter((heading) => heading.textContent.trim()).length"
+    assert opened.page.evaluate(headings) == 1
+    empty = "[...document.querySelectorAll('article th')].filter((cell) => !cell.textContent.trim()).map((cell) => cell.parentElement.textContent)"
+    assert opened.page.evaluate(empty) == [], "a column without a name"
     assert opened.faults == []
 
 
@@ -286,12 +291,19 @@ def test_the_first_page_leads_to_every_lesson_and_a_lesson_to_its_notebook(site)
 def test_a_published_site_says_what_it_is_and_where(tmp_path):
     # in a process of its own: Sphinx forks, and a fork would hold the browser's pipes
     command = [sys.executable, "-m", "course_lib.authoring.site", "00", "03", "--out", str(tmp_path / "site")]
-    environment = os.environ | {"COURSE_SITE_ADDRESS": "https://example.org/norms"}
+    repository = "https://github.com/example/norms"
+    environment = os.environ | {
+        "COURSE_SITE_ADDRESS": "https://example.org/norms",
+        "COURSE_SITE_REPOSITORY": repository,
+    }
     built = subprocess.run(command, cwd=paths.ROOT, env=environment, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
     page = (tmp_path / "site" / "notebooks" / "00_start_here.html").read_text(encoding="utf-8")
     assert '<link rel="canonical" href="https://example.org/norms/notebooks/00_start_here.html">' in page
     assert '<meta name="description" content="' in page
+    assert f'href="{repository}/edit/main/notebooks/source/00_start_here.py" rel="edit"' in page
+    first = _Links((tmp_path / "site" / "index.html").read_text(encoding="utf-8"))
+    assert set(list_launches(repository).values()) <= set(first.links)
     (image,) = re.findall(r'property="og:image" content="https://example.org/norms/([^"]+)"', page)
     assert (tmp_path / "site" / image).is_file()
     assert "https://example.org/norms/notebooks/00_start_here.html" in (tmp_path / "site" / "sitemap.xml").read_text()

@@ -11,6 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, unfold_answer
+from course_lib.authoring.repository import list_launches
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source, write_headings_flat
 from course_lib.base import paths
@@ -155,6 +156,32 @@ def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences()
 def test_the_commands_name_the_repository_where_it_is_known():
     assert PUBLISHED.commands == ("git clone https://example.org/norms/course && cd course", "make lab")
     assert HERE.commands[1] == "make lab" and "http" not in HERE.commands[0]
+
+
+@pytest.mark.parametrize(
+    ("page", "file"),
+    [
+        ("notebooks/00_start_here", "notebooks/source/00_start_here.py"),
+        ("docs/setup", "docs/setup.md"),
+        ("CONTRIBUTING", "CONTRIBUTING.md"),
+        ("index", ""),  # put together from many files
+        ("docs/verdicts", ""),  # written by the course
+        ("search", ""),
+    ],
+)
+def test_a_page_is_edited_where_its_text_stands(page, file):
+    assert PUBLISHED.find_edit_link(page) == (file and f"https://example.org/norms/course/edit/main/{file}")
+    assert HERE.find_edit_link(page) == ""
+
+
+def test_a_lesson_opens_elsewhere_where_the_repository_is_known():
+    def list_links(source):
+        page = lessons.make_page(make_notebook(), "99_nothing", source)
+        return set(re.findall(r'class="button" href="([^"]+)"', "".join(cell.source for cell in page.cells)))
+
+    github = "https://github.com/example/norms"
+    assert list_links(Source(github)) == set(list_launches(github, "notebooks/99_nothing.ipynb").values())
+    assert list_links(HERE) == list_links(PUBLISHED) == set()
 
 
 def test_the_first_page_has_a_picture_that_says_what_moves_it():

@@ -21,6 +21,8 @@ _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#0072b2" d="M0 3h3v10H0zM4 3h3v10H4zM8 3h3v10H8z"/>'
     '<path fill="none" stroke="#8a8a8a" d="M12.5 3.5h3v9h-3z"/></svg>\n'
 )
+# the theme's page of the search has no heading
+_SEARCH = '{% extends "!search.html" %}{% block content %}<h1>Search</h1>{{ super() }}{% endblock %}'
 
 
 def build(out: Path, wanted: Collection[str] = (), source: Source | None = None) -> list[Path]:
@@ -56,6 +58,7 @@ def stage(folder: Path, wanted: Collection[str], source: Source) -> None:
             if cell.cell_type == "markdown":
                 cell.source = guides.mend_links(cell.source, f"notebooks/{name}.ipynb", source, pages)
         _write(folder / "notebooks" / f"{name}.ipynb", nbformat.writes(page))
+    shutil.copytree(paths.NOTEBOOKS / "images", folder / "notebooks" / "images")
     for name in names:
         _write(folder / name, guides.read_guide(name, source, pages))
     readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
@@ -68,6 +71,7 @@ def stage(folder: Path, wanted: Collection[str], source: Source) -> None:
     _write(folder / "_static" / "site.css", outputs + "\n" + (_HERE / "site.css").read_text(encoding="utf-8"))
     _write(folder / "conf.py", (_HERE / "conf.py").read_text(encoding="utf-8"))
     _write(folder / "_static" / "icon.svg", _ICON)
+    _write(folder / "_templates" / "search.html", _SEARCH)
     shutil.copy(paths.ROOT / "docs" / "images" / "course-light.png", folder / "_static")
     _write(folder / "_static" / "site.js", (_HERE / "site.js").read_text(encoding="utf-8"))
 

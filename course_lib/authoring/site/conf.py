@@ -35,11 +35,12 @@ html_math_renderer = "svg"
 
 html_theme = "furo"
 html_static_path = ["_static"]
+templates_path = ["_templates"]
 html_css_files = ["site.css"]
 html_favicon = "_static/icon.svg"
 html_js_files = [("site.js", {"defer": "defer"})]
 html_extra_path = ["_extra"]
-exclude_patterns = ["_extra", "_static"]
+exclude_patterns = ["_extra", "_static", "_templates"]
 html_copy_source = False
 html_show_sphinx = False
 # found pages alone, without an extract: it would show answers, and cannot be read where the site is opened from a folder
@@ -49,12 +50,14 @@ pygments_style, pygments_dark_style = "a11y-high-contrast-light", "a11y-high-con
 html_use_index = False
 
 
-def _mend_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Sphinx makes the parts' names headings without a level, which axe-core calls critical."""
+def _mend_page(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Sphinx makes the parts' names headings without a level, which axe-core calls critical. Its links to edit a page lead to what it was
+    built from, and lessons have a source of their own."""
+    context["theme_source_edit_link"] = source.find_edit_link(page)
     context["furo_navigation_tree"] = context["furo_navigation_tree"].replace(
         'role="heading"', 'role="heading" aria-level="2"'
     )
 
 
 def setup(app: Any) -> None:
-    app.connect("html-page-context", _mend_navigation, priority=900)  # after the theme, which writes it
+    app.connect("html-page-context", _mend_page, priority=900)  # after the theme, which writes it

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import nbformat
 
-from course_lib.authoring.site.html import Source, write_raw
+from course_lib.authoring.site.html import Source, write_launches, write_raw
 from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
 from course_lib.base.errors import CourseError
 from course_lib.lessons.words import format_count
@@ -43,6 +43,8 @@ to open lesson 00 in JupyterLab. From a clone ([](./docs/setup.md) has Windows a
 
 {commands}
 
+{launches}
+
 You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. The first start says what it
 fetches before it does: about 0.5 GB without a GPU. On this site you can read every lesson first, with its answers folded.
 """
@@ -54,12 +56,13 @@ def write_front(
     """The first page as Markdown; ``notebooks`` as they were built, by name."""
     name, moves, picture = find_picture(notebooks)
     commands = write_raw(f'<pre class="commands">{chr(10).join(map(html.escape, source.commands))}</pre>')
+    buttons = write_launches(source.repository)
     hours = round(sum(lesson.minutes for lesson in lessons) / 60)
     parts = [
         _HEAD,
         write_raw(_FIRST.format(name=min(notebooks))),
         write_raw(picture),
-        _MOVES.format(number=name[:2], moves=moves, commands=commands),
+        _MOVES.format(number=name[:2], moves=moves, commands=commands, launches=buttons and write_raw(buttons)),
         f"## Lessons\n\n{len(lessons)} lessons, {hours} hours.\n",
     ]
     for title, group in groupby(lessons, key=find_part):

@@ -7,6 +7,9 @@ import os
 import re
 from dataclasses import dataclass
 
+from course_lib.authoring.repository import FIRST, list_launches, read_repository
+from course_lib.base import paths
+
 _HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
 _CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 
@@ -25,9 +28,21 @@ class Source:
 
     @classmethod
     def read(cls) -> Source:
-        """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that publishes the site sets."""
+        """Read ``COURSE_SITE_REPOSITORY`` and ``COURSE_SITE_ADDRESS``, which the workflow that publishes the site sets. Without the first,
+        pyproject.toml may name the repository."""
         address = os.environ.get("COURSE_SITE_ADDRESS", "").rstrip("/")
-        return cls(os.environ.get("COURSE_SITE_REPOSITORY", "").rstrip("/"), address and f"{address}/")
+        repository = os.environ.get("COURSE_SITE_REPOSITORY", "").rstrip("/") or read_repository()
+        return cls(repository, address and f"{address}/")
+
+    def find_edit_link(self, page: str) -> str:
+        """Return where the text of a page is changed, empty if the repository is not known or the page is put together from others.
+
+        ``page`` is its path on the site without an ending, "notebooks/00_start_here".
+        """
+        folder, _, name = page.rpartition("/")
+        file = f"{folder}/source/{name}.py" if folder == "notebooks" else f"{page}.md"
+        whole = (paths.ROOT / file).is_file() and file != "docs/verdicts.md"
+        return f"{self.repository}/edit/main/{file}" if self.repository and whole else ""
 
     @property
     def commands(self) -> tuple[str, str]:
@@ -41,6 +56,13 @@ class Source:
 def write_raw(markup: str) -> str:
     """HTML that MyST hands on as it is, blank lines and all."""
     return f"````````{{raw}} html\n{markup}\n````````"
+
+
+def write_launches(repository: str, notebook: str = FIRST) -> str:
+    """A line of buttons that open the course without an installation, as HTML; empty if the address of the repository is not known."""
+    launches = list_launches(repository, notebook).items()
+    buttons = "".join(f'<a class="button" href="{html.escape(address)}">{name}</a>' for name, address in launches)
+    return buttons and f'<p class="launch">Or in a browser: {buttons}</p>'
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:

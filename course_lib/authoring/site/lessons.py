@@ -17,7 +17,7 @@ from nbformat.v4 import new_markdown_cell
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, unfold_answer
-from course_lib.authoring.site.html import Source, close_fold, open_fold, write_headings_flat, write_raw
+from course_lib.authoring.site.html import Source, close_fold, open_fold, write_headings_flat, write_launches, write_raw
 from course_lib.base.errors import CourseError
 from course_lib.lessons import prediction
 from course_lib.lessons.live import VIEW
@@ -134,7 +134,8 @@ def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
         f'<div class="run" id="run-this-lesson"><p>{"The pictures of this page move, and its" if moves else "The"} answers are folded: predict '
         "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux, Python 3.11 or newer; no GPU needed):</p>"
         f"<pre>{folder}\n{lab}</pre>"
-        f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p></div>'
+        f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p>'
+        f"{write_launches(source.repository, f'notebooks/{name}.ipynb')}</div>"
     )
 
 

@@ -92,38 +92,37 @@ def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:
     """Return ``case`` in another shape. The worked example has one shape only and stays as it is."""
     if case.fill == "worked":
         return case
+    column = _draw_columns(case, rng)
+    return _reshape_case(case, column, _draw_rows(case, column, rng))
+
+
+def _draw_columns(case: Case, rng: np.random.Generator) -> _Columns:
+    """Draw another N, a near one if there is one. Where N is 1 or 2 it has to stay; so M has to change, or BLOCK where M is 1."""
     now = _read_rows(case)
-    column = _choose(
-        rng,
-        [
-            [c for c in _list_columns(case, wide) if c.N != case.N and _is_affordable(case, c, now)]
-            for wide in (False, True)
-        ],
-    )
-    if column is None:  # N is 1 or 2 and has to stay; so M has to change, or BLOCK where M is 1
-        column = _choose(
-            rng,
-            [
-                [
-                    c
-                    for c in _list_columns(case, False)
-                    if _is_affordable(case, c, now) and (case.M > 1 or c.block != case.block)
-                ]
-            ],
-        )
-        column = column or _Columns(case.N, case.block)
+    near, wide = ([c for c in _list_columns(case, wide) if _is_affordable(case, c, now)] for wide in (False, True))
+    others = [[c for c in some if c.N != case.N] for some in (near, wide)]
+    same_N = [c for c in near if case.M > 1 or c.block != case.block]
+    return _choose(rng, [*others, same_N]) or _Columns(case.N, case.block)
+
+
+def _draw_rows(case: Case, column: _Columns, rng: np.random.Generator) -> _Rows:
+    """Draw rows to go with these columns. A square stays a square, and no other shape becomes one."""
+    now = _read_rows(case)
     if case.M == case.N:
-        return _reshape_case(case, column, replace(now, M=column.N))
-    rows = [
-        [r for r in _list_rows(case, wide) if column.N not in (r.M, *r.leading) and _is_affordable(case, column, r)]
-        for wide in (False, True)
-    ]
+        return replace(now, M=column.N)
     # With the same columns, M or ROWS has to change: another number of buffers alone leaves the shape that the learner knows.
     same_columns = column == _Columns(case.N, case.block)
-    others = [
-        [r for r in some if (r.M, r.rows) != (now.M, now.rows) or (not same_columns and r != now)] for some in rows
+    rows = [
+        [
+            r
+            for r in _list_rows(case, wide)
+            if column.N not in (r.M, *r.leading)
+            and _is_affordable(case, column, r)
+            and ((r.M, r.rows) != (now.M, now.rows) if same_columns else r != now)
+        ]
+        for wide in (False, True)
     ]
-    return _reshape_case(case, column, _choose(rng, others) or now)
+    return _choose(rng, rows) or now
 
 
 def _choose(rng: np.random.Generator, lists: list[list]):
@@ -207,20 +206,19 @@ def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
     heights = (now.rows,) if now.rows == 1 else (now.rows // 2, now.rows, 2 * now.rows)
     for M, leading in _list_row_counts(case, wide):
         for rows, chunk in product(heights, _list_sizes_near(now.chunk, 12, wide) if now.chunk else (0,)):
-            if now.chunk:
-                choices: Sequence[int] = (-(-M // chunk),)
-            else:
-                choices = (
-                    (M,)
-                    if now.partials == now.M
-                    else _list_sizes_near(now.partials, 12, wide)
-                    if now.partials > 1
-                    else (now.partials,)
-                )
-            for partials in choices:
+            for partials in _list_partials(now, M, chunk, wide):
                 drawn = _Rows(M, rows, leading, partials, chunk)
                 if _find_row_traits(drawn) == wanted and (min(now.M, 3) <= M or not case.has_bad_row):
                     yield drawn
+
+
+def _list_partials(now: _Rows, M: int, chunk: int, wide: bool) -> Sequence[int]:
+    """Return numbers of partial sums: one per chunk, one per row, or near the case's own."""
+    if now.chunk:
+        return (-(-M // chunk),)
+    if now.partials == now.M:
+        return (M,)
+    return _list_sizes_near(now.partials, 12, wide) if now.partials > 1 else (now.partials,)
 
 
 def _list_row_counts(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -46,24 +46,28 @@ def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
     The order: cases with nothing special but their shape; cases with a large eps, if the battery varies eps; cases with the dtypes,
     the layout and the fill of ``case``.
     """
-    plain = _forget_special(case, battery)
-    bases = [(plain, "", _list_rows(battery), _MOST)]
-    if len({c.eps for c in battery}) > 1:
-        bases.append((replace(plain, eps=LARGE_EPS), f"eps = {LARGE_EPS:g}", _list_rows(battery)[:1], _MOST_OF_EPS))
-    fill, eps = "normal" if case.fill == "worked" else case.fill, SMALL_EPS if case.eps == Case.eps else case.eps
-    own = replace(case, fill=fill, eps=eps, mean=float(round(case.mean)), by_hand=True)
-    if own.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(own, plain):
-        alone = case.vector and case.M == 1
-        rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else _list_rows(battery)
-        bases.append((own, f'of the kind "{case.name}"', rows, _MOST))
     has_statistics = any(c.M > 1 for c in battery)  # else no number depends on another
     found: dict[Case, None] = {}
-    for base, words, rows, most in bases:
-        some = [_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows)]
+    for base, words, rows, most in _list_kinds(case, battery):
+        some = (_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows))
         fitting = [c for c in some if c.M * c.N <= case.M * case.N and (c.M > 1 or not c.has_bad_row)]
         fitting.sort(key=lambda c: (c.M * _EFFORT.get(c.N, c.N) if has_statistics else c.N, c.M, c.block, c.rows))
         found |= {_word(c, case, words): None for c in fitting[:most]}
     return list(found)
+
+
+def _list_kinds(case: Case, battery: Sequence[Case]) -> Iterator[tuple[Case, str, list[_Rows], int]]:
+    """Yield each kind of cases: one of them, words for it, its choices of rows, and the most cases to take."""
+    plain, rows = _forget_special(case, battery), _list_rows(battery)
+    yield plain, "", rows, _MOST
+    if len({c.eps for c in battery}) > 1:
+        yield replace(plain, eps=LARGE_EPS), f"eps = {LARGE_EPS:g}", rows[:1], _MOST_OF_EPS
+    fill, eps = "normal" if case.fill == "worked" else case.fill, SMALL_EPS if case.eps == Case.eps else case.eps
+    own = replace(case, fill=fill, eps=eps, mean=float(round(case.mean)), by_hand=True)
+    if own.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(own, plain):
+        alone = case.vector and case.M == 1
+        own_rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else rows
+        yield own, f'of the kind "{case.name}"', own_rows, _MOST
 
 
 def _forget_special(case: Case, battery: Sequence[Case]) -> Case:
@@ -92,24 +96,24 @@ def _list_columns(battery: Sequence[Case]) -> list[tuple[int, int]]:
 
 def _list_rows(battery: Sequence[Case]) -> list[_Rows]:
     """Return one choice of rows for each way in which M, ROWS, chunks and partial sums can relate; the fewest rows first."""
-    heights = sorted({min(c.rows, 2) for c in battery})
-    shared = [c for c in battery if isinstance(c, SharedCase)]
-    found = []
-    if any(c.chunk for c in shared):
-        for M, rows, chunk in product((1, 2, 3, 4), heights, (1, 2, 3, 4)):
-            found.append(_Rows(M, rows, chunk, -(-M // chunk)))
-    elif shared and all(c.partials == c.M for c in shared):
-        found = [_Rows(M, rows, 0, M) for M, rows in product((1, 2, 3), heights)]
-    elif shared:
-        found = [_Rows(M, rows, 0, P) for M, rows, P in product((1, 2, 3, 4), heights, (1, 2, 3))]
-    elif len(heights) > 1 or heights[0] > 1:
-        found = [_Rows(M, rows) for M, rows in product((1, 2, 3, 4), heights)]
-    else:
-        found = [_Rows(M) for M in range(1, 1 + min(3, max(c.M for c in battery)))]
     kinds: dict[tuple, _Rows] = {}
-    for r in found:
+    for r in _list_choices_of_rows(battery):
         kinds.setdefault(_find_kind(r), r)
     return list(kinds.values())
+
+
+def _list_choices_of_rows(battery: Sequence[Case]) -> list[_Rows]:
+    heights = sorted({min(c.rows, 2) for c in battery})
+    shared = [c for c in battery if isinstance(c, SharedCase)]
+    few = (1, 2, 3, 4)
+    if any(c.chunk for c in shared):
+        return [_Rows(M, rows, chunk, -(-M // chunk)) for M, rows, chunk in product(few, heights, few)]
+    if shared and all(c.partials == c.M for c in shared):
+        return [_Rows(M, rows, 0, M) for M, rows in product(few[:3], heights)]
+    if shared:
+        return [_Rows(M, rows, 0, P) for M, rows, P in product(few, heights, few[:3])]
+    most = 4 if heights != [1] else min(3, max(c.M for c in battery))
+    return [_Rows(M, rows) for M, rows in product(few[:most], heights)]
 
 
 def _find_kind(r: _Rows) -> tuple:

@@ -1,4 +1,4 @@
-"""Runs a learner's forward and backward as an autograd Function, in the child process. Like the rest of it, decides nothing.
+"""Runs a learner's forward and backward as an autograd Function, in the child process. It decides nothing: the parent judges the outputs.
 
 A case of the entry point ``forward`` calls the Function and takes y. One of ``backward`` also asks autograd for gradients,
 as its ``constexprs`` say: ``needs`` (a bit each for x, w and b: which require gradients), ``residual`` (z = y + x is
@@ -14,6 +14,7 @@ import functools
 import importlib
 import sys
 import types
+from collections.abc import Iterable
 
 import torch
 
@@ -26,32 +27,36 @@ _OF_PYTORCH = frozenset({"to_save", "non_differentiable", "dirty_tensors"})  # w
 
 
 def _holds_tensor(value: object, home: str) -> bool:
-    """True for a tensor, and for what leads to one: a container, a function, an object of a class of the module ``home``."""
-    seen, waiting = set(), [value]
+    """Return True for a tensor, and for what leads to one: a container, a function, an object of a class of the module ``home``."""
+    seen: dict[int, object] = {}  # by id; kept, because another object could get the id of one that is gone
+    waiting = [value]
     while waiting:
         one = waiting.pop()
         if id(one) in seen:
             continue
-        seen.add(id(one))
+        seen[id(one)] = one
         if isinstance(one, torch.Tensor):
             return True
-        if isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, (tuple, list, set, frozenset, collections.deque)):
-            waiting += one
-        elif isinstance(one, functools.partial):
-            waiting += [one.func, one.args, one.keywords]
-        elif isinstance(one, types.MethodType):
-            waiting += [one.__self__, one.__func__]
-        elif isinstance(one, types.FunctionType) and one.__module__ == home:
-            waiting += [vars(one), one.__defaults__, [c.cell_contents for c in one.__closure__ or () if _is_filled(c)]]
-        elif home in (type(one).__module__, getattr(one, "__module__", "")):
-            waiting += [
-                vars(one) if hasattr(one, "__dict__") else (),
-                [getattr(one, s, None) for s in getattr(one, "__slots__", ())],
-            ]
-            waiting += vars(one).values() if isinstance(one, type) else ()
+        waiting += _list_held(one, home)
     return False
+
+
+def _list_held(one: object, home: str) -> Iterable[object]:
+    """Return what an object holds, as far as a learner may have put it there."""
+    if isinstance(one, dict):
+        return one.values()
+    if isinstance(one, (tuple, list, set, frozenset, collections.deque)):
+        return one
+    if isinstance(one, functools.partial):
+        return [one.func, one.args, one.keywords]
+    if isinstance(one, types.MethodType):
+        return [one.__self__, one.__func__]
+    if isinstance(one, types.FunctionType) and one.__module__ == home:
+        return [vars(one), one.__defaults__, [c.cell_contents for c in one.__closure__ or () if _is_filled(c)]]
+    if home in (type(one).__module__, getattr(one, "__module__", "")):
+        attributes = dict(vars(one)) if hasattr(one, "__dict__") else {}  # of a class, vars gives a proxy
+        return [attributes, *(getattr(one, name, None) for name in getattr(one, "__slots__", ()))]
+    return ()
 
 
 def _is_filled(cell: types.CellType) -> bool:
@@ -67,9 +72,8 @@ class Autograd(TorchFunctions):
     def __init__(self):
         require_mode("cpu")
         super().__init__()
-        importlib.import_module(
-            "course_lib.norms.launchers"
-        )  # the learner's file imports it, when the course cannot be read
+        # The learner's file imports it later, when the sandbox no longer lets it read the course.
+        importlib.import_module("course_lib.norms.launchers")
 
     def run(self, function, case: dict, data: bytes) -> bytes:
         memory, kept = bytearray(data), []
@@ -82,7 +86,7 @@ class Autograd(TorchFunctions):
 
     @staticmethod
     def make_function(written, kept: list[str]) -> type[torch.autograd.Function]:
-        """The autograd Function of a learner's module; ``kept`` gets the names behind which forward left a tensor, on ctx or in the file."""
+        """Make the autograd Function of a learner's module. Each name under which forward leaves a tensor, on ctx or in the file, is added to ``kept``."""
         home = written.__name__
 
         def forward(ctx, *arguments):
@@ -105,7 +109,7 @@ class Autograd(TorchFunctions):
         return type("Norm", (torch.autograd.Function,), halves)
 
     def call(self, Norm: type[torch.autograd.Function], case: dict, views: dict[str, torch.Tensor]) -> None:
-        """What the case asks for, into the views of its outputs."""
+        """Run the Function as the case asks for, and copy what it computes into the views of the outputs."""
         flags = case["constexprs"]
         leaves = {name: views[name] for name in BITS if name in views}
         for name, leaf in leaves.items():
@@ -121,27 +125,33 @@ class Autograd(TorchFunctions):
         if "y" in wanted:
             self.take(views["y"], y.detach(), wanted["y"])
             return
-        asked = [name for name in BITS if flags["needs"] & BITS[name]]
+        asked = {name: leaves[name] for name in BITS if flags["needs"] & BITS[name]}
         z = y + x if flags["residual"] else y
         if flags["change"]:
             x.mul_(2)
-            views["raised"].fill_(self._refuses(z, [leaves[name] for name in asked], views["dy"]))
+            views["raised"].fill_(self._refuses(z, [*asked.values()], views["dy"]))
             return
-        gradients: tuple[torch.Tensor | None, ...] = ()
-        for last in (False, True)[not flags["twice"] :]:
-            gradients = torch.autograd.grad(
-                z, [leaves[name] for name in asked], views["dy"], retain_graph=not last, allow_unused=True
-            )
-        for name, gradient in zip(asked, gradients, strict=True):
+        for name, gradient in zip(
+            asked, self._differentiate(z, [*asked.values()], views["dy"], flags["twice"]), strict=True
+        ):
             if gradient is not None:
                 self.take(views[f"d{name}"], gradient, wanted[f"d{name}"])
+
+    @staticmethod
+    def _differentiate(
+        z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor, twice: bool
+    ) -> tuple[torch.Tensor | None, ...]:
+        """Return the gradients, of the second time if ``twice``: then the graph is kept the first time."""
+        if twice:
+            torch.autograd.grad(z, leaves, dy, retain_graph=True, allow_unused=True)
+        return torch.autograd.grad(z, leaves, dy, allow_unused=True)
 
     @staticmethod
     def _refuses(z: torch.Tensor, leaves: list[torch.Tensor], dy: torch.Tensor) -> float:
         try:
             torch.autograd.grad(z, leaves, dy, allow_unused=True)
         except RuntimeError as refusal:
-            if "inplace" not in str(refusal):  # in the words for a saved tensor, or for a view of one
+            if "inplace" not in str(refusal):  # PyTorch says so of a saved tensor, and of a view of one
                 raise
             return 1.0
         return 0.0

@@ -23,7 +23,7 @@ from course_lib.grading.submission import kernel_check, shortcuts
 from course_lib.grading.submission.source import Unreadable
 from course_lib.sandbox.machine import Machine, Stopped, begin_case, write_whole
 
-REFUSED = "Refused"  # the type of what is written where the file holds what the exercise refuses
+REFUSED = "Refused"  # the type under which a refusal by the exercise's rules is written
 _RUNNERS = {
     "cpu": ("interpreted", "Interpreter"), "gpu": ("compiled", "Gpu"), "torch": ("functions", "TorchFunctions"),
     "numpy": ("functions", "NumPyFunctions"), "autograd": ("autograd_child", "Autograd"), "tests": ("tests_child", "Tests"),
@@ -31,7 +31,7 @@ _RUNNERS = {
 
 
 def make_machine(mode: str) -> Machine:
-    """What runs cases in ``mode``: "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" or "autograd" (functions), "tests" (of kernels)."""
+    """Make what runs cases in ``mode``: "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" or "autograd" (functions), "tests" (of kernels)."""
     module, name = _RUNNERS[mode]
     return _CaseMachine(getattr(importlib.import_module(f"course_lib.grading.execution.{module}"), name)())
 
@@ -49,7 +49,7 @@ class _CaseMachine(Machine):
         self.runs.open_device()
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
-        """Run every case of the job. The learner's code may have done what happens from here on."""
+        """Run every case of the job. Once the learner's code has run, nothing that this process does can be trusted."""
         file, runs = folder / "kernels.py", self.runs
         try:
             code = _compile(file, job["rules"])
@@ -75,7 +75,7 @@ class _CaseMachine(Machine):
             except BaseException as raised:
                 error = raised
             sys.stdout.flush()
-            if runs.refusal is not None:  # whatever the code made of it
+            if runs.refusal is not None:  # even if the code has caught the exception
                 write_whole(folder / f"{number:02}.error", _describe_refused(runs.refusal, in_case=True))
                 return
             if error is not None:
@@ -90,14 +90,14 @@ class _CaseMachine(Machine):
 
 
 def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:
-    """The code of the file, checked by the ``rules``; without rules anything runs.
+    """Check the file by the ``rules``, and compile it; without rules anything runs.
 
     Raises: Unreadable if the file holds what its exercise refuses. Nothing of it has run then.
     """
     text = file.read_text(encoding="utf-8")
     tree = ast.parse(text, str(file))
     if rules is not None:
-        tree.body[:0] = ast.parse(rules["given"]).body  # imports that no line of the text has
+        tree.body[:0] = ast.parse(rules["given"]).body  # imports that the text does not contain
         if rules["kind"] == "kernel":
             kernel_check.check(tree, text, rules["file"])
         else:
@@ -116,7 +116,7 @@ def _import(file: Path, code: types.CodeType) -> types.ModuleType:
 
 
 def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
-    """The exception under Triton's wrappers, and the last line of the learner's file it went through, with the part of it."""
+    """Return the exception inside Triton's wrappers, and the last line of the learner's file that it passed, with the columns."""
     chain = [error]
     while chain[-1].__cause__ is not None and len(chain) < 20:
         chain.append(chain[-1].__cause__)
@@ -146,7 +146,7 @@ def _described(error: BaseException, file: str, lost: bool = False) -> bytes:
 
 
 def _describe_refused(refused: Unreadable, in_case: bool = False) -> bytes:
-    """What the file holds, or did in a case, and the exercise refuses, in the form of an exception."""
+    """Describe what the exercise refuses, in the file or in a case, in the form of an exception."""
     line, column, end_column = refused.span or (None, None, None)
     fault = None if in_case else {"kind": refused.cause, "tensor": "", "row": None, "line": line}
     return json.dumps(
@@ -157,7 +157,7 @@ def _describe_refused(refused: Unreadable, in_case: bool = False) -> bytes:
 
 
 def _line_of(function: str, offset: int, file: str) -> int | None:
-    """The line in ``file`` of line ``offset`` (from 1) of ``function``'s text."""
+    """Return the line in ``file`` of line ``offset`` (from 1) of ``function``'s text."""
     whole = Path(file).read_text()
     at = whole.find(function.strip())
     return whole[:at].count("\n") + offset if at >= 0 else None

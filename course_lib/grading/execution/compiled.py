@@ -9,11 +9,11 @@ from course_lib.grading.execution.far import pack, reach
 from course_lib.grading.execution.misuse import CaseRunner, require_mode
 
 _ALIGNMENT = 16  # bytes; the launcher specialises a kernel on it
-_GPU_FRACTION = 0.9  # of its memory: other programs of the person keep the rest
+_GPU_FRACTION = 0.9  # part of the GPU's memory that the child may use; the rest is for other programs
 
 
 class Unplaceable(Exception):
-    """This GPU has no room for rows so far apart. Not the kernel's fault: the interpreter has to do for the case."""
+    """The GPU cannot allocate rows so far apart. The kernel is not at fault: the interpreter judges the case."""
 
 
 class Gpu(CaseRunner):
@@ -27,23 +27,23 @@ class Gpu(CaseRunner):
         from course_lib.compiler.machine import put_off_nothing
 
         with put_off_nothing():
-            # a C compiler builds it, which takes half a second; it does not open the GPU
+            # The driver's C module is built here, once, in half a second. This does not open the GPU.
             triton.runtime.driver.set_active(CudaDriver())
         self.torch, self.side_by_side = torch, triton.AsyncCompileMode
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "int32": torch.int32}
 
     def open_device(self) -> None:
-        """Make a context on the GPU: one that does not answer is found before the learner's code is looked at."""
-        require_mode("gpu")  # asks the GPU, too
+        """Make a context on the GPU, so that a GPU that does not answer is found before the learner's code is read."""
+        require_mode("gpu")  # also asks the GPU
         self.torch.cuda.set_per_process_memory_fraction(_GPU_FRACTION)
         self.torch.zeros(1, device="cuda")
 
     def begin(self, module, code, job) -> None:
-        """Compile what the cases launch, side by side. What the compiler refuses, it refuses again at the launch, in its case."""
+        """Compile what the cases launch, in parallel. An error is not reported here: the launch in its case raises it again."""
         memory = self.torch.empty(2 * _ALIGNMENT, dtype=self.torch.uint8, device="cuda")
         with ThreadPoolExecutor() as pool, self.side_by_side(pool, ignore_errors=True):
             for case in job["cases"]:
-                like = {}  # a tensor's dtype and alignment are all that a kernel is specialised on
+                like = {}  # a compiled kernel depends on nothing of a tensor but its dtype and alignment
                 for t in case["tensors"]:
                     apart = (t["start"] - t["offset"]) % _ALIGNMENT
                     like[t["name"]] = memory[apart : apart + _ALIGNMENT].view(self.dtypes[t["dtype"]])
@@ -58,7 +58,7 @@ class Gpu(CaseRunner):
     def run(self, function, case: dict, data: bytes) -> bytes:
         torch = self.torch
         memory = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-        # one allocation a tensor: neighbours on the device are then not the case's own tensors
+        # one allocation per tensor, so that the tensors of a case are not neighbours on the device
         buffers = {t["name"]: memory[t["offset"] : t["offset"] + t["nbytes"]].cuda() for t in case["tensors"]}
         views, far = {}, []
         for t in case["tensors"]:
@@ -85,7 +85,7 @@ class Gpu(CaseRunner):
         return out.cpu().numpy().tobytes()
 
     def lost(self, error: BaseException) -> bool:
-        """A CUDA error that is not a compiler's or an allocator's message leaves no context to go on with."""
+        """Return True for a CUDA error, unless the compiler or the allocator raised it: the context cannot be used any more."""
         return (
             not isinstance(error, Exception) or "CUDA error" in str(error) or type(error).__name__ == "AcceleratorError"
         )

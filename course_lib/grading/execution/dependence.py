@@ -12,7 +12,7 @@ _MOST_CALLS = 64  # the caller runs once more for each value that the called fun
 def find_ignored(function: Callable, wanted: dict[str, int], call: Callable[[], Any], returned: Any) -> Iterator[str]:
     """Yield a sentence for each function in ``wanted`` that returns a value on which ``returned`` does not depend.
 
-    ``call`` runs ``function`` once more. Each time another one of the called function's values is made larger by 1.
+    ``call`` runs ``function`` once more. In each run another value that the called function returns is made larger by 1.
     """
     module, before = vars(sys.modules[function.__module__]), _list_bytes(returned)
     for name, least in wanted.items():
@@ -29,7 +29,7 @@ def find_ignored(function: Callable, wanted: dict[str, int], call: Callable[[], 
             module[name] = change
             try:
                 same = _list_bytes(call()) == before
-            except Exception:  # the code looks at what it gets, and refuses this
+            except Exception:  # the code has checked the changed value and raised
                 same = False
             finally:
                 module[name] = called
@@ -40,6 +40,6 @@ def find_ignored(function: Callable, wanted: dict[str, int], call: Callable[[], 
 
 
 def _list_bytes(returned: Any) -> list[bytes]:
-    import numpy as np  # the child of a kernel does without it
+    import numpy as np  # imported here, because the child of a kernel does not import NumPy
 
     return [np.asarray(value).tobytes() for value in (returned if isinstance(returned, tuple | list) else (returned,))]

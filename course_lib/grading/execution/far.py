@@ -6,7 +6,7 @@ from course_lib.sandbox import isolation
 
 
 def far_bytes(case: dict) -> int:
-    """Address space that the case's far tensors take."""
+    """Return the bytes of address space that the far tensors of the case take."""
     return sum(reach(tensor) + below(tensor) for tensor in case["tensors"] if tensor["far"])
 
 
@@ -16,18 +16,18 @@ def reach(tensor: dict) -> int:
 
 
 def below(tensor: dict) -> int:
-    """How far below the tensor an offset lies at most that overflowed to a negative number."""
+    """Return how far below the tensor an offset can lie that has overflowed to a negative number."""
     return min(reach(tensor), 2**31 * tensor["itemsize"] + 2**20)
 
 
 def pack(tensor: dict) -> tuple[int, ...]:
-    """The strides of a far tensor's bytes as they travel: rows follow one another, or columns if they lie far apart."""
+    """Return the strides of a far tensor in a message: there its rows follow each other, or its columns if those lie far apart."""
     shape, strides = tensor["shape"], tensor["strides"]
     return (shape[1], 1) if strides[0] >= strides[1] else (1, shape[0])
 
 
 class FarTensor:
-    """Rows, or columns, that lie far apart, in address space that takes memory only where it is touched.
+    """A tensor whose rows or columns lie far apart. It reserves address space; only pages that are accessed take memory.
 
     The mapping reaches below the tensor as well: an offset that overflowed to a negative number then reads
     zeros, and the case fails by its values instead of taking the process down.

@@ -48,16 +48,15 @@ class Functions(CaseRunner, abc.ABC):
         return bytes(memory)
 
     def split(self, returned: Any, wanted: list[dict], function: str) -> tuple | list:
-        """What was returned, one value an output. Several come as a tuple, a named one or any other kind, or as a list: all hold
-        them in their order.
+        """Return the values that a function returned, one per output. Several values come in a tuple of any class or in a list.
 
         Raises: WrongReturn if it is something else, or if one was asked for and came inside a tuple.
         """
-        kind = type(returned)  # not isinstance, which asks the object itself
+        kind = type(returned)  # isinstance would believe the __class__ that the object claims
         if kind is not tuple and issubclass(kind, tuple):
-            returned = tuple(tuple.__iter__(returned))  # what it holds, whatever its class makes of that
+            returned = tuple(tuple.__iter__(returned))  # the items themselves: a subclass can define another __iter__
         if kind is list and len(wanted) == 1 and wanted[0]["any_dtype"] and wanted[0]["shape"]:
-            return (returned,)  # the numbers of an array, one by one
+            return (returned,)  # one array, whose numbers are not separate outputs
         if returned is None:
             got = "None"
         elif type(returned) not in (tuple, list):
@@ -75,15 +74,15 @@ class Functions(CaseRunner, abc.ABC):
     @property
     @abc.abstractmethod
     def types(self) -> tuple[type, ...]:
-        """What may be returned, subclasses left out."""
+        """Return the types that a function may return. Subclasses are not allowed."""
 
     @abc.abstractmethod
     def watching(self, inputs: dict[str, Any]) -> contextlib.AbstractContextManager[list[Misuse]]:
-        """The list has, after the block, what the block changed of ``inputs``."""
+        """Yield a list; after the block it has what the block has changed of ``inputs``."""
 
     @abc.abstractmethod
     def view(self, memory: bytearray, t: dict) -> Any:
-        """The tensor or array that lies over ``memory`` where the description ``t`` says."""
+        """Return a tensor or array over the part of ``memory`` that the description ``t`` names."""
 
     @abc.abstractmethod
     def take(self, view: Any, value: Any, t: dict) -> None:
@@ -93,7 +92,7 @@ class Functions(CaseRunner, abc.ABC):
         """
 
     def widen(self, value: Any, t: dict) -> Any:
-        """Where any dtype will do, a list of numbers is an array, and True and a fraction are numbers."""
+        """Convert a list of numbers to an array, and True or a fraction to a number, where the output may have any dtype."""
         if t["whole"] and not issubclass(type(value), numbers.Integral):
             raise WrongReturn(
                 f"{t['name']} came back as {value if type(value) is float else type(value).__name__}; asked for: a whole number, an `int`"
@@ -111,7 +110,7 @@ class Functions(CaseRunner, abc.ABC):
 
     @abc.abstractmethod
     def make_array(self, numbers: list) -> Any:
-        """The tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are none."""
+        """Make the tensor or array of these numbers. Raises: TypeError, ValueError or RuntimeError if they are none."""
 
     @staticmethod
     def refuse(t: dict, got: str) -> None:
@@ -125,8 +124,8 @@ def _tuple(shape) -> str:
 
 @contextlib.contextmanager
 def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
-    """The list has, after the block, how the block went against ``wanted``: the other entry points that ``function`` has to
-    call, how often at least, and with 0 those that it is not to call."""
+    """Yield a list; after the block it has how the calls in the block differ from ``wanted``: per other entry point the fewest calls that
+    ``function`` has to make, or 0 if it must not call it."""
     module, found = vars(sys.modules[function.__module__]), []
     lines: dict[str, list[int]] = {name: [] for name in wanted}
 
@@ -156,7 +155,7 @@ def _listening(function, wanted: dict[str, int]) -> Iterator[list[Misuse]]:
 
 
 def _find_learner() -> int | None:
-    """The line of the learner's file that does what PyTorch is at; None if somebody else does, as the interpreter of a launch."""
+    """Return the line of the learner's file that called the current PyTorch operation; None if other code did, such as the interpreter."""
     frame = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
@@ -183,7 +182,7 @@ class NumPyFunctions(Functions):
 
     def view(self, memory: bytearray, t: dict):
         flat = self.np.frombuffer(
-            memory if t["output"] else bytes(memory),  # nobody makes an array over bytes writeable again
+            memory if t["output"] else bytes(memory),  # an array over bytes cannot be made writeable
             dtype=self.dtypes[t["dtype"]],
             offset=t["start"],
             count=(t["nbytes"] + t["offset"] - t["start"]) // t["itemsize"],
@@ -191,7 +190,8 @@ class NumPyFunctions(Functions):
         array = self.np.lib.stride_tricks.as_strided(
             flat, t["shape"], [stride * t["itemsize"] for stride in t["strides"]]
         )
-        return array if t["shape"] or t["output"] else array[()]  # a number, not an array of no dimensions
+        # array[()] is NumPy's number instead of an array without dimensions
+        return array if t["shape"] or t["output"] else array[()]
 
     @contextlib.contextmanager
     def watching(self, inputs: dict[str, Any]) -> Iterator[list[Misuse]]:
@@ -238,7 +238,7 @@ class NumPyFunctions(Functions):
 
 
 def _list_frames(error: BaseException) -> list:
-    """The traceback's entries, the innermost first."""
+    """Return the traceback's entries, the innermost first."""
     found, at = [], error.__traceback__
     while at is not None:
         found.append(at)
@@ -257,18 +257,19 @@ class TorchFunctions(Functions):
         torch.set_num_threads(1)
         torch.ones(
             4, dtype=torch.float16
-        ).float().mean()  # what PyTorch puts off until its first sum is done once, before the forks
+        ).float().mean()  # PyTorch initialises some parts at its first sum; this does it once, before the forks
         self.dtypes = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
 
         runner = self
 
         class InPlace(TorchDispatchMode):
-            """Sees each operation that changes a tensor in place, also through ``.data``, which no version counts."""
+            """Records each operation that changes a tensor in place, also through ``.data``, where PyTorch's version counter does not change."""
 
             @classmethod
             def _should_skip_dynamo(cls) -> bool:
-                return False  # a wrapper that keeps torch.compile out would import the compiler, which takes a second
+                # By default a wrapper disables torch.compile, and that imports the compiler, which takes a second.
+                return False
 
             def __init__(self, owners: dict[int, str], changes: list[Misuse]):
                 super().__init__()
@@ -295,7 +296,7 @@ class TorchFunctions(Functions):
         self.shortcuts = Shortcuts(job["rules"]["forbidden"] if job["rules"] else {})
 
     def check_operation(self, name: str) -> None:
-        """Refuse an operation of PyTorch's that is a shortcut: a module of torch.nn has others inside.
+        """Refuse a PyTorch operation that is a shortcut. The text alone does not show it: a module of torch.nn runs such operations inside.
 
         Raises: Refused.
         """
@@ -337,7 +338,7 @@ class TorchFunctions(Functions):
 
     @staticmethod
     def describe(tensor) -> dict[str, Any]:
-        """All of a tensor that a function could change, but for its values. The version counts changes of those, also of views."""
+        """Return everything of a tensor that a function could change. The version counter stands for the values: it counts changes of views, too."""
         return {
             "shape": tuple(tensor.shape), "strides": tensor.stride(), "dtype": tensor.dtype, "address": tensor.data_ptr(),
             "version": tensor._version,

@@ -10,11 +10,11 @@ from course_lib.grading.execution.far import FarTensor
 from course_lib.grading.execution.misuse import CaseRunner, Misuse, find_worst, require_mode
 from course_lib.grading.execution.watch import Watch
 
-_MAX_STEPS = 20_000  # of one interleaved launch; an exercise's takes a few hundred
+_MAX_STEPS = 20_000  # steps of one interleaved launch; a launch of an exercise takes a few hundred
 _MAX_SPINS = (
     5000  # steps that a spin loop may take before the last schedule of a case goes on without what it waits for
 )
-_MANY_ORDERS = 4  # schedules of a case from which on the last one has that limit
+_MANY_ORDERS = 4  # a case with at least so many schedules gives its last one the limit above
 
 
 class Interpreter(CaseRunner):
@@ -26,7 +26,7 @@ class Interpreter(CaseRunner):
 
         from course_lib.interpreter import bounds, hooks, launch, schedule, spelling
 
-        # NumPy warns of a NaN or an overflow in lines of the interpreter. The values are judged; a learner has no use for the warning.
+        # NumPy would warn of a NaN or an overflow, with a line of the interpreter. The values are judged, so the warning tells a learner nothing.
         warnings.filterwarnings(
             "ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter|course_lib\.interpreter|numpy\."
         )
@@ -35,7 +35,7 @@ class Interpreter(CaseRunner):
             hooks.patch()
             self.checked, self.observing = bounds.checked, hooks.observing
         except AttributeError:
-            # an untested Triton: the guards around outputs still show a write, `course doctor` names the loss
+            # This version of Triton is not tested. The guards around outputs still show a write outside; `course doctor` says what is not observed.
             self.checked = self.observing = contextlib.nullcontext
 
     def begin(self, module, code, job) -> None:
@@ -59,7 +59,7 @@ class Interpreter(CaseRunner):
         return runs[0]
 
     def once(self, kernel, case: dict, data: bytes, seed: int | None = None) -> bytes:
-        """One launch: the programs in order, or interleaved as ``seed`` draws it."""
+        """Run one launch: the programs in order, or interleaved as ``seed`` draws it."""
         import numpy as np
 
         memory = np.frombuffer(bytearray(data), dtype=np.uint8)
@@ -84,9 +84,8 @@ class Interpreter(CaseRunner):
                 else:
                     self.interleaved(kernel, case, arguments, seed)
         except Misuse:
-            if (
-                watch.written is not None
-            ):  # who writes to an input mostly races, too, and need not synchronise but stop writing
+            # A write to an input usually races as well. Report the write: it is the cause.
+            if watch.written is not None:
                 raise watch.written from None
             raise
         self.misuse = find_worst(self.misuse, watch.find_misuse())
@@ -108,7 +107,7 @@ class Interpreter(CaseRunner):
         if outcome.races:
             race = outcome.races[0]
             of_race = (race.first.program, race.second.program)
-            # one try is no wait
+            # a loop that has tried only once does not wait
             waits = [found for found in outcome.given_up if found.step.program in of_race and found.tries > 1]
             if waits:
                 words = f"{race.message} Before that {waits[0].message}."

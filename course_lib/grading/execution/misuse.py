@@ -9,11 +9,12 @@ from typing import Any
 from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.submission.source import Unreadable
 
-KERNEL_NAMES = "kernels.json"  # in a job's folder: the kernel under test of each case, which the tests must not learn
+# the file of a job that names the kernel under test of each case; the learner's tests must not read it
+KERNEL_NAMES = "kernels.json"
 
 
 class Misuse(Exception):
-    """A fault of a case that its outputs need not show. One of a minor kind is seldom raised: the case goes on, and its values count, too.
+    """A fault of a case that its outputs may not show. A minor one is usually not raised: the case goes on, and its values are judged as well.
 
     ``tensor`` is the name of the tensor, "" where there is none.
     """
@@ -24,7 +25,7 @@ class Misuse(Exception):
 
 
 def find_worst(*found: Misuse | None) -> Misuse | None:
-    """The one whose kind comes first in :class:`FaultKind`."""
+    """Return the one whose kind comes first in :class:`FaultKind`."""
     order = list(FaultKind)
     return min((misuse for misuse in found if misuse is not None), key=lambda m: order.index(m.kind), default=None)
 
@@ -34,17 +35,17 @@ def describe_line(line: int | None) -> str:
 
 
 class CaseRunner:
-    """Runs the cases of one kind of exercise. ``misuse`` is that of the last case which came to its end; ``refusal`` is set once a case
-    did what the exercise refuses: no further case is run then."""
+    """Runs the cases of one kind of exercise. ``misuse`` is that of the last case that finished. ``refusal`` is set when a case
+    does what the exercise refuses; then no further case is run."""
 
     misuse: Misuse | None = None
     refusal: Unreadable | None = None
 
     def attend(self, confine: Callable[[], None]) -> None:
-        """Start what runs beside the submission, in a process of its own. Nothing is confined yet: ``confine`` does it."""
+        """Start what runs beside the submission, in a process of its own. Nothing is confined yet; ``confine`` confines the process that calls it."""
 
     def open_device(self) -> None:
-        """Open what a submission may use, once the process is confined and before it looks at the job."""
+        """Open the device that a submission may use, after the process is confined and before it reads the job."""
 
     def begin(self, module: types.ModuleType, code: types.CodeType, job: dict[str, Any]) -> None:
         """Prepare the cases of a job. ``module`` is the file that was imported, ``code`` its code."""
@@ -54,7 +55,7 @@ class CaseRunner:
         raise NotImplementedError
 
     def lost(self, error: BaseException) -> bool:
-        """True if no further case can be run after ``error``."""
+        """Return True if no further case can be run after ``error``."""
         return not isinstance(error, Exception)
 
 

@@ -1,7 +1,7 @@
 """Hands a job to a server, and brings its bytes home.
 
 Parent and child are different processes: nothing the child says decides a verdict, only the bytes it leaves behind do.
-What it leaves is read as what it may be: the work of someone who wants to fool the reader.
+The parent reads these files as a possible forgery: the learner's code may have written them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 _ERROR_BYTES = 64 << 10
-_TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200  # of an exception, of a fault, of a type
+# the most characters of an exception, of a fault and of a type
+_TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200
 
 
 def _make_kind(mode: str) -> ServerKind:
     make = "course_lib.grading.execution.child:make_machine"
-    if mode == "gpu":  # CUDA does not survive a fork: each job opens the GPU for itself, and the server never does
+    if mode == "gpu":  # CUDA cannot be used after a fork: each job opens the GPU itself, and the server never does
         return ServerKind(make, mode, "gpu", Needs.GPU)
     return ServerKind(make, mode, "cpu")
 
@@ -58,7 +59,7 @@ class Run:
     errors: dict[int, Raised] = field(default_factory=dict)
     case: int | None = None
     signal: int | None = None  # its number
-    reported: str = ""  # what a GPU said as its context was lost
+    reported: str = ""  # the error of a GPU whose context was lost
     import_error: Raised | None = None
     printed: str = ""
     tier: str = "none"
@@ -98,7 +99,7 @@ def _run_once(
 ) -> Run:
     with TemporaryFolder("course-check-") as folder:
         job = _write_job(folder, kernels, plans)
-        # memory for rows far apart is the GPU's to give, and it says so itself
+        # On a CPU the address space of rows far apart is reserved beforehand. A GPU allocates them itself, and reports if it cannot.
         reserve = {} if mode == "gpu" else {n: size for n, case in enumerate(job["cases"]) if (size := far_bytes(case))}
         look = None if take is None else _Arrivals(folder, plans, take).look
         answer = jobs.run(
@@ -138,7 +139,7 @@ _ENDS = {
 
 
 class _Arrivals:
-    """Hands on the bytes of each case once, as soon as a look finds them whole."""
+    """Passes on the bytes of each case once, as soon as they are complete."""
 
     def __init__(self, folder: Path, plans: list[Plan], take: Callable[[int, bytes], None]):
         self.folder, self.take = folder, take
@@ -160,7 +161,7 @@ def warm(mode: str) -> None:
 
 
 class _GpuHealth:
-    """After a child that was killed or lost its context, the GPU has to show that it works before the next one."""
+    """Checks the GPU after a child was killed or lost its context, before the next child uses it."""
 
     in_doubt = False
 
@@ -173,7 +174,7 @@ class _GpuHealth:
             return
         with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
-            # a context is made, which computes on the GPU; no kernel is run
+            # making a context is enough: it uses the GPU, and no kernel is run
             answer = jobs.run(
                 KINDS["gpu"], {"cases": [], "rules": None}, folder, ResourceLimits.for_mode("gpu"), count=0
             )
@@ -260,19 +261,19 @@ def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
         raised = _raised(folder / f"{number:02}.error")
         if data is not None:
             result.data[number] = data
-            # it came to its end, and did something else on the way
+            # the case finished, and did something that it must not do
             if raised is not None and raised.fault is not None:
                 result.errors[number] = raised
         elif raised is not None and not raised.lost:
             result.errors[number] = raised
         else:
             result.case, result.ended = number, stopped
-            # a GPU's context, or the process: not an exception of the kernel's, and nothing ran after it
+            # The context or the process was lost. It is no exception of the kernel's, and no later case ran.
             if raised is not None:
                 first_line = (raised.text.splitlines() or [raised.type])[0]
                 result.ended, result.reported = "crashed", first_line[:_NAME_CHARACTERS]
             return result
-    # every result is there, and it was stopped all the same
+    # all results are there, and the process was stopped afterwards
     if stopped not in ("crashed", "killed", "died", "timed out"):
         result.case, result.ended = len(plans) - 1, stopped
     return result
@@ -283,13 +284,13 @@ def _count_bytes(plan: Plan) -> int:
 
 
 def _bytes(file: Path, size: int) -> bytes | None:
-    """The content of a plain file of that size; None for anything else."""
+    """Return the content of a plain file of that size; None for anything else."""
     data = read_file(file, size + 1)
     return data if data is not None and len(data) == size else None
 
 
 def _raised(file: Path) -> Raised | None:
-    """What a case says it raised, if it is put as the child puts it."""
+    """Return the exception that a case reports, if the report has the form in which the child writes it."""
     data = read_file(file, _ERROR_BYTES)
     try:
         raised = decode_raised(json.loads(data)) if data is not None else None
@@ -304,7 +305,7 @@ def _raised(file: Path) -> Raised | None:
 
 
 def _without(folder: Path, text: str) -> str:
-    """The text without the folder of this one job: two checks of one file are to say the same."""
+    """Return the text without the job's folder, so that two checks of one file give the same message."""
     return (
         text.replace(f"{folder}/kernels.py", "your file")
         .replace(f"{folder}/", "")

@@ -1,8 +1,8 @@
 """Runs a learner's tests on kernels. The kernels run in a companion, a process of the course's own.
 
 The companion knows which kernel a case has, and this process never does: it sends the arguments of a call and gets tensors back. A case is
-a test with one kernel. The test is called with it once per seed of the case, each time from a fresh run of the file, so that nothing it kept
-is left, and with PyTorch's random numbers begun at that seed. The output "raised" is 1 for each call that raised AssertionError, "called" 1
+a test with one kernel. The test is called with it once per seed of the case, each time from a fresh run of the file, so that
+nothing is left of the call before, and with PyTorch's generator set to that seed. The output "raised" is 1 for each call that raised AssertionError, "called" 1
 for each that called the kernel, "dtypes" 1 for each that raised and had compared tensors of two dtypes.
 """
 
@@ -30,8 +30,8 @@ from course_lib.grading.execution.misuse import KERNEL_NAMES
 from course_lib.norms.specimen_call import make_checked
 from course_lib.sandbox import isolation
 
-_CHANNEL = 0  # the descriptor that leads to the companion: nothing else of the course's stays open
-_MOST_BYTES = 1 << 30  # of one message
+_CHANNEL = 0  # the file descriptor of the connection to the companion; the course keeps no other one open
+_MOST_BYTES = 1 << 30  # the most bytes of one message
 _MOST_NAMES = 1 << 20
 _ERRORS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (ValueError, TypeError, RuntimeError, IndexError, ZeroDivisionError)
@@ -80,7 +80,7 @@ class Tests(TorchFunctions):
 
     @staticmethod
     def make_kernel(number: int, backward: bool, calls: list[None]) -> Callable[..., Any]:
-        """The kernel of case ``number``, which leaves an entry in ``calls`` each time. All kernels look alike from outside."""
+        """Make the kernel of case ``number``; it adds an entry to ``calls`` each time it is called. From outside, all kernels look the same."""
 
         def ask(*arguments: Tensor | float) -> Any:
             tensors = [value for value in arguments if isinstance(value, Tensor)]
@@ -97,9 +97,9 @@ class Tests(TorchFunctions):
 
     @staticmethod
     def call(test: Any, kernel: Callable[..., Any], seed: int) -> tuple[bool, bool]:
-        """Whether the test raises AssertionError, and whether it does so after it compared tensors of two dtypes.
+        """Return whether the test raises AssertionError, and whether it had compared tensors of two dtypes before.
 
-        Whatever else it raises goes on.
+        Any other exception is raised further.
         """
         torch.manual_seed(seed)
         random.seed(seed)
@@ -113,7 +113,7 @@ class Tests(TorchFunctions):
         return False, False
 
     def renew(self, module: types.ModuleType) -> types.ModuleType:
-        """The file, run anew: nothing is left of what it kept."""
+        """Run the file anew and return its module, so that nothing is left of the call before."""
         fresh = types.ModuleType(module.__name__)
         fresh.__dict__.update({name: vars(module)[name] for name in ("__file__", "__spec__") if name in vars(module)})
         sys.modules[module.__name__] = fresh
@@ -121,11 +121,11 @@ class Tests(TorchFunctions):
         return fresh
 
 
-_DTYPES_DIFFER = "attribute 'dtype' do not match"  # as torch.testing.assert_close says it
+_DTYPES_DIFFER = "attribute 'dtype' do not match"  # from the message of torch.testing.assert_close
 
 
 class _Comparisons(TorchFunctionMode):
-    """Sees each ``torch.equal``, which says False of tensors of two dtypes, whatever they hold."""
+    """Records each call of ``torch.equal``, which returns False for two dtypes whatever the values are."""
 
     of_two_dtypes = False
 
@@ -136,17 +136,18 @@ class _Comparisons(TorchFunctionMode):
 
 
 class _Companion:
-    """Runs the kernels under test. What it is sent may be forged: it parses plain data and bytes, and believes nothing."""
+    """Runs the kernels under test. A message may be forged, so it accepts nothing but plain data and bytes, and checks both."""
 
     def serve(self, confine: Callable[[], None]) -> None:
-        specimens = importlib.import_module("course_lib.norms.specimens")  # while the course can be read
-        if _receive() is None:  # this tier was refused: another process begins anew
+        specimens = importlib.import_module("course_lib.norms.specimens")  # before the sandbox hides the course
+        # The other process has ended if this tier of isolation does not work here: new processes are started then.
+        if _receive() is None:
             return
         confine()
         file = Path(KERNEL_NAMES)
         names = json.loads(read_plain_file(file, _MOST_NAMES)) if file.exists() else []
         file.unlink(missing_ok=True)
-        # checked once more: what a kernel makes of other arguments could tell which it is
+        # make_plain checks the arguments again: the result for arguments of another form could tell which kernel it is
         kernels = [specimens.make_plain(name, backward=backward) for name, backward in names]
         _send({"ready": True}, [])
         while (asked := _receive()) is not None:
@@ -163,7 +164,7 @@ class _Companion:
 
 
 def _ask(question: dict[str, Any], tensors: list[Tensor]) -> Any:
-    """What the kernel returns for ``tensors``. What it wrote into them, or beside them in the same memory, is written here, too.
+    """Ask the companion for what the kernel returns, and write its changes of the tensors' memory into this process.
 
     Raises: the exception that it raised, or RuntimeError.
     """
@@ -186,12 +187,12 @@ def _ask(question: dict[str, Any], tensors: list[Tensor]) -> Any:
 
 
 def _view_storage(tensor: Tensor) -> Tensor:
-    """All bytes of the memory that ``tensor`` lies in."""
+    """Return all bytes of the memory that ``tensor`` lies in."""
     return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
 
 
 def _pack(tensors: list[Tensor]) -> tuple[list[dict[str, Any]], list[Tensor]]:
-    """The tensors as plain data, and the memory that they lie in, each once."""
+    """Return the tensors as plain data, and the memory that they lie in, each once."""
     storages: dict[int, Tensor] = {}
     described = []
     for tensor in tensors:
@@ -222,7 +223,7 @@ def _send(said: dict[str, Any], storages: list[Tensor]) -> None:
 
 
 def _receive() -> tuple[dict[str, Any], list[Tensor]] | None:
-    """One message; None if the other side has ended."""
+    """Return one message; None if the other process has ended."""
     if (head := _read(8)) is None or (plain := _read(struct.unpack("<q", head)[0])) is None:
         return None
     said, storages = json.loads(plain), []

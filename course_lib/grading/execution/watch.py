@@ -8,15 +8,15 @@ import math
 from course_lib.grading.cases.raised import FaultKind
 from course_lib.grading.execution.misuse import Misuse, describe_line, find_worst
 
-_FEW_PROGRAMS = 3  # with fewer, one program may well have everything to do
-_SOME_PROGRAMS = 5  # with fewer, one that takes several parts may well have nearly everything to do
-_NEARLY_ALL = 0.9  # of the elements
+_FEW_PROGRAMS = 3  # with fewer programs, one of them may rightly do all the work
+_SOME_PROGRAMS = 5  # with fewer programs, one that takes several parts may rightly do nearly all the work
+_NEARLY_ALL = 0.9  # part of the elements
 
 
 class Watch:
-    """Follows a launch through memory: writes to inputs, how often elements are read and by whom, reads of unwritten outputs.
+    """Follows a launch through memory: writes to inputs, how often elements are read and by which program, reads of unwritten outputs.
 
-    It counts lanes; masked ones touch nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first
+    It counts active lanes: a masked lane accesses nothing. An atomic reads and writes, also one that adds 0. ``written`` is the first
     write to an input.
     """
 
@@ -26,12 +26,12 @@ class Watch:
         self.allowed, self.spread, self.line_of_kernel = case["reads"], case["spread"], line_of_kernel
         self.programs = math.prod(case["grid"])
         self.empty_allowed: int | None = case["empty_loads"]
-        self.loads = {True: 0, False: 0}  # those that have a lane, and those that have none
+        self.loads = {True: 0, False: 0}  # loads with an active lane, and loads without one
         self.regions = sorted((region for region in regions if region.elements), key=lambda region: region.low)
         self.lows = [region.low for region in self.regions]
         self.inputs = {t["name"] for t in case["tensors"] if not t["output"] and not t["scratch"]}
         near = {t["name"] for t in case["tensors"] if t["output"] and not t["far"]}
-        self.stored = {  # which elements of an output somebody has stored to
+        self.stored = {  # the elements of an output that were stored to
             region.name: np.zeros((region.high - region.low) // region.itemsize + 1, bool)
             for region in self.regions
             if region.name in near
@@ -47,12 +47,9 @@ class Watch:
         live = access.live()
         if access.kind == "load":
             self.loads[bool(live.size)] += 1
-        if not live.size:
+        region = self.find_region(live)
+        if region is None:
             return
-        at = bisect.bisect_right(self.lows, int(live[0])) - 1
-        if at < 0 or int(live[0]) > self.regions[at].high:
-            return
-        region = self.regions[at]
         name, reads, writes = region.name, access.kind != "store", access.kind != "load"
         if writes and self.written is None and name in self.inputs:
             line = self.find_line()
@@ -66,38 +63,43 @@ class Watch:
         if name in self.shares and (reads if name in self.inputs else writes):
             shares = self.shares[name]
             shares[access.program] = shares.get(access.program, 0) + live.size
-        if (stored := self.stored.get(name)) is not None:
-            elements = (live - region.low) // region.itemsize
-            if reads and self.unwritten is None and not stored[elements].all():
-                line = self.find_line()
-                self.unwritten = Misuse(
-                    FaultKind.UNWRITTEN,
-                    f"{name} is read{describe_line(line)} before anything is stored there",
-                    name,
-                    line,
-                )
-            if writes:
-                stored[elements] = True
+        if name in self.stored:
+            self.follow_stores(region, live, reads, writes)
+
+    def find_region(self, live):
+        """Return the tensor in which the first active lane lies; None if there is no such lane, or it lies in no tensor."""
+        at = bisect.bisect_right(self.lows, int(live[0])) - 1 if live.size else -1
+        return self.regions[at] if at >= 0 and int(live[0]) <= self.regions[at].high else None
+
+    def follow_stores(self, region, live, reads: bool, writes: bool) -> None:
+        """Remember which elements of an output are stored to, and the first read of one that is not."""
+        stored, elements = self.stored[region.name], (live - region.low) // region.itemsize
+        if reads and self.unwritten is None and not stored[elements].all():
+            line = self.find_line()
+            words = f"{region.name} is read{describe_line(line)} before anything is stored there"
+            self.unwritten = Misuse(FaultKind.UNWRITTEN, words, region.name, line)
+        if writes:
+            stored[elements] = True
 
     def find_line(self) -> int | None:
         _, line = self.line_of_kernel() or (None, None)
         return line
 
     def find_misuse(self) -> Misuse | None:
-        """The worst of what happened."""
+        """Return the worst misuse that was seen."""
         return find_worst(
             self.written, self.find_excess(), self.find_empty_turns(), self.find_lone_program(), self.unwritten
         )
 
     def find_empty_turns(self) -> Misuse | None:
-        """Turns of a loop in which every load is masked off in all its lanes: they cost time, and no result shows them."""
+        """Find a loop that goes on after the last tile: in these steps all lanes of every load are masked off, which no result shows."""
         if self.empty_allowed is None or self.loads[False] <= self.loads[True] + self.empty_allowed:
             return None
         words = f"{self.loads[False]} of {sum(self.loads.values())} loads have no lane at all: the loop goes on where no tile is left"
         return Misuse(FaultKind.EMPTY, words)
 
     def find_excess(self) -> Misuse | None:
-        """The first tensor that was read too often. One element a row is free: some algorithms look at a row's first."""
+        """Find the first tensor that was read too often. One element per row is free: some algorithms read the first one in advance."""
         for region in self.regions:
             if region.name not in self.allowed:
                 continue
@@ -116,7 +118,7 @@ class Watch:
         return None
 
     def find_lone_program(self) -> Misuse | None:
-        """The first tensor of which one program does all, or nearly all, that several are asked to do."""
+        """Find the first tensor on which one program does all, or nearly all, of the work that several programs should share."""
         for name, shares in self.shares.items():
             total, program = sum(shares.values()), max(shares, key=shares.__getitem__, default=None)
             limit = _NEARLY_ALL * total if self.spread[name] >= _SOME_PROGRAMS else total

@@ -1,7 +1,7 @@
-"""What the grader knows of the exercises' entry points, a file a family: batteries, plans, wrong formulas.
+"""Holds what the grader knows of the exercises' entry points, one file per family: batteries, plans, wrong formulas.
 
-A catalog file names its family, and the module of that name has in ``PARTS`` a ``Part`` for each entry point. There is no list
-of the families, and nothing in the grader knows an exercise.
+A catalog file names the family of its exercise. The module of that name has in ``PARTS`` a ``Part`` for each entry point. There is
+no list of the families, and no other part of the grader depends on an exercise.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from course_lib.grading.cases.plan import Part
 
 
 def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
-    """The parts of ``exercise`` by entry point.
+    """Return the parts of ``exercise`` by entry point.
 
     Raises: CourseError, with the catalog file, if its family does not exist, or has no part for an entry point.
     """

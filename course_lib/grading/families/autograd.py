@@ -1,4 +1,4 @@
-"""LayerNorm as an autograd Function: the ways autograd calls one, and what goes wrong in the wiring."""
+"""LayerNorm as an autograd Function: the ways in which autograd calls one, and the mistakes in connecting kernels to it."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _plan_backward(case: WiringCase, entry_point: str, rng: np.random.Generator)
 
 
 class _Pass:
-    """What the gradients are made of, in float64."""
+    """The numbers from which the gradients are computed, in float64."""
 
     def __init__(self, x, w, dy, eps: float):
         self.x, self.dy = x.astype(np.float64), dy.astype(np.float64)
@@ -233,7 +233,7 @@ def _compute_y(p: Plan[WiringCase], *, eps: float | None = None, w: bool = True,
 
 
 def _list_backward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
-    """What a wrong wiring makes of right kernels."""
+    """Yield the outputs of right kernels that are wrongly connected to autograd."""
     for name in ("dw", "db", "dx"):
         yield "gradient_missing", lambda p, name=name: _return_wrongly(p, lambda g, _, name=name: g | {name: None})
     yield "gradient_missing", lambda p: _return_wrongly(p, lambda g, _: g | {"dw": None, "db": None})
@@ -285,7 +285,7 @@ def _compute_from(
     w: str = "w",
     dtype: str = "",
 ) -> Outputs:
-    """The outputs of a case if backward computes from other numbers than it should."""
+    """Return the outputs of a case if backward computes from wrong inputs."""
     case, N = p.case, p.case.N
     if case.then == "change":
         return {"raised": np.array(float(saved in ("x", "dy")))}  # x is read, in whatever place
@@ -313,7 +313,7 @@ def _compute_from(
 
 
 def _return_wrongly(p: Plan[WiringCase], change) -> Outputs:
-    """The right gradients, handed back wrongly: ``change`` maps them by name, None for one that is not returned."""
+    """Return right gradients that are wrongly returned: ``change`` makes them of the right ones and the case, None for one that is missing."""
     if p.case.then == "change":
         return {"raised": np.array(1.0)}
     case = p.case
@@ -329,7 +329,7 @@ def _return_wrongly(p: Plan[WiringCase], change) -> Outputs:
 
 
 def _overwrite_dy(p: Plan[WiringCase]) -> Outputs:
-    """dx stands where dy was: the residual path adds dx to itself, and a second pass takes it for dy."""
+    """Return the outputs if dx is written over dy: the residual path adds dx to itself, and a second pass reads dx as dy."""
     case = p.case
     if case.then == "change":
         return {"raised": np.array(1.0)}
@@ -342,7 +342,7 @@ def _overwrite_dy(p: Plan[WiringCase]) -> Outputs:
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
-# what follows from which cases fail
+# causes that follow from which cases fail
 _RARE: tuple[tuple[str, Symptom[WiringCase]], ...] = (("change_unnoticed", lambda p, outputs: p.case.then == "change"),)
 
 _NOT_RETURNED: dict[str, str] = dict.fromkeys(("dx", "dw", "db"), "gradient_missing")

@@ -1,6 +1,6 @@
-"""The bytes that five launches of norm kernels ask for, as whole numbers: what each tensor costs, and what people forget.
+"""The bytes that five launches of norm kernels ask for, as whole numbers: the bytes of each tensor, and the usual mistakes.
 
-A test compares every number here with a trace of the kernels (course_lib/lessons/accounting.py), so the account is not this file's own.
+A test compares every number here with a trace of the kernels (course_lib/lessons/accounting.py), so that they do not depend on this file alone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 
 ITEMSIZE = {"fp32": 4, "fp16": 2}
 _OUTPUTS = ("read", "written")
-_WHOLE = 0.25  # the next whole number is four of these away
+_WHOLE = 0.25  # allowed error: a quarter of the distance to the next whole number
 
 # Small sizes: a total that can be worked out by hand, and written in six digits. M, N, ROWS and the chunks are different numbers.
 _PLAIN = (
@@ -51,7 +51,7 @@ _CHUNKS = (
 
 @dataclass(frozen=True)
 class Term:
-    """One tensor in an account: ``elements`` of it, ``itemsize`` bytes each, read or written ``times`` over."""
+    """One line of an account: a tensor of ``elements`` with ``itemsize`` bytes each, read or written ``times`` times."""
 
     output: str
     tensor: str
@@ -65,7 +65,7 @@ class Term:
 
 
 def list_terms(entry_point: str, case: Case) -> list[Term]:
-    """The account of one entry point: a line for each tensor that is read, then one for each that is written."""
+    """Return the account of one entry point: a line for each tensor that is read, then one for each that is written."""
     M, N, size = case.M, case.N, ITEMSIZE[case.dtype]
     programs = -(-M // case.rows)
     chunks = -(-M // case.chunk) if isinstance(case, SharedCase) else 0
@@ -109,7 +109,7 @@ def add_up(terms: list[Term], output: str) -> int:
 
 
 def _name_cases(entry_point: str, cases: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The cases with the name of the function: five functions have cases of one name."""
+    """Return the cases with the function's name added: five functions have cases of the same name."""
     return tuple(
         replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases
     )
@@ -127,9 +127,9 @@ def _plan(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     return Plan(case, entry_point, (), tensors, tuple(("int", value) for value in values), {}, expected)
 
 
-# ---- wrong accounts: a cause, and what it makes of a line (None: the line is left out)
-# With a row a program w is loaded M times: M N numbers, as many as a matrix has. Whoever leaves out w and whoever leaves out one load
-# of x comes to the same number, so both have one cause.
+# ---- wrong accounts: a cause, and the line that a mistake makes of a right one (None: the line is left out)
+# With one row per program w is loaded M times: M N numbers, as many as a matrix has. An account without w and an account without one
+# load of x have the same total, so both mistakes have one cause.
 
 Mistake = Callable[[Term, Case], Term | None]
 _STATISTICS, _WEIGHTS, _PARTIALS = ("mean", "rstd"), ("w", "b"), ("dw_partial", "db_partial")
@@ -194,7 +194,7 @@ _MISTAKES: tuple[tuple[str, Mistake], ...] = (
     ("gradients_not_counted", _leave_out("dw", "db")),
     ("gradients_not_counted", lambda term, case: None if term.output == "written" and term.tensor == "dx" else term),
     ("gradients_in_fp32", _change(("dw", "db"), itemsize=lambda term, case: 4)),
-    # two at once, as they often come: the matrices alone
+    # two mistakes that are often made together: the matrices alone
     ("only_matrices_counted", lambda term, case: term if _is_matrix(term) else None),
     ("only_matrices_counted", lambda term, case: replace(term, times=1) if _is_matrix(term) else None),
 )  # fmt: skip

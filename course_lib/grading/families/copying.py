@@ -48,7 +48,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield (
         "not_a_plain_copy",
         lambda p: {"y": np.arange(p.case.N, dtype=np.float64)},
-    )  # where it stands, not what stands there
+    )  # the index of the element is stored, not its value
 
 
 PARTS = {

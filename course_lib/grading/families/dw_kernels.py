@@ -1,7 +1,7 @@
 """dw and db as kernels, under a lock, in two stages and persistent: the inputs that find their bugs, and their wrong formulas.
 
-Programs share memory here, so a case is launched several times with its programs interleaved: races and deadlocks are
-found, and where the bits may not depend on the order, that they do not.
+Programs share memory here, so a case is launched several times with its programs interleaved. This finds races and deadlocks, and
+results whose bits depend on the order where they must not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from course_lib.grading.families.making import (
 from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 
-# of GROUP buffers, and of the P programs of a grid
+# cases with GROUP buffers, with P programs of a grid, and with chunks of rows
 _Buffers = partial(SharedCase, partials_name="GROUP")
 _Programs = partial(SharedCase, partials_name="P")
 _Chunks = partial(SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
@@ -250,7 +250,7 @@ def _plan_persistent(case: SharedCase, kernel: str, rng: np.random.Generator) ->
 
 
 def _plan_buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    """The sum of GROUP buffers, of which those from M on hold NaN."""
+    """Plan the sum of GROUP buffers; those from number M on hold NaN."""
     plan = _plan_sum(case, kernel, rng, ("dw_buffer", "db_buffer"), min(case.M, case.partials))
     return _extend_plan(plan, [("int", case.M), ("int", case.N)], {"GROUP": case.partials, "BLOCK": case.block})
 
@@ -300,7 +300,7 @@ def _extend_plan(
 
 
 def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[dict[str, np.ndarray], list[Tensor]]:
-    """The float64 inputs of the oracle, and the statistics' tensors."""
+    """Return the float64 inputs of the oracle, and the tensors of the statistics."""
     forward = reference.layer_norm(x, eps=case.eps)
     values = {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
     tensors = [
@@ -310,7 +310,7 @@ def _save_statistics(case: SharedCase, dy: np.ndarray, x: np.ndarray) -> tuple[d
 
 
 def _choose_strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
+    """Return row and column strides of dy, x and dx. Where rows need not follow each other, the three differ."""
     packed = (case.N, 1)
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
@@ -322,8 +322,8 @@ def _choose_strides(case: SharedCase) -> tuple[tuple[int, int], tuple[int, int],
 
 
 def _place(name: str, case: SharedCase, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
-    """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
-    its strides reads far past it."""
+    """Place a tensor between guards that hold a program's rows in any layout: a kernel that ignores the strides of an expanded dy, which is
+    one element, reads far past it."""
     far = max(strides) >= FAR_STRIDE
     guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
     return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
@@ -334,13 +334,13 @@ def _list_chunks(case: SharedCase) -> list[np.ndarray]:
 
 
 def _list_programs(case: SharedCase) -> list[np.ndarray]:
-    """The rows of each program: tiles p, p + P, p + 2 P, ..."""
+    """Return the rows of each program: tiles p, p + P, p + 2 P, ..."""
     rows = np.arange(case.M)
     return [rows[rows // case.rows % case.partials == p] for p in range(case.partials)]
 
 
 def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.ndarray]) -> dict[str, Expected]:
-    """dw and db over the rows of each element of ``mine``, with the error that fp32 may make in them.
+    """Return dw and db over the rows of each element of ``mine``, with the errors that fp32 may make in them.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``, row by row.
     """
@@ -361,7 +361,7 @@ def _expect_sums(case: SharedCase, inputs: dict[str, np.ndarray], mine: list[np.
 
 
 def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
-    """As in lesson 11: what is unsure in xhat goes into c1 and into ``xhat * c1`` both ways."""
+    """Return dx with its allowed error, as in lesson 11: an error of xhat enters c1, and both factors of ``xhat * c1``."""
     xhat, wdy, rstd = _compute_hat(inputs, "xhat"), inputs["w"] * inputs["dy"], inputs["rstd"][:, None]
     unsure = np.abs(xhat) + np.abs(inputs["mean"])[:, None] * rstd
     c1, c1_terms = (xhat * wdy).mean(axis=1, keepdims=True), (unsure * np.abs(wdy)).mean(axis=1, keepdims=True)
@@ -372,7 +372,7 @@ def _expect_dx(case: SharedCase, inputs: dict[str, np.ndarray], dx: np.ndarray) 
 
 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
-    """xhat, or what can stand in its place."""
+    """Return xhat, or a wrong matrix in its place."""
     x, mean, rstd = inputs["x"], inputs["mean"][:, None], inputs["rstd"][:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
             "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "rstd": rstd + 0 * x,
@@ -405,7 +405,7 @@ _WITH_W = (
 def _take_steps(
     p: Plan[SharedCase], steps: Callable[[int, int], range], *, whole_steps: bool = False
 ) -> list[np.ndarray]:
-    """The rows that each chunk adds up if it takes the steps that ``steps`` makes of (rows a chunk, BLOCK_M)."""
+    """Return the rows that each chunk adds up if it takes the steps that ``steps`` makes of (rows per chunk, BLOCK_M)."""
     case = p.case
     out = []
     for c in range(case.partials):
@@ -418,12 +418,12 @@ def _take_steps(
 
 
 def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
-    """What is left if a step overwrites the sums of the one before. Lanes past M or the chunk add 0."""
+    """Return the rows of the last step: each step overwrites the sums of the one before. Lanes past M or the chunk add 0."""
     return _take_steps(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
 
 def _begin_at_row_0(p: Plan[SharedCase]) -> list[np.ndarray]:
-    """As many steps as a chunk has, from row 0 of the matrix on, as far as the chunk's own last row lets them."""
+    """Return as many steps of rows as a chunk has, but from row 0 of the matrix, and not past the chunk's last row."""
     case = p.case
     steps = -(-case.chunk // case.rows) * case.rows
     return [np.arange(min(steps, (c + 1) * case.chunk, case.M)) for c in range(case.partials)]
@@ -436,7 +436,7 @@ def _skip_vanishing(p: Plan[SharedCase], mine: list[np.ndarray], of: str) -> lis
 
 
 def _repeat_rows(rows: np.ndarray, step: int) -> np.ndarray:
-    """Each row as often as steps of so many rows reach it that begin one row after the other."""
+    """Return the rows with repetitions: a step of this many rows begins at every row, so most rows are in several steps."""
     return np.repeat(rows, np.minimum(np.arange(len(rows)) + 1, step))
 
 
@@ -479,7 +479,7 @@ def _take_but_first_tile(p: Plan[SharedCase], rows: np.ndarray) -> np.ndarray:
 
 
 def _list_runs_of_tiles(p: Plan[SharedCase]) -> list[np.ndarray]:
-    """Tiles one after the other to a program, where every P-th belongs."""
+    """Return the rows of each program if it takes neighbouring tiles instead of every P-th."""
     case = p.case
     tiles = -(-case.M // case.rows)
     each = -(-tiles // case.partials) * case.rows
@@ -524,7 +524,7 @@ def _list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
 
 
 def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
-    """Rows one after the other in a buffer, where every GROUP-th belongs."""
+    """Return the rows of each buffer if it takes neighbouring rows instead of every GROUP-th."""
     each = -(-p.case.M // p.case.partials)
     return [_clip(p, g * each, each) for g in range(min(p.case.partials, p.case.M))]
 
@@ -546,7 +546,7 @@ def _take_first_statistics(p: Plan[SharedCase], names: tuple[str, ...]) -> Plan[
 
 
 def _list_spare_row_models(right: _Rows) -> Iterator[tuple[str, Model[SharedCase]]]:
-    """dy loaded as 1, or as something that is no number, in the rows of a step that are nobody's."""
+    """Yield sums in which a step loads dy as 1, NaN or Inf in rows that do not exist."""
     for value in (1.0, np.nan, np.inf):
         yield "row_mask", lambda p, v=value: _add_spare_rows(p, right(p), v)
 
@@ -575,7 +575,7 @@ def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
 def _combine(
     formulas, rows: tuple[tuple[str, _Rows], ...], right: _Rows, ending: str
 ) -> Iterator[tuple[str, Model[SharedCase]]]:
-    """One mistake; then one in the rows and one in the formula, named after the rows."""
+    """Yield single mistakes, then pairs: one in the rows and one in the formula, under the cause of the rows."""
     for cause, take in rows:  # in one of the two sums only
         for name in ("dw", "db"):
             yield cause, lambda p, take=take, n=f"{name}_{ending}": {n: _compute_wrong(p, take(p), ending)[n]}
@@ -654,7 +654,7 @@ def _weigh_rows(p: Plan[SharedCase], weights: np.ndarray) -> Outputs:
 
 
 def _take_largest(p: Plan[SharedCase], name: str) -> np.ndarray:
-    """The lanes of a tile of rows have added up their own; the largest of them is taken."""
+    """Return the largest of the sums of a tile's lanes, where their total belongs."""
     return add_up_lanes(p.inputs[f"{name}_partial"].T, p.case.rows).max(axis=1)
 
 
@@ -694,10 +694,10 @@ def _shares_a_buffer(case: SharedCase) -> bool:
 
 
 def _is_spoiled_by_spare_rows(p: Plan[SharedCase], outputs: Outputs) -> bool:
-    """The partial sums of the program that has the short last tile are not finite, in whole rows, and all else is right: what spare
-    rows loaded has come into the sums. Where they happen to load numbers, nothing shows."""
+    """Return True if the only error is that the partial sums of the program with the short last tile are not finite, in whole rows. Then the sums
+    contain what rows past M loaded. If such rows happen to load finite numbers, this symptom is absent."""
     case = p.case
-    if not outputs:  # it did not come to its end
+    if not outputs:  # the case did not finish
         return False
     spoiled = np.zeros((len(_PARTIAL_NAMES), case.partials), bool)
     for which, name in enumerate(_PARTIAL_NAMES):

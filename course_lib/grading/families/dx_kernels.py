@@ -228,7 +228,7 @@ def _make_plan(
 
 
 def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-    """Row and column strides of dy, x and dx; wherever rows need not follow each other, no two tensors agree."""
+    """Return row and column strides of dy, x and dx. Where rows need not follow each other, the three differ."""
     packed = (case.N, 1)
     if case.layout == "sliced":
         return (case.N + 3, 1), (case.N + 9, 1), (case.N + 14, 1)
@@ -240,15 +240,15 @@ def _choose_strides(case: Case) -> tuple[tuple[int, int], tuple[int, int], tuple
 
 
 def _place(name: str, case: Case, strides: tuple[int, int], values: np.ndarray | None) -> Tensor:
-    """Guards as wide as the rows of a program in any layout: an expanded dy is one element, and a kernel that does not know
-    its strides reads far past it."""
+    """Place a tensor between guards that hold a program's rows in any layout: a kernel that ignores the strides of an expanded dy, which is
+    one element, reads far past it."""
     far = max(strides) >= FAR_STRIDE
     guard = size_guard(case.block if far else case.M * (case.N + 14) + case.rows * (case.N + 14) + case.block)
     return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
 
 
 def _expect_dx(case: Case, inputs: dict[str, np.ndarray], dx: np.ndarray) -> Expected:
-    """dx with the error that fp32 may make in it.
+    """Return dx with the error that fp32 may make in it.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
     the mean of its product with ``|wdy|``, and into ``xhat * c1`` both ways.
@@ -267,7 +267,7 @@ def _take_mean(inputs: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def _compute_hat(inputs: dict[str, np.ndarray], which: str) -> np.ndarray:
-    """xhat, or what can stand in its place."""
+    """Return xhat, or a wrong matrix in its place."""
     x, mean, rstd = inputs["x"], _take_mean(inputs), inputs["rstd"][:, None]
     return {
         "xhat": lambda: (x - mean) * rstd,
@@ -394,7 +394,7 @@ def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]
 
 
 def list_saved_models() -> Iterator[tuple[str, Model]]:
-    """dx by statistics that were computed once more, with a fixed eps, divided by N or by N - 1."""
+    """Yield dx from statistics that backward computes again, with a fixed eps, divided by N or by N - 1."""
     for eps, less in product(FIXED_EPS, (0, 1)):
         yield (
             "recomputed_statistics",
@@ -413,8 +413,8 @@ def compute_saved_anew(p: Plan, eps: float, axis: int = 1, correction: int = 0) 
 
 
 def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
-    """The saved statistics of other rows: of the first of a program's tile, of the matrix, those of the first tile for every one, or
-    that of the row with the program's number."""
+    """Return the plan with saved statistics of other rows: of the first row of the tile or of the matrix, of the same row in the first tile, or of
+    the row with the program's number."""
     row, height = np.arange(p.case.M), p.case.rows
     rows = {
         "tile's first": row // height * height, "first": 0 * row, "first tile's": row % height, "program's": row // height,
@@ -438,7 +438,7 @@ def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
     return bool(rows.size and vanish[rows].all()) and not any(where.any() for where in wrong.values())
 
 
-# A row of equal numbers has c1 = 0 as well, so a code that treats both in a way of its own is told apart by the order of these two.
+# A row of equal numbers has c1 = 0 as well. So the cause for such rows is tried before the one for all rows with a sum of 0.
 RARE: tuple[tuple[str, Symptom], ...] = (
     ("flat_row", lambda p, outputs: p.case.fill == "constant"),
     ("sum_of_zero", is_wrong_where_sums_vanish),
@@ -448,52 +448,69 @@ RARE: tuple[tuple[str, Symptom], ...] = (
 def compute_wrong_dx(
     p: Plan, *, dy="dy", w="w", w1=None, w2=None, outer=None, xhat="xhat", c1: float | str = 1, dx=None, c2=None,
     c2_along="1", divisor1="N", divisor2="N", power=1.0, powers=None, swap=False, padding="", over_tile="", sign=1, columns=None,
-    axis: int | tuple[int, int] = 1, axis1: int = 1, axis2: int = 1,
+    axis1: int | tuple[int, int] = 1, axis2: int | tuple[int, int] = 1,
 ) -> np.ndarray:  # fmt: skip
-    """dx with changes: other powers of w with dy (``w``), in c1 (``w1``) or in c2 (``w2``); something else for xhat everywhere
-    (``xhat``), in c1 (``c1``, by name) or beside it (``dx``); c1 and c2 times a number."""
-    case, rstd, mean = p.case, p.inputs["rstd"][:, None], _take_mean(p.inputs)
-    hat, beside = _compute_hat(p.inputs, c1 if isinstance(c1, str) else xhat), _compute_hat(p.inputs, dx or xhat)
+    """Return dx with something wrong in it.
+
+    ``w``, ``w1`` and ``w2`` name what w is with dy, in c1 and in c2; ``outer``: True for w times all that is right without a w,
+    False for w in the means alone. ``xhat`` names what stands for xhat everywhere, ``c1`` in c1 alone, ``dx`` beside c1 alone. ``c1``
+    and ``c2`` may be factors. ``power`` or ``powers``: of rstd, with dy, c1 and c2. ``axis1``, ``axis2``: over which c1 and c2 are means.
+    """
+    times, in_c1 = (1, c1) if isinstance(c1, str) else (c1, xhat)
+    hat, beside = _compute_hat(p.inputs, in_c1), _compute_hat(p.inputs, dx or xhat)
     dy = p.inputs["dy"] if dy == "dy" else np.ones_like(p.inputs["dy"])
-    of_w = {"w": lambda v: v, "1": np.ones_like, "w * w": np.square, "1 + w": lambda v: 1 + v, "1 / w": lambda v: 1 / v}
-    of_w["1 for 0"] = lambda v: np.where(v == 0, 1, v)
-    of_w["by row"] = lambda v: np.resize(v, case.M)[:, None]
-    first, in_c1, in_c2 = (of_w[which](p.inputs["w"]) for which in (w, w1 or w, w2 or w))
-    if outer is False:
-        in_c1 = in_c2 = p.inputs["w"]
-    elif outer:
-        first = np.ones_like(first)
+    with_dy, with_c1, with_c2 = _choose_w(p, (w, w1 or w, w2 or w), outer)
     c2 = "mean" in p.inputs if c2 is None else c2
-    taken = slice(None) if columns is None else columns(case)
-    products = (hat * in_c1 * dy)[:, taken].sum(axis=axis if axis1 == 1 else 0, keepdims=True)
-    total = (in_c2 * dy)[:, taken].sum(axis=axis if axis2 == 1 else 0, keepdims=True)
-    if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
-        products = products + case.padded_lanes * mean * rstd * total / case.N
-    elif padding == "ones":  # wdy loaded or computed as 1 in padded lanes
-        products, total = products - case.padded_lanes * mean * rstd, total + case.padded_lanes
-    elif padding == "x and dy":  # loaded as 1: xhat is rstd there
-        products = products + case.padded_lanes * rstd
-    elif padding:
-        products = products + case.padded_lanes * float(padding) if case.padded_lanes else products
-    products = _sum_over_tile(products, case.rows) if "c1" in over_tile else products
-    total = _sum_over_tile(total, case.rows) if "c2" in over_tile else total
-    times = 1 if isinstance(c1, str) else c1
-    rows = {1: 1.0, 0: case.M / case.N, (0, 1): case.M}[axis]  # N of each of which is in a sum
-    of_products = rows if axis1 == 1 else case.M / case.N
-    along_hat, along_one = (
-        times * products / find_divisor(p, divisor1) / of_products,
-        c2 * total / find_divisor(p, divisor2) / (rows if axis2 == 1 else case.M / case.N),
-    )
+    taken = slice(None) if columns is None else columns(p.case)
+    products = (hat * with_c1 * dy)[:, taken].sum(axis=axis1, keepdims=True)
+    total = (with_c2 * dy)[:, taken].sum(axis=axis2, keepdims=True)
+    products, total = _add_padding(p, products, total, padding)
+    products = _sum_over_tile(products, p.case.rows) if "c1" in over_tile else products
+    total = _sum_over_tile(total, p.case.rows) if "c2" in over_tile else total
+    along_hat = times * products / find_divisor(p, divisor1) / _count_rows(p.case, axis1)
+    along_one = c2 * total / find_divisor(p, divisor2) / _count_rows(p.case, axis2)
     if swap:
         along_hat, along_one = along_one, along_hat
-    of_dy, of_c1, of_c2 = (power,) * 3 if powers is None else powers
-    out = first * dy * rstd**of_dy - beside * along_hat * rstd**of_c1
-    out = out - along_one * (beside if c2_along == "xhat" else 1) * rstd**of_c2
+    rstd = p.inputs["rstd"][:, None]
+    of_dy, of_hat, of_one = (power,) * 3 if powers is None else powers
+    out = with_dy * dy * rstd**of_dy - beside * along_hat * rstd**of_hat
+    out = out - along_one * (beside if c2_along == "xhat" else 1) * rstd**of_one
     return sign * out * (p.inputs["w"] if outer else 1)
 
 
+def _choose_w(p: Plan, names: tuple[str, ...], outer: bool | None) -> list[np.ndarray]:
+    """Return what w is with dy, in c1 and in c2."""
+    w = p.inputs["w"]
+    found = {
+        "w": lambda: w, "1": lambda: np.ones_like(w), "w * w": lambda: np.square(w), "1 + w": lambda: 1 + w, "1 / w": lambda: 1 / w,
+        "1 for 0": lambda: np.where(w == 0, 1, w), "by row": lambda: np.resize(w, p.case.M)[:, None],
+    }  # fmt: skip
+    with_dy, with_c1, with_c2 = (found[name]() for name in names)
+    if outer is None:
+        return [with_dy, with_c1, with_c2]
+    return [np.ones_like(with_dy), with_c1, with_c2] if outer else [with_dy, w, w]
+
+
+def _add_padding(p: Plan, products: np.ndarray, total: np.ndarray, padding: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the sums of c1 and c2 with what the padded lanes add to them."""
+    lanes, rstd, mean = p.case.padded_lanes, p.inputs["rstd"][:, None], _take_mean(p.inputs)
+    if not padding or not lanes:
+        return products, total
+    if padding == "c2 taken out":  # mean(xhat * (wdy - c2)): the same on paper, and -c2 * xhat in a padded lane
+        return products + lanes * mean * rstd * total / p.case.N, total
+    if padding == "ones":  # wdy loaded or computed as 1 in padded lanes
+        return products - lanes * mean * rstd, total + lanes
+    # x and dy loaded as 1: xhat is rstd there
+    return products + lanes * (rstd if padding == "x and dy" else float(padding)), total
+
+
+def _count_rows(case: Case, axis: int | tuple[int, int]) -> float:
+    """Return how many times N elements are in a sum over this axis."""
+    return {1: 1.0, 0: case.M / case.N, (0, 1): case.M}[axis]
+
+
 def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
-    """The sum of each row replaced by that of all rows of its program."""
+    """Return for each row the sum over all rows of its program."""
     return np.concatenate(
         [np.full_like(sums[at : at + rows], sums[at : at + rows].sum()) for at in range(0, len(sums), rows)]
     )

@@ -1,4 +1,4 @@
-"""Launches of the course's resident LayerNorm kernel, by a function that gets the shape and the bytes of a number.
+"""Launches of the course's resident LayerNorm kernel, chosen by a function of the shape and the bytes per number.
 
 Many launches are right, so no number is expected of ROWS, BLOCK and num_warps. What is judged is worked out from them
 (``course_lib/tuning/launch.py``): 0 where nothing speaks against the launch, else the number of the first fault.
@@ -17,7 +17,7 @@ from course_lib.tuning.clock import Shape, Timed, time_launch
 from course_lib.tuning.launch import ITEMSIZE, NAMES, Fault, Launch, find_illegal, find_misfit, predict, suggest
 
 _FAULT = "fault"
-# in the order in which they are looked for
+# the faults, in the order in which they are looked for
 CAUSES = (
     "launch_not_legal",
     "columns_left_out",
@@ -32,12 +32,12 @@ _LONGEST = 16384
 
 @dataclass(frozen=True)
 class LaunchCase(Case):
-    """M rows of N columns to be launched; ``timed``: on a machine with a GPU, beside the floor."""
+    """M rows of N columns to be launched; ``timed``: a machine with a GPU compares the launch's time with the floor."""
 
     timed: bool = False
 
     def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
-        if _FAULT not in outputs:  # nothing came back
+        if _FAULT not in outputs:  # the function returned nothing
             return ""
         fault = find_fault(self, outputs)
         return (
@@ -76,7 +76,7 @@ def _read(outputs: Outputs) -> Launch:
 
 
 def find_fault(case: Case, outputs: Outputs) -> Fault | None:
-    """What speaks against the launch that was returned for a case, as far as it can be known without a clock.
+    """Find the first fault of the launch that was returned for a case, as far as it can be found without timing.
 
     Raises: EnvironmentFault if this machine has no compiler to ask.
     """
@@ -85,7 +85,7 @@ def find_fault(case: Case, outputs: Outputs) -> Fault | None:
 
 
 def _fit(N: int) -> int:
-    """The row length nearest to N that the exercise speaks of: a power of two, or three quarters of a short one."""
+    """Return the nearest row length to N that the exercise asks about: a power of two, or three quarters of a short one."""
     powers = [1 << n for n in range(7, _LONGEST.bit_length())]
     return min(
         [*powers, *(3 * p // 4 for p in powers if 192 <= 3 * p // 4 <= _THREE_QUARTERS)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -12,17 +13,23 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
     FIXED_EPS,
+    OF,
     PADDING,
-    WRONG_COLUMNS,
     WRONG_ROOTS,
     WRONG_SCALES,
     WRONG_SHIFTS,
+    WRONG_STEPS,
+    WRONGLY_SAVED,
+    add_up_columns,
+    add_up_in_every_lane,
+    add_up_largest_lane,
     apply_right,
+    average_over_tile,
     draw_matrix,
     draw_shift,
     draw_weight,
-    find_divisor,
     inverse_root,
+    list_divisor_models,
     list_dtype_models,
     list_far_out,
     list_rounded_outputs,
@@ -30,12 +37,16 @@ from course_lib.grading.families.making import (
     place_matrix,
     place_statistic,
     place_vector,
+    square_deviation,
+    square_lanes,
     square_what_is_not_0,
-    take_largest_lane,
+    sweep_twice,
+    take_last_block,
+    vary,
 )
 from course_lib.norms import reference
 
-# Each line is one row of work a program; cheap in the interpreter because M is small and N costs little.
+# One row per program. The cases are cheap in the interpreter, because M is small and N costs little.
 LAYER_NORM_BLOCKED = (
     Case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks", fill="worked"),
     Case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3", mean=3.0),
@@ -231,98 +242,65 @@ def _plan_one_block(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _list_models_of_y() -> Iterator[tuple[str, Model]]:
-    """The wrong formulas that show in y."""
+    """Yield the wrong formulas that can be seen in y."""
     for cause, model in _list_models():
         if cause not in ("wrong_statistic_saved", "outputs_swapped"):
             yield cause, lambda p, model=model: {"y": model(p)["y"]}
 
 
 def _list_models() -> Iterator[tuple[str, Model]]:
-    yield "padding_in_variance", lambda p: _compute_wrong(p, padding=True)
-    for divisor in ("N-1", "N-1 or 1"):
-        yield "unbiased_variance", lambda p, d=divisor: _compute_wrong(p, var_divisor=d)
-    yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
-    for cause, root in WRONG_ROOTS:
-        yield cause, lambda p, root=root: _compute_wrong(p, root=root)
-    for fixed in FIXED_EPS:
-        yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
+    vary_formula = partial(vary, _compute_wrong)
+    yield from vary_formula("padding_in_variance", padding=[True])
+    yield from vary_formula("unbiased_variance", var_divisor=["N-1", "N-1 or 1"])
+    yield from vary_formula("eps_missing", eps=[0.0])
+    yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
+    yield from vary_formula("eps_hard_coded", eps=FIXED_EPS)
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
-    for mean_divisor in ("N", "BLOCK", "lanes", "1"):
-        for var_divisor in ("N", "BLOCK", "lanes", "1"):
-            for padding in (False, True):
-                if (mean_divisor, var_divisor) != ("N", "N"):
-                    yield (
-                        "divisor",
-                        lambda p, m=mean_divisor, v=var_divisor, z=padding: _compute_wrong(
-                            p, mean_divisor=m, var_divisor=v, padding=z
-                        ),
-                    )
-    for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS):
-        yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
-    yield "zeros_left_out", lambda p: _compute_wrong(p, measure=square_what_is_not_0)
-    for mean_divisor, measure in product(("N", "not 0"), (_square_deviation, square_what_is_not_0)):
-        yield (
-            "zeros_left_out",
-            lambda p, d=mean_divisor, m=measure: _compute_wrong(p, mean_divisor=d, var_divisor="not 0", measure=m),
-        )
-    yield "zeros_left_out", lambda p: _compute_wrong(p, mean_divisor="not 0")
+    yield from list_divisor_models(_compute_wrong)
+    yield from ((cause, partial(_compute_wrong, scale=scale)) for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS))
+    yield from vary_formula("zeros_left_out", measure=[square_what_is_not_0])
+    measures = (square_deviation, square_what_is_not_0)
+    yield from vary_formula("zeros_left_out", mean_divisor=["N", "not 0"], var_divisor=["not 0"], measure=measures)
+    yield from vary_formula("zeros_left_out", mean_divisor=["not 0"])
     yield "zeros_left_out", _leave_zeros_in_y
-    yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0)
-    yield "mean_not_subtracted", lambda p: _compute_wrong(p, measure=lambda x, mean: x**2)
-    yield "mean_not_subtracted", lambda p: _compute_wrong(p, centre=0.0, measure=lambda x, mean: x**2)
-    yield "deviation_not_squared", lambda p: _compute_wrong(p, measure=lambda x, mean: np.abs(x - mean))
-    yield "deviation_not_squared", lambda p: _compute_wrong(p, measure=lambda x, mean: 0 * x)
-    for which in ("both", "mean", "variance"):
-        yield "block_not_accumulated", lambda p, which=which: _compute_wrong(p, of=which, columns=_take_last_block)
-        for cause, columns in WRONG_COLUMNS:
-            yield cause, lambda p, columns=columns, which=which: _compute_wrong(p, of=which, columns=columns)
-    for value, inside in product(PADDING, (False, True)):
-        yield "mask_missing", lambda p, v=value, i=inside: _compute_wrong(p, other=v, padding=i)
+    yield from vary_formula("mean_not_subtracted", centre=[0.0])
+    yield from vary_formula("mean_not_subtracted", centre=[None, 0.0], measure=[lambda x, mean: x**2])
+    yield from vary_formula("deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x])
+    for of, (cause, columns) in product(("both", "mean", "variance"), WRONG_STEPS):
+        yield cause, partial(_compute_wrong, of=of, add=add_up_columns(columns))
+    yield from vary_formula("mask_missing", other=PADDING, padding=[False, True])
     for names, (first, spare) in product(
         (("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))
     ):
-        yield "another_block", lambda p, n=names, f=first, s=spare: _take_from_block(p, n, f, s)
-    yield "accumulator_reused", lambda p: _compute_wrong(p, measure=lambda x, mean: (x - mean) ** 2 + mean)
-    for which in ("mean", "variance", "both"):
-        yield "max_for_sum", lambda p, w=which: _compute_wrong(p, largest=w)
-    for counted in ("mean", "variance", "both"):
-        yield "counted_by_every_lane", lambda p, c=counted: _compute_wrong(p, every_lane=c)
-    yield "squared_after_the_sum", lambda p: _compute_wrong(p, lanes=True)
-    yield "divisor", lambda p: _compute_wrong(p, var_divisor="M")
-    yield "divisor", lambda p: _compute_wrong(p, mean_divisor="M", var_divisor="M")
+        yield "another_block", partial(_take_from_block, names=names, first=first, spare=spare)
+    yield from vary_formula("accumulator_reused", measure=[lambda x, mean: square_deviation(x, mean) + mean])
+    yield from vary_formula("max_for_sum", of=OF, add=[add_up_largest_lane])
+    yield from vary_formula("counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
+    yield "squared_after_the_sum", lambda p: _compute_wrong(p, measure=partial(square_lanes, p.case.block))
+    yield from vary_formula("divisor", mean_divisor=["N", "M"], var_divisor=["M"])
     yield "b_misapplied", lambda p: (right := _compute_wrong(p)) | {"y": _scale_shift_too(p, right["rstd"])}
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
-    for tile in (True, False):
-        yield "statistics_of_another_row", lambda p, tile=tile: _share_statistics(p, tile)
-    for of, short in product(("mean", "both"), (False, True)):
-        yield "wrong_axis", lambda p, o=of, s=short: _compute_wrong(p, over_tile=o, short_tile=s)
-    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * _by_row(w, hat) + _by_row(b, hat))
-    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b)
-    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
+    yield from vary(_share_statistics, "statistics_of_another_row", tile=[True, False])
+    yield from vary_formula("wrong_axis", of=["mean", "both"], add=[average_over_tile(False), average_over_tile(True)])
+    yield from vary_formula(
+        "w_misapplied",
+        scale=[
+            lambda hat, w, b: hat * _by_row(w, hat) + _by_row(b, hat),
+            lambda hat, w, b: hat * w[0] + b,
+            lambda hat, w, b: hat * w[0] + b[0],
+        ],
+    )
     yield from list_dtype_models(_compute_wrong, ("x", "w", "b"))
     yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "b"))
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: 1 / np.sqrt(v))
+    yield from vary_formula("wrong_statistic_saved", save=WRONGLY_SAVED)
     yield "outputs_swapped", lambda p: dict(zip(("y", "rstd", "mean"), _compute_wrong(p).values(), strict=True))
     yield "same_row", lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
 
 
-def _take_last_block(case: Case) -> slice:
-    return slice((case.N - 1) // case.block * case.block, None)
-
-
-def _average_tiles(values: np.ndarray, rows: int, short: bool) -> np.ndarray:
-    """Each row's number replaced by the mean of those of its program's rows; ``short``: a last tile with fewer counts as full."""
-    tiles = [values[at : at + rows] for at in range(0, len(values), rows)]
-    return np.concatenate([np.full_like(tile, tile.sum() / (rows if short else len(tile))) for tile in tiles])
-
-
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
-    """y made of what the first block of columns, or the last, holds under these names; ``spare``: lanes past the last column."""
-    start = 0 if first else _take_last_block(p.case).start
+    """Return y if the inputs with these names come from the first or the last block of columns everywhere; ``spare``: in lanes past the last column."""
+    start = 0 if first else take_last_block(p.case).start
     columns = start + np.arange(p.case.N) % p.case.block
     taken = {
         name: np.where(columns < p.case.N, p.inputs[name][..., np.minimum(columns, p.case.N - 1)], spare)
@@ -338,13 +316,13 @@ def _by_row(w: np.ndarray, hat: np.ndarray) -> np.ndarray:
 
 
 def _leave_zeros_in_y(p: Plan) -> Outputs:
-    """The deviation of an element that is 0 is taken for 0, in the variance and in y."""
+    """Return the outputs if the deviation of an element that is 0 is taken as 0, in the variance and in y."""
     wrong = _compute_wrong(p, measure=square_what_is_not_0)
     return wrong | {"y": np.where(p.inputs["x"] == 0, p.inputs["b"], wrong["y"])}
 
 
 def _scale_shift_too(p: Plan, rstd: np.ndarray) -> np.ndarray:
-    """b is added before rstd is applied."""
+    """Return y if b is added before rstd is applied."""
     return _apply_nothing(p) * rstd[:, None]
 
 
@@ -354,44 +332,19 @@ def _apply_nothing(p: Plan) -> np.ndarray:
 
 
 def _share_statistics(p: Plan, tile: bool) -> Outputs:
-    """y by the statistics of the first row: of the program's, or of all."""
+    """Return the outputs with y by the statistics of the first row, of the program or of the matrix."""
     right, x = _compute_wrong(p), p.inputs["x"]
     rows = np.arange(len(x)) // p.case.rows * p.case.rows if tile else np.zeros(len(x), int)
     y = apply_right((x - right["mean"][rows][:, None]) * right["rstd"][rows][:, None], p.inputs["w"], p.inputs["b"])
     return right | {"y": y}
 
 
-def _square_deviation(x, mean):
-    return (x - mean) ** 2
-
-
 def _compute_wrong(
-    p: Plan, *, x=None, mean_divisor="N", var_divisor="N", padding=False, other=0.0, eps=None, root=inverse_root, save=None,
-    scale=apply_right, centre=None, measure=_square_deviation, of="both", columns=None,
-    every_lane="", lanes=False, over_tile="", short_tile=False, largest="",
-) -> Outputs:  # fmt: skip
-    """``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``columns``: what goes into the
-    mean, the variance, or both, as ``of`` says."""
+    p: Plan, *, x=None, eps=None, root=inverse_root, save=None, scale=apply_right, centre=None, **of_statistics
+) -> Outputs:
+    """Return the outputs with other statistics (as ``sweep_twice``), or with something wrong behind them. ``centre``: what y subtracts."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
-    some = x if columns is None else x[:, columns(p.case)]
-    spare = np.full((len(x), p.case.padded_lanes), other)
-    in_mean, in_var = some if of in ("both", "mean") else x, some if of in ("both", "variance") else x
-    mean = (in_mean.sum(axis=1, keepdims=True) + spare.sum(axis=1, keepdims=True)) / find_divisor(p, mean_divisor)
-    mean = mean * p.case.block if every_lane in ("mean", "both") else mean
-    if largest in ("mean", "both"):
-        mean = take_largest_lane(x, p.case.block)[:, None] / p.case.N
-    mean = _average_tiles(mean, p.case.rows, short_tile) if over_tile else mean
-    squares = measure(in_var, mean).sum(axis=1, keepdims=True)
-    if lanes:  # each lane adds up its deviations, and is squared in the end
-        padded = np.concatenate([x - mean, 0 * spare], axis=1)
-        squares = (padded.reshape(len(x), -1, p.case.block).sum(axis=1) ** 2).sum(axis=1, keepdims=True)
-    squares = squares * p.case.block if every_lane in ("variance", "both") else squares
-    if largest in ("variance", "both"):
-        squares = take_largest_lane(measure(x, mean), p.case.block)[:, None]
-    squares = _average_tiles(squares, p.case.rows, short_tile) if over_tile == "both" else squares
-    if padding:
-        squares = squares + measure(spare, mean).sum(axis=1, keepdims=True)
-    var = squares / find_divisor(p, var_divisor)
+    mean, var = sweep_twice(p, x=x, **of_statistics)
     rstd = root(var, eps)
     y = scale((x - (mean if centre is None else centre)) * rstd, p.inputs["w"], p.inputs["b"])
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}

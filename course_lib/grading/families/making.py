@@ -1,10 +1,12 @@
-"""What the families make their plans of: inputs, tensors in a layout, expected values, and pieces of wrong formulas."""
+"""Parts from which the families make their plans: inputs, tensors in a layout, expected values, and pieces of wrong formulas."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +21,12 @@ WORKED_EXAMPLE = np.array(
 )
 
 
-# how much of a row lies before the element that is far out, by fill
+# the part of a row that lies before the element which is far out, by fill
 _FAR_OUT = {"first far out": 0.0, "middle far out": 0.5, "last far out": 1.0}
 
 
 def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """x of the case, rounded to its dtype."""
+    """Draw x of the case, rounded to its dtype."""
     dtype = case.dtype_of("x")
     if case.fill == "worked":
         return round_to(WORKED_EXAMPLE, dtype)
@@ -42,7 +44,7 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def list_far_out(N: int, block: int) -> tuple[Case, ...]:
-    """Rows of which one element lies so far out that one pass over the distances from that element loses the variance's digits."""
+    """List cases with one element so far out in each row that one pass over the distances from it loses the variance's digits."""
     return tuple(
         Case(
             fill,
@@ -58,12 +60,12 @@ def list_far_out(N: int, block: int) -> tuple[Case, ...]:
 
 
 def draw_clean_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """As :func:`draw_matrix`, without the NaN of a bad row: it stands in dy, because a NaN in x is in the saved statistics already."""
+    """Draw as :func:`draw_matrix`, without the NaN of a bad row. That is in dy here: a NaN in x would already be in the saved statistics."""
     return draw_matrix(replace(case, fill="normal") if case.has_bad_row else case, rng)
 
 
 def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """w of the case, rounded to its dtype: away from 0 and 1, so that one left out or applied twice shows everywhere.
+    """Draw w of the case, rounded to its dtype: away from 0 and 1, so that a w which is left out or applied twice shows everywhere.
 
     Only in the fill "zeros" every fourth element is 0.
     """
@@ -81,7 +83,7 @@ def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.ndarray:
-    """b of the case, rounded to its dtype."""
+    """Draw b of the case, rounded to its dtype."""
     if case.plain:
         b = np.zeros(case.N)
     else:
@@ -90,7 +92,7 @@ def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.nd
 
 
 def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """dy of the case, in float64: of mean 0.5, so that both of its projections count. A bad row has its NaN or Inf here."""
+    """Draw dy of the case, in float64. Its mean is 0.5, so that c1 and c2 both matter. A bad row has its NaN or Inf here."""
     shape = (case.M, case.N)
     dy = by_hand.choose_gradient(*shape) if case.by_hand else rng.normal(0.5, size=shape)
     if case.has_bad_row:
@@ -101,7 +103,7 @@ def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
 def draw_backward_inputs(
     case: Case, rng: np.random.Generator, expanded: float | None = 1.25
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """dy, x and w of a backward pass. ``expanded``: the one number of an expanded dy; None: the first that was drawn."""
+    """Draw dy, x and w of a backward pass. ``expanded``: the number that an expanded dy holds; None: the first that was drawn."""
     x, dy = draw_clean_matrix(case, rng), draw_gradient(case, rng)
     if case.fill == "zeros":
         _let_sums_vanish(dy, x)
@@ -126,7 +128,7 @@ def _let_sums_vanish(dy: np.ndarray, x: np.ndarray) -> None:
 
 
 def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
-    """An (M, N) tensor in the case's layout; ``spare`` columns of gap tell the strides of two tensors apart."""
+    """Place an (M, N) tensor in the case's layout. The gap of ``spare`` columns makes the strides of two tensors differ."""
     row = {"packed": case.N, "sliced": case.N + spare, "far": FAR_STRIDE}[case.layout]
     far = case.layout == "far"
     return Tensor(
@@ -151,7 +153,9 @@ def place_statistic(name: str, case: Case) -> Tensor:
 def make_expected(
     values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False
 ) -> Expected:
-    """``free``: right algorithms, and right GPUs, differ in what the statistics of a row with a NaN or an Inf are; y tells.
+    """Return the values with their allowed errors.
+
+    ``free``: row 1 may hold anything, because right algorithms and GPUs give different statistics to a row with a NaN or an Inf.
 
     ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives NaN.
     """
@@ -164,7 +168,7 @@ def make_expected(
 
 
 def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
-    """For outputs that must be exact: any other value of the dtype is at least two of these away."""
+    """Return half a unit in the last place, the allowed error of an output that must be exact: the next value is two of these away."""
     digits = {"fp32": 23, "fp16": 10, "bf16": 7}[dtype]
     smallest = {"fp32": -126, "fp16": -14, "bf16": -126}[dtype]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -176,7 +180,7 @@ def inverse_root(v, eps):
     return 1 / np.sqrt(v + eps)
 
 
-# what can go wrong between the mean square, or the variance, and 1 / sqrt(v + eps)
+# wrong formulas for 1 / sqrt(v + eps), of the mean square or the variance
 WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v) + eps)),
     ("eps_outside", lambda v, eps: 1 / (np.sqrt(v + eps) + eps)),  # inside and outside
@@ -199,8 +203,15 @@ WRONG_ROOTS: tuple[tuple[str, Callable], ...] = (
     ),
     *(("eps_altered", lambda v, eps, least=10.0**-n: 1 / np.sqrt(v + np.maximum(eps, least))) for n in range(3, 12)),
 )
+# what a kernel can save in the place of rstd
+WRONGLY_SAVED: tuple[Callable, ...] = (
+    lambda v, eps: v,
+    lambda v, eps: v + eps,
+    lambda v, eps: np.sqrt(v + eps),
+    lambda v, eps: 1 / np.sqrt(v),
+)
 FIXED_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3)
-# from xhat, w and b to y; RMSNorm has no b
+# wrong formulas for y, of xhat, w and b; RMSNorm has b = 0
 WRONG_SCALES: tuple[tuple[str, Callable], ...] = (
     ("w_ignored", lambda hat, w, b: hat + b),
     ("w_twice", lambda hat, w, b: hat * w * w + b),
@@ -224,17 +235,26 @@ WRONG_SHIFTS: tuple[tuple[str, Callable], ...] = (
 )
 
 
+def square_deviation(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    return (x - mean) ** 2
+
+
 def square_what_is_not_0(x: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Return the squared deviations, and 0 for an element that is 0: ``x != 0`` in the place of the mask."""
-    return np.where(x == 0, 0.0, (x - mean) ** 2)
+    return np.where(x == 0, 0.0, square_deviation(x, mean))
+
+
+def square_lanes(block: int, x: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Return the squares of what the lanes have added up: each adds up its deviations, and is squared in the end."""
+    return add_up_lanes(x - mean, block) ** 2
 
 
 def apply_right(hat, w, b):
     return hat * w + b
 
 
-FEW = tuple(2**n for n in range(2, 15))  # numbers that people write in the place of a size
-# which columns of a row go into a sum, and what it means if the others do not
+FEW = tuple(2**n for n in range(2, 15))  # powers of two that may be written in the place of a size
+# causes, each with the only columns of a row that go into a sum
 WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("only_one_block", lambda case: slice(0, case.block)),
     ("elements_skipped", lambda case: slice(1, None)),
@@ -250,11 +270,25 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
     *(("tail_left_out", lambda case, most=most: slice(0, most * case.block)) for most in FEW),
 )
+
+
+def take_last_block(case: Case) -> slice:
+    return slice((case.N - 1) // case.block * case.block, None)
+
+
+# as WRONG_COLUMNS, and an accumulator that is overwritten in each block
+WRONG_STEPS = (("block_not_accumulated", take_last_block), *WRONG_COLUMNS)
 PADDING = (1.0, -1.0, np.nan, np.inf, -np.inf)  # what a lane past the last column can hold instead of 0
 
 
+def vary(compute: Callable[..., Outputs], cause: str, **choices: Iterable[Any]) -> Iterator[tuple[str, Model]]:
+    """Yield ``compute`` with each combination of the choices as its keyword arguments, all with the same cause."""
+    for values in product(*choices.values()):
+        yield cause, partial(compute, **dict(zip(choices, values, strict=True)))
+
+
 def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
-    """One tensor rounded to another's dtype on its way in, or out. ``compute`` is the right formula, ``inputs`` what it reads."""
+    """Yield outputs with one input rounded to a half-precision dtype, or to another input's. ``compute`` is the right formula."""
     for name, dtype in product(inputs, ("fp16", "bf16")):
         yield "another_dtype", lambda p, name=name, dtype=dtype: compute(_round_input(p, name, dtype))
     for name in inputs:
@@ -269,7 +303,7 @@ def list_dtype_models(compute: Callable[[Plan], Outputs], inputs: tuple[str, ...
 def list_rounded_outputs(
     compute: Callable[[Plan], Outputs], output: str, others: tuple[str, ...]
 ) -> Iterator[tuple[str, Model]]:
-    """An output rounded to the dtype of another tensor before it is stored in its own."""
+    """Yield outputs of which one is rounded to the dtype of another tensor before it is stored in its own."""
     for other in others:
         yield (
             "another_dtype",
@@ -290,30 +324,91 @@ def _round_input(p: Plan, name: str, dtype: str) -> Plan:
 
 
 def take_largest_lane(values: np.ndarray, block: int) -> np.ndarray:
-    """For each row of (M, N) the largest of the lanes' sums, where the sum of all belongs; lane i has every ``block``-th column."""
+    """Return for each row of (M, N) the largest of the lanes' sums, where the sum of all belongs; lane i has every ``block``-th column."""
     return add_up_lanes(values, block).max(axis=1)
 
 
 def add_up_lanes(values: np.ndarray, block: int) -> np.ndarray:
-    """(M, N) to (M, block): what each lane has added up."""
+    """Return for (M, N) in (M, block) what each lane has added up."""
     spare = np.zeros((len(values), -values.shape[1] % block))
     return np.concatenate([values, spare], axis=1).reshape(len(values), -1, block).sum(axis=1)
 
 
+Add = Callable[[Case, np.ndarray], np.ndarray]  # (M, N) to (M, 1), a sum for each row
+
+
+def add_up(case: Case, values: np.ndarray) -> np.ndarray:
+    return values.sum(axis=1, keepdims=True)
+
+
+def add_up_columns(columns: Callable[[Case], slice | np.ndarray]) -> Add:
+    """Return a sum over some columns of each row."""
+    return lambda case, values: add_up(case, values[:, columns(case)])
+
+
+def add_up_largest_lane(case: Case, values: np.ndarray) -> np.ndarray:
+    return take_largest_lane(values, case.block)[:, None]
+
+
+def add_up_in_every_lane(case: Case, values: np.ndarray) -> np.ndarray:
+    """Return the sum as often as a block has lanes: each lane has added the whole sum to its own."""
+    return add_up(case, values) * case.block
+
+
+OF = ("mean", "variance", "both")  # the sums of the two sweeps in which a mistake can be
+
+
+def sweep_twice(
+    p: Plan, *, x: np.ndarray | None = None, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, other: float = 0.0,
+    measure: Callable[[np.ndarray, np.ndarray], np.ndarray] = square_deviation, add: Add = add_up, of: str = "both",
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Return mean and variance, in (M, 1) each, with something wrong in them.
+
+    ``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``measure``: what is added up for the
+    variance, of x and the mean. ``add``: how the mean, the variance, or both are added up, as ``of`` says.
+    """
+    x = p.inputs["x"] if x is None else x
+    spare = np.full((len(x), p.case.padded_lanes), other)
+    total = (add_up if of == "variance" else add)(p.case, x) + add_up(p.case, spare)
+    mean = total / find_divisor(p, mean_divisor)
+    squares = (add_up if of == "mean" else add)(p.case, measure(x, mean))
+    if padding:
+        squares = squares + add_up(p.case, measure(spare, mean))
+    return mean, squares / find_divisor(p, var_divisor)
+
+
+def average_over_tile(short: bool) -> Add:
+    """Return the mean of the sums of all rows of a program; ``short``: a last tile with fewer rows counts as full."""
+
+    def add(case: Case, values: np.ndarray) -> np.ndarray:
+        sums = add_up(case, values)
+        tiles = [sums[at : at + case.rows] for at in range(0, len(sums), case.rows)]
+        return np.concatenate([np.full_like(tile, tile.sum() / (case.rows if short else len(tile))) for tile in tiles])
+
+    return add
+
+
 def swap_statistics(p: Plan) -> Iterator[Plan]:
-    """The plan with its saved statistics misread: each taken for the other, or one of them for both."""
+    """Yield the plan with its saved statistics misread: swapped, or one of them used for both."""
     mean, rstd = p.inputs["mean"], p.inputs["rstd"]
     for one, other in ((rstd, mean), (rstd, rstd), (mean, mean)):
         yield replace(p, inputs=p.inputs | {"mean": one, "rstd": other})
 
 
 def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[str, Model]]:
-    """Right formulas of misread statistics. Without a mean, as in RMSNorm, there is nothing to misread."""
+    """Yield the right formula of misread statistics. RMSNorm has no mean, so nothing is misread there."""
     for which in range(3):
         yield (
             "statistic_misread",
             lambda p, n=which: compute(list(swap_statistics(p))[n]) if "mean" in p.inputs else {},
         )
+
+
+def list_divisor_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+    """Yield mean and variance with wrong divisors, without and with the padded lanes in the variance."""
+    wrong, padding = ("BLOCK", "lanes", "1"), (False, True)
+    yield from vary(compute, "divisor", mean_divisor=["N"], var_divisor=wrong, padding=padding)
+    yield from vary(compute, "divisor", mean_divisor=wrong, var_divisor=["N", *wrong], padding=padding)
 
 
 def find_divisor(p: Plan, which: str) -> float | np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from course_lib.grading.families.making import (
     inverse_root,
     make_expected,
     place_statistic,
+    vary,
 )
 from course_lib.grading.judging import tolerance
 
@@ -28,7 +30,7 @@ class MergeCase(Case):
     """Rows of N columns in chunks of ``block``, which the kernel knows by their statistics alone.
 
     ``fill`` also is "steps" (every chunk has a mean of its own, far from the others') or "flat" (every M2 is 0). Layout "sliced": between the rows of means and
-    of M2s lie places that nobody has written, NaN. ``spare``: the kernel has this many times the lanes that the chunks need.
+    of M2s lie elements that are never written, NaN. ``spare``: the kernel has this many times the lanes that the chunks need.
     """
 
     block_name: str = "length"
@@ -44,7 +46,7 @@ class MergeCase(Case):
 
     @property
     def empty_lanes(self) -> int:
-        """Lanes without a chunk; ``padded_lanes`` are the columns that the last chunk lacks."""
+        """The number of lanes without a chunk; ``padded_lanes`` are the columns that the last chunk lacks."""
         return self.lanes - self.chunks
 
 
@@ -78,12 +80,12 @@ MERGE = (
 
 
 def _count_columns(case: MergeCase) -> np.ndarray:
-    """(chunks,): columns of each chunk."""
+    """Return the columns of each chunk, (chunks,)."""
     return np.minimum(case.N - np.arange(case.chunks) * case.block, case.block)
 
 
 def _draw_statistics(case: MergeCase, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Means and M2s of the chunks, (M, chunks), fp32, distributed as those of normal rows are."""
+    """Draw means and M2s of the chunks, (M, chunks), fp32, distributed as those of normal rows are."""
     shape, counts = (case.M, case.chunks), _count_columns(case)
     if case.fill == "worked":
         parts = WORKED_EXAMPLE.reshape(case.M, case.chunks, case.block)
@@ -148,38 +150,53 @@ def _plan_merge(case: MergeCase, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _merge(
-    p: Plan[MergeCase], *, lanes: str = "right", weigh: Callable | None = None, N: float | None = None, mean: Callable | None = None,
-    within: Callable = lambda M2, c, N: M2, between: Callable = lambda d, c, N: d**2 * c, divisor: float | None = None,
-    root: Callable = inverse_root, eps: float | None = None, chunks: slice = slice(None), means_by: Callable = np.sum, M2_by: Callable = np.sum,
+    p: Plan[MergeCase], *, lanes: str = "right", weigh: Callable | None = None, N: str = "N", mean: Callable | None = None,
+    within: Callable = lambda M2, c, N: M2, between: Callable = lambda d, c, N: d**2 * c, divisor: str = "N",
+    root: Callable = inverse_root, eps: float | None = None, chunks: Callable[[MergeCase], slice] = lambda case: slice(None),
+    means_by: Callable = np.sum, M2_by: Callable = np.sum,
 ) -> Outputs:  # fmt: skip
-    """The merge with something wrong in it.
+    """Return the merge with something wrong in it.
 
-    ``lanes``: how many columns a lane counts: "right", "full" (all chunks length), "full, empty too" (every lane length), or
-    "negative" (a lane past the last chunk less than none); an empty lane holds zeros. ``weigh`` the weights of the means, from counts;
-    ``N`` what the weighed sum is divided by, ``divisor`` what M2 is; ``mean`` what the distances are measured from, of (p, means, counts).
-    ``chunks``: those that take part; ``means_by`` and ``M2_by`` stand for the sums over the lanes.
+    ``lanes``: how many columns a lane counts, by name (:func:`_count_in_lanes`). ``weigh``: the weights of the means, from the counts.
+    ``N`` names what the weighed sum is divided by, ``divisor`` what M2 is (:func:`_find_divisor`). ``mean``: what the distances are
+    measured from, of (p, means, counts). ``chunks``: those that take part. ``means_by`` and ``M2_by`` stand for the sums over the lanes.
     """
-    case, spare = p.case, p.case.empty_lanes
-    means, M2s = (
-        np.concatenate([p.inputs[name][:, chunks], np.zeros((case.M, spare))], axis=1) for name in ("means", "M2s")
-    )
-    begins = np.arange(case.lanes) * case.block
-    counts = {
-        "right": np.clip(case.N - begins, 0, case.block),
-        "full": np.where(np.arange(case.lanes) < case.chunks, case.block, 0),
-        "full, empty too": np.full(case.lanes, case.block),
-        "negative": np.minimum(case.N - begins, case.block),
-    }[lanes].astype(np.float64)
-    counts = np.concatenate([counts[: case.chunks][chunks], counts[case.chunks :]])
+    case, some = p.case, chunks(p.case)
+    spare = np.zeros((case.M, case.empty_lanes))
+    means, M2s = (np.concatenate([p.inputs[name][:, some], spare], axis=1) for name in ("means", "M2s"))
+    counts = _count_in_lanes(case, lanes)
+    counts = np.concatenate([counts[: case.chunks][some], counts[case.chunks :]])
     weights = counts if weigh is None else weigh(counts)
-    row_mean = means_by(means * weights, axis=1) / np.float64(case.N if N is None else N)
+    row_mean = means_by(means * weights, axis=1) / _find_divisor(case, N, counts)
     centre = row_mean if mean is None else mean(p, means, counts)
     distance = means - centre[:, None]
     if lanes in ("right", "full"):
         distance = np.where(counts > 0, distance, 0.0)
     squares = M2_by(within(M2s, counts, case.N) + between(distance, counts, case.N), axis=1)
-    var = squares / np.float64(case.N if divisor is None else divisor)
+    var = squares / _find_divisor(case, divisor, counts)
     return {"mean": row_mean, "rstd": root(var, case.eps if eps is None else eps)}
+
+
+def _count_in_lanes(case: MergeCase, which: str) -> np.ndarray:
+    """Return how many columns each lane counts. An empty lane, which lies past the last chunk, holds zeros."""
+    left = case.N - np.arange(case.lanes) * case.block  # columns from the lane's first on
+    return {
+        "right": np.clip(left, 0, case.block),
+        "full": np.where(np.arange(case.lanes) < case.chunks, case.block, 0),
+        "full, empty too": np.full(case.lanes, case.block),
+        "negative": np.minimum(left, case.block),  # an empty lane counts less than none
+    }[which].astype(np.float64)
+
+
+def _find_divisor(case: MergeCase, which: str, counts: np.ndarray) -> np.float64:
+    """Return the number by which a sum is divided."""
+    return np.float64(
+        {
+            "N": case.N, "N-1": case.N - 1, "N-1 or 1": max(case.N - 1, 1), "1": 1, "columns of all chunks": case.chunks * case.block,
+            "columns of these chunks": counts.sum(), "chunks": case.chunks, "lanes": case.lanes, "block": case.block,
+            "columns of all lanes": case.lanes * case.block,
+        }[which]
+    )  # fmt: skip
 
 
 def _take_one(counts: np.ndarray) -> np.ndarray:
@@ -205,98 +222,85 @@ _CENTRES = (
 
 
 def _find_mean(p: Plan[MergeCase], means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The right mean, whatever was saved."""
+    """Return the right mean, whatever mean is saved."""
     return p.inputs["means"] @ p.inputs["counts"] / p.case.N
 
 
+_WITHIN = (
+    lambda M2, c, N: M2 * c, lambda M2, c, N: M2 * c / N, lambda M2, c, N: M2 / np.maximum(c, 1), lambda M2, c, N: M2 / N,
+    lambda M2, c, N: M2**2, lambda M2, c, N: M2 * np.maximum(c - 1, 0),
+)  # fmt: skip
 _WRONG_COUNTS = (("full", "short_chunk"), ("full, empty too", "empty_chunk"), ("negative", "empty_chunk"))
+_SOME_CHUNKS = (
+    lambda c: slice(0, c.N // c.block), lambda c: slice(0, -1), lambda c: slice(1, None), lambda c: slice(0, 1),
+    lambda c: slice(0, c.chunks - (c.N % c.block == 0)),  # N % length columns for the last one
+    *(lambda c, most=most: slice(0, most) for most in FEW),
+)  # fmt: skip
 
 
 def _list_models() -> Iterator[tuple[str, Model]]:
-    for between in _BETWEEN:
-        yield "merge_between", lambda p, b=between: _merge(p, between=b)
-    for centre in _CENTRES:
-        yield "merge_between", lambda p, c=centre: _merge(p, mean=c)
-    yield "M2s_left_out", lambda p: _merge(p, within=lambda M2, c, N: 0 * M2)
-    for within in (
-        lambda M2, c, N: M2 * c, lambda M2, c, N: M2 * c / N, lambda M2, c, N: M2 / np.maximum(c, 1), lambda M2, c, N: M2 / N,
-        lambda M2, c, N: M2**2, lambda M2, c, N: M2 * np.maximum(c - 1, 0),
-    ):  # fmt: skip
-        yield "M2_not_a_sum", lambda p, w=within: _merge(p, within=w)
-    for count in (_count_chunks, _count_lanes):
-        for between in (lambda d, c, N: d**2 * c, lambda d, c, N: d**2, lambda d, c, N: 0 * d):
-            yield "merge_weights", lambda p, n=count, b=between: _merge(p, weigh=_take_one, N=n(p), between=b)
-        yield "merge_weights", lambda p, n=count: _merge(p, weigh=_take_one, N=n(p), mean=_find_mean)
-
-    def fill_up(p: Plan[MergeCase], counts: np.ndarray) -> np.ndarray:
-        return (counts > 0) * float(p.case.block)
-
-    for dtype in ("fp16", "bf16"):
-        yield (
-            "low_precision",
-            lambda p, d=dtype: _merge(
-                p, weigh=lambda c: _round(c, d), between=lambda distance, c, N: distance**2 * _round(c, d)
-            ),
-        )
-    yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c))
-    yield "short_chunk", lambda p: _merge(p, weigh=lambda c: fill_up(p, c), N=p.case.chunks * p.case.block)
-    yield "short_chunk", lambda p: _merge(p, N=p.case.chunks * p.case.block)
-    yield "short_chunk", lambda p: _merge(p, between=lambda d, c, N: d**2 * fill_up(p, c))
+    yield from vary(_merge, "merge_between", between=_BETWEEN)
+    yield from vary(_merge, "merge_between", mean=_CENTRES)
+    yield from vary(_merge, "M2s_left_out", within=[lambda M2, c, N: 0 * M2])
+    yield from vary(_merge, "M2_not_a_sum", within=_WITHIN)
+    for number in ("chunks", "lanes"):
+        average = partial(_merge, weigh=_take_one, N=number)
+        between = [lambda d, c, N: d**2 * c, lambda d, c, N: d**2, lambda d, c, N: 0 * d]
+        yield from vary(average, "merge_weights", between=between)
+        yield from vary(average, "merge_weights", mean=[_find_mean])
+    yield from vary(_round_counts, "low_precision", dtype=["fp16", "bf16"])
+    for divisor in ("N", "columns of all chunks"):
+        yield "short_chunk", lambda p, d=divisor: _merge(p, weigh=lambda c: _fill_up(p, c), N=d)
+    yield from vary(_merge, "short_chunk", N=["columns of all chunks"])
+    yield "short_chunk", lambda p: _merge(p, between=lambda d, c, N: d**2 * _fill_up(p, c))
     for lanes, cause in _WRONG_COUNTS:
-        for divide in (lambda p: None, lambda p: p.case.chunks * p.case.block):
-            for centre in (None, _find_mean):
-                yield cause, lambda p, k=lanes, d=divide, c=centre: _merge(p, lanes=k, N=d(p), divisor=d(p), mean=c)
-            yield cause, lambda p, k=lanes, d=divide: _merge(p, lanes=k, N=d(p))
-        # one of the two sums with a wrong count, beside a right one
-        yield cause, lambda p, k=lanes: {"mean": _merge(p, lanes=k)["mean"], "rstd": _merge(p)["rstd"]}
-        yield cause, lambda p, k=lanes: _merge(p, lanes=k, root=lambda v, eps: inverse_root(np.maximum(v, 0.0), eps))
-        yield cause, lambda p, k=lanes: {"mean": _merge(p)["mean"], "rstd": _merge(p, lanes=k, mean=_find_mean)["rstd"]}
-    for some in (
-        lambda c: slice(0, c.N // c.block), lambda c: slice(0, -1), lambda c: slice(1, None), lambda c: slice(0, 1),
-        lambda c: slice(0, c.chunks - (c.N % c.block == 0)),  # N % length columns for the last one
-        *(lambda c, most=most: slice(0, most) for most in FEW),
-    ):  # fmt: skip
-        yield "chunk_left_out", lambda p, s=some: _merge(p, chunks=s(p.case))
-        yield "chunk_left_out", lambda p, s=some: _merge(p, chunks=s(p.case), N=_count_columns(p.case)[s(p.case)].sum())
-    for of in (_count_chunks, _count_lanes, lambda p: p.case.block, lambda p: p.case.lanes * p.case.block):
-        yield "divisor", lambda p, n=of: _merge(p, divisor=n(p))
-        yield "divisor", lambda p, n=of: _merge(p, N=n(p))
-        yield "divisor", lambda p, n=of: _merge(p, N=n(p), divisor=n(p))
-    for least in (0, 1):
-        yield "unbiased_variance", lambda p, least=least: _merge(p, divisor=max(p.case.N - 1, least))
-    yield "not_divided", lambda p: _merge(p, divisor=1)
-    yield "not_divided", lambda p: _merge(p, N=1, mean=_find_mean)
-    yield "not_divided", lambda p: _merge(p, N=1)
+        yield from _list_count_models(lanes, cause)
+    yield from vary(_merge, "chunk_left_out", chunks=_SOME_CHUNKS, N=["N", "columns of these chunks"])
+    for number in ("chunks", "lanes", "block", "columns of all lanes"):
+        yield from vary(_merge, "divisor", N=["N"], divisor=[number])
+        yield from vary(_merge, "divisor", N=[number], divisor=["N", number])
+    yield from vary(_merge, "unbiased_variance", divisor=["N-1", "N-1 or 1"])
+    yield from vary(_merge, "not_divided", divisor=["1"])
+    yield from vary(_merge, "not_divided", N=["1"], mean=[_find_mean, None])
     yield from _list_root_models()
     right = ("mean", "rstd")
     yield "outputs_swapped", lambda p: dict(zip(right, reversed(_merge(p).values()), strict=True))
     yield "same_row", lambda p: {name: np.broadcast_to(values[:1], values.shape) for name, values in _merge(p).items()}
     for means_by, M2_by in ((np.max, np.sum), (np.sum, np.max), (np.max, np.max)):
-        yield "max_for_sum", lambda p, m=means_by, s=M2_by: _merge(p, means_by=m, M2_by=s)
+        yield "max_for_sum", partial(_merge, means_by=means_by, M2_by=M2_by)
+
+
+def _round_counts(p: Plan[MergeCase], dtype: str) -> Outputs:
+    return _merge(p, weigh=lambda c: _round(c, dtype), between=lambda d, c, N: d**2 * _round(c, dtype))
+
+
+def _fill_up(p: Plan[MergeCase], counts: np.ndarray) -> np.ndarray:
+    """Return the counts with a full chunk for a short one."""
+    return (counts > 0) * float(p.case.block)
+
+
+def _list_count_models(lanes: str, cause: str) -> Iterator[tuple[str, Model]]:
+    """Yield merges with wrong counts in both sums, or in one of them beside a right one."""
+    wrong = partial(_merge, lanes=lanes)
+    for divisor in ("N", "columns of all chunks"):
+        yield from vary(wrong, cause, N=[divisor], divisor=[divisor], mean=[None, _find_mean])
+        yield from vary(wrong, cause, N=[divisor])
+    yield cause, lambda p: {"mean": wrong(p)["mean"], "rstd": _merge(p)["rstd"]}
+    yield cause, partial(wrong, root=lambda v, eps: inverse_root(np.maximum(v, 0.0), eps))
+    yield cause, lambda p: {"mean": _merge(p)["mean"], "rstd": wrong(p, mean=_find_mean)["rstd"]}
 
 
 def _list_root_models() -> Iterator[tuple[str, Model]]:
-    yield "eps_missing", lambda p: _merge(p, eps=0.0)
+    yield from vary(_merge, "eps_missing", eps=[0.0])
     for cause, root in WRONG_ROOTS:
         # the words of the other cause speak of y, which this kernel does not write
-        cause = "wrong_statistic_saved" if cause == "reciprocal_missing" else cause
-        yield cause, lambda p, root=root: _merge(p, root=root)
-    for saved in (lambda v, eps: v, lambda v, eps: np.sqrt(v)):
-        yield "wrong_statistic_saved", lambda p, saved=saved: _merge(p, root=saved)
-    for fixed in FIXED_EPS:
-        yield "eps_hard_coded", lambda p, fixed=fixed: _merge(p, eps=fixed)
-
-
-def _count_chunks(p: Plan[MergeCase]) -> int:
-    return p.case.chunks
-
-
-def _count_lanes(p: Plan[MergeCase]) -> int:
-    return p.case.lanes
+        yield "wrong_statistic_saved" if cause == "reciprocal_missing" else cause, partial(_merge, root=root)
+    yield from vary(_merge, "wrong_statistic_saved", root=[lambda v, eps: v, lambda v, eps: np.sqrt(v)])
+    yield from vary(_merge, "eps_hard_coded", eps=FIXED_EPS)
 
 
 def _is_spoilt(p: Plan[MergeCase], outputs: Outputs) -> bool:
-    """Lanes without a chunk, and a NaN where a number belongs."""
+    """Return True if the case has lanes without a chunk, and a NaN stands where a number belongs."""
     return p.case.empty_lanes > 0 and any(
         (np.isnan(values) & np.isfinite(p.expected[name].values)).any() for name, values in outputs.items()
     )
@@ -307,7 +311,7 @@ PARTS = {
         MERGE,
         _plan_merge,
         _list_models,
-        # that short chunks fail, and they alone, says no more than that: what others take for padded lanes are none here
+        # If only cases with short chunks fail, no cause follows: these chunks have no padded lanes, which other families conclude from it.
         traits=(("empty_chunk", lambda c: c.empty_lanes > 0), ("wrong_values", lambda c: c.padded_lanes > 0)),
         rare=(("empty_chunk", _is_spoilt),),
     )

@@ -10,7 +10,7 @@ from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Outputs, Part, Plan, Symptom
 
-_CALLS = 2  # of a test with one kernel, from other random numbers
+_CALLS = 2  # calls of a test with one kernel, each with other random numbers
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class KernelCase(Case):
 
     def describe_outcome(self, entry_point: str, outputs: Outputs) -> str:
         if not outputs:
-            return ""  # the case was not run to its end
+            return ""  # the case did not finish
         raised, called = int((outputs["raised"] == 1).sum()), bool(outputs["called"].any())
         wrong = raised if self.is_right else _CALLS - raised
         does = "raises AssertionError" if self.is_right else "returns" if called else "returns without a call"
@@ -112,7 +112,7 @@ _SAVED = {
 def _plan(case: KernelCase, entry_point: str, rng: np.random.Generator) -> Plan[KernelCase]:
     seeds = tuple(("int", int(seed)) for seed in rng.integers(2**31, size=_CALLS))
     verdicts = Expected(np.full(_CALLS, 0.0 if case.is_right else 1.0), np.full(_CALLS, 0.25))
-    seen = Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))  # told to the causes, and never wrong
+    seen = Expected(np.ones(_CALLS), np.full(_CALLS, np.nan))  # evidence for the causes; it is never judged
     expected = {"raised": verdicts, "called": seen, "dtypes": seen}
     outputs = tuple(Tensor(name, "fp32", (_CALLS,), (1,)) for name in expected)
     return Plan(

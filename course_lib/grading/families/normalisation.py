@@ -126,7 +126,7 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     yield "zeros_left_out", lambda p: wrong(p, mean_count=find_divisor(p, "not 0"))
     for measure in (lambda x, mean: (x - mean) ** 2, square_what_is_not_0):
         yield "zeros_left_out", lambda p, m=measure: wrong(p, count=find_divisor(p, "not 0"), measure=m)
-    # as x.std() invites to
+    # the default of x.std()
     yield "unbiased_variance", lambda p: wrong(p, correction=1, root=WRONG_ROOTS[0][1])
     yield from _list_eps_models(wrong)
     yield "divisor", lambda p: wrong(p, correction=p.case.N - 1)  # a variance that is not divided at all
@@ -212,7 +212,7 @@ def _compute_wrong_layer_norm(
 
 
 def _compute_with_mean_over(p: Plan, axis: int) -> Outputs:
-    """The mean over a dimension, if there are so many, the variance of what is left of it over the columns."""
+    """Return y with a mean over this dimension, if x has it, and the variance of the deviations from it over the columns."""
     shape = p.tensor("y").shape
     of_axis = p.inputs["x"].reshape(shape).mean(axis=min(axis, len(shape) - 1), keepdims=True)
     mean = np.broadcast_to(of_axis, shape).reshape(p.inputs["x"].shape)
@@ -232,7 +232,7 @@ def _compute_wrong_rms_norm(
 
 
 def _view_rows(p: Plan, over: str) -> tuple[np.ndarray, int | tuple[int, int]]:
-    """x in the shape in which a solution sees it, and the axis over which it takes its statistics."""
+    """Return x in the shape that a wrong solution gives it, and the axis over which it takes its statistics."""
     x = p.inputs["x"]
     shape = p.tensor("y").shape
     leading = shape[0]

@@ -1,4 +1,4 @@
-"""Every case of an exercise, concrete, from the family it belongs to."""
+"""Makes the plans of an exercise out of the cases of its family."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from course_lib.grading.cases.hidden import Secret, draw_hidden_case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families import find_parts
 
-_FIXED = frozenset({"worked", "constant", "both empty"})  # fills whose numbers are the same each time
-_SMALL = 4096  # elements, and
-_FEW = 32  # blocks of work: what a second run may cost
+_FIXED = frozenset({"worked", "constant", "both empty"})  # fills whose numbers do not depend on a seed
+_SMALL = 4096  # the most elements, and
+_FEW = 32  # the most blocks, of a case that is run a second time
 _TELLING_PROGRAMS = 5
-_MANY = 100  # programs, of which some are sampled
+_MANY = 100  # with at least so many programs, only some are run
 
 
 @np.errstate(invalid="ignore")  # of rows with an Inf: Inf - Inf
 def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) -> list[Plan]:
-    """The cases of every entry point, in order. The same seed, or secret and seed, gives the same bytes on every machine."""
+    """Make the plans of every entry point, in order. The same seed, or secret and seed, gives the same bytes on every machine."""
     made = []
     for entry_point, part in find_parts(exercise).items():
         own = []
@@ -57,7 +57,7 @@ def _is_possible(plan: Plan) -> bool:
 
 
 def _sample_programs(plan: Plan) -> Plan:
-    """Of many programs that do the same for other rows, some from each end tell what all do: past row 16, 64 and 128, too."""
+    """Run only some of many programs that do the same for other rows: some at both ends, and some after number 16, 64 and 128."""
     case = plan.case
     count = -(-case.M // case.rows)
     outputs = [tensor for tensor in plan.tensors if tensor.is_output]
@@ -68,7 +68,7 @@ def _sample_programs(plan: Plan) -> Plan:
 
 
 def _ask_for_sharing_where_it_tells(plans: list[Plan]) -> list[Plan]:
-    """With few programs, one that takes several parts has all there is: so the plans with the most programs are asked."""
+    """Ask only the plans with the most programs for shared work: with few programs, one that takes several parts may rightly have them all."""
     most = [max(plan.spread.values(), default=0) for plan in plans]
     enough = min(max(most), _TELLING_PROGRAMS)
     return [plan if number >= enough else replace(plan, spread={}) for plan, number in zip(plans, most, strict=True)]
@@ -76,11 +76,11 @@ def _ask_for_sharing_where_it_tells(plans: list[Plan]) -> list[Plan]:
 
 @np.errstate(invalid="ignore")
 def make_second_plans(exercise: Exercise, plans: Sequence[Plan], choice: bytes, numbers: bytes) -> list[Plan]:
-    """One case of each entry point once more, of the same shape: other numbers, other addresses, other leftovers in the outputs.
+    """Repeat one case of each entry point in the same shape, with other numbers, other addresses, and other values left in the outputs.
 
     A function that gets sizes and no numbers gets other sizes.
 
-    ``choice`` draws the cases, ``numbers`` all the rest, which nothing that runs may know. The same two give the same bytes on every
+    ``choice`` draws the cases. ``numbers`` draws all the rest, and the learner's code must not be able to know it. The same two give the same bytes on every
     machine.
     """
     chooser, rng = (

@@ -96,7 +96,7 @@ def _sum_with_padding(p: Plan, value: float) -> Outputs:
 
 
 def _sum_running_sums(p: Plan) -> Outputs:
-    """The lanes keep their sums, and all of them are added to the result after every block."""
+    """Return the sums if the lanes' sums are added to the result after every block and are not reset."""
     steps = -(-p.case.N // p.case.block)
     often = steps - np.arange(p.case.N) // p.case.block
     return _sum_rows(p.inputs["x"] * often)

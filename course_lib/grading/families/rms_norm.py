@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -18,6 +19,7 @@ from course_lib.grading.families.making import (
     WRONG_COLUMNS,
     WRONG_ROOTS,
     WRONG_SCALES,
+    WRONGLY_SAVED,
     apply_right,
     draw_matrix,
     draw_weight,
@@ -30,6 +32,7 @@ from course_lib.grading.families.making import (
     place_matrix,
     place_statistic,
     place_vector,
+    vary,
 )
 from course_lib.norms import reference
 
@@ -92,7 +95,7 @@ def _plan_add_rms_norm(case: Case, kernel: str, rng: np.random.Generator) -> Pla
     w_dtype = case.dtype_of("w")
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     residual = _draw_residual(case, rng)
-    if case.by_hand:  # the sum is what the norm sees
+    if case.by_hand:  # the norm reads the sum
         x = round_to(x - residual, case.dtype_of("x"))
     with np.errstate(invalid="ignore", over="ignore"):
         exact = x.astype(np.float32) + residual.astype(np.float32)
@@ -137,11 +140,9 @@ def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expe
 
 
 def _list_models() -> Iterator[tuple[str, Model]]:
-    yield "eps_missing", lambda p: _compute_wrong(p, eps=0.0)
-    for cause, root in WRONG_ROOTS:
-        yield cause, lambda p, root=root: _compute_wrong(p, root=root)
-    for fixed in FIXED_EPS:
-        yield "eps_hard_coded", lambda p, fixed=fixed: _compute_wrong(p, eps=fixed)
+    yield from vary(_compute_wrong, "eps_missing", eps=[0.0])
+    yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
+    yield from vary(_compute_wrong, "eps_hard_coded", eps=FIXED_EPS)
     for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):  # as F.normalize divides
         yield (
             "eps_altered",
@@ -149,25 +150,18 @@ def _list_models() -> Iterator[tuple[str, Model]]:
         )
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
         yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
-    for divisor in ("BLOCK", "lanes", "1"):
-        yield "divisor", lambda p, d=divisor: _compute_wrong(p, divisor=d)
-    for divisor in ("N-1", "N-1 or 1"):
-        yield "unbiased_variance", lambda p, d=divisor: _compute_wrong(p, divisor=d)
-    yield "zeros_left_out", lambda p: _compute_wrong(p, divisor="not 0")
-    for cause, scale in WRONG_SCALES:
-        yield cause, lambda p, scale=scale: _compute_wrong(p, scale=scale)
+    yield from vary(_compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1"])
+    yield from vary(_compute_wrong, "unbiased_variance", divisor=["N-1", "N-1 or 1"])
+    yield from vary(_compute_wrong, "zeros_left_out", divisor=["not 0"])
+    yield from ((cause, partial(_compute_wrong, scale=scale)) for cause, scale in WRONG_SCALES)
     yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]))
     yield "mean_subtracted", lambda p: _compute_wrong(p, measured=_centre(p.inputs["x"]))
     yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]), measured=p.inputs["x"])
     yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"])))
     for cause, columns in WRONG_COLUMNS:
         yield cause, lambda p, columns=columns: _compute_wrong(p, measured=p.inputs["x"][:, columns(p.case)])
-    for value in PADDING:
-        yield "mask_missing", lambda p, v=value: _compute_wrong(p, other=v)
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v)
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: v + eps)
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: np.sqrt(v + eps))
-    yield "wrong_statistic_saved", lambda p: _compute_wrong(p, save=lambda v, eps: 1 / np.sqrt(v))
+    yield from vary(_compute_wrong, "mask_missing", other=PADDING)
+    yield from vary(_compute_wrong, "wrong_statistic_saved", save=WRONGLY_SAVED)
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": p.inputs["x"] * p.inputs["w"]}
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _compute_wrong(p)["rstd"][:, None] * p.inputs["w"]}
     yield "w_before_the_norm", lambda p: _compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
@@ -226,14 +220,14 @@ def _centre(x: np.ndarray) -> np.ndarray:
 
 
 def _round_total(p: Plan, dtype: str, again: bool = True) -> Outputs:
-    """The sum rounded to the dtype of another tensor than total; for y rounded ``again``, as total is stored."""
+    """Return the outputs with the sum rounded to another tensor's dtype than total's; ``again``: for y it is rounded to total's dtype, too."""
     total = round_to(p.inputs["exact"], dtype).astype(np.float64)
     read = round_to(total, p.tensor("total").dtype).astype(np.float64) if again else total
     return {"total": total, **_compute_wrong(p, x=read)}
 
 
 def _add_in_half(p: Plan) -> Outputs:
-    """Both summands as they are loaded: where they have one dtype, their sum has it, too."""
+    """Return the outputs if the sum is rounded to the dtype of the summands, or is fp32 where they have two."""
     dtype = p.tensor("x").dtype
     return _round_total(p, dtype if p.tensor("residual").dtype == dtype else "fp32")
 
@@ -244,7 +238,7 @@ def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
 
 
 def _round_both(p: Plan) -> Plan:
-    """Both rounded to x's dtype, and added in it."""
+    """Return the plan in which the residual is rounded to x's dtype before it is added."""
     rounded = round_to(p.inputs["residual"], p.tensor("x").dtype).astype(np.float64)
     return replace(p, inputs=p.inputs | {"exact": p.inputs["first"] + rounded})
 
@@ -262,7 +256,7 @@ def _add_residual(p: Plan, times: float) -> Outputs:
 def _compute_wrong(
     p: Plan, *, x=None, measured=None, other=0.0, divisor="N", eps=None, root=inverse_root, save=None, scale=apply_right
 ) -> Outputs:
-    """``measured``: of what the squares are taken; ``other``: what lanes past the last column hold."""
+    """Return the outputs with something wrong. ``measured``: the matrix that is squared; ``other``: what lanes past the last column hold."""
     x, eps = p.inputs["x"] if x is None else x, p.case.eps if eps is None else eps
     squares = ((x if measured is None else measured) ** 2).sum(axis=1, keepdims=True)
     spare = np.full((len(x), p.case.padded_lanes), other)
@@ -274,7 +268,7 @@ def _compute_wrong(
     }
 
 
-# of the four matrices that 09a adds and stores
+# further cases for the dtypes of the four matrices of 09a
 ADD_RMS_NORM = (
     *RMS_NORM,
     Case(

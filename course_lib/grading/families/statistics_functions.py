@@ -54,7 +54,7 @@ _BELOW_ZERO = Case(
 
 
 def _name_cases(entry_point: str, cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """The cases with the name of the function: an exercise that asks for two says which one is wrong."""
+    """Return the cases with the function's name added, so that a verdict on two functions says which one is wrong."""
     return tuple(
         replace(case, name=f"{entry_point}, {case.name}", why=f"`{entry_point}`, {case.why}") for case in cases
     )
@@ -108,7 +108,7 @@ def _draw_rows(case: Case, rng: np.random.Generator) -> np.ndarray:
 
 
 def _find_pairs_below_zero(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Rows of two numbers whose one-pass variance fp32 rounds to less than 0, also if a square goes unrounded into its sum."""
+    """Find rows of two numbers whose one-pass variance fp32 rounds below 0, also if the sum uses a square without rounding it."""
     a, b = round_to(case.mean + case.std * rng.normal(size=(2, 400)), "fp32")
     mean = (a + b) / 2
     a64, b64, aa, bb = a.astype(np.float64), b.astype(np.float64), a * a, b * b
@@ -124,7 +124,7 @@ def _compute_exact(x: np.ndarray) -> statistics.Statistics:
 
 
 def _list_calls(case: Case, entry_point: str) -> dict[str, int]:
-    """two_pass may have its mean from one_pass; welford may start from the first column."""
+    """Return the calls that are required or forbidden. two_pass may take its mean from one_pass; welford may start from the first column."""
     if entry_point == "one_pass":
         return {"two_pass": 0}
     return {"welford_update": case.N - 1} if entry_point == "welford" and case.N > 1 else {}
@@ -151,7 +151,7 @@ def _is_variance_negative(p: Plan, outputs: Outputs) -> bool:
 
 
 def _is_variance_turned(p: Plan, outputs: Outputs) -> bool:
-    """What is wrong lies as far above 0 as the rounding of E[x^2] takes the difference below it."""
+    """Return True if each wrong variance is as far above 0 as the rounding of E[x^2] makes the difference negative."""
     if not _is_below_zero(p.case):
         return False
     var, want = outputs["var"], p.expected["var"]
@@ -176,7 +176,7 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
         yield "std_for_var", lambda p, r=rounded_mean: _compute_wrong(p, then=np.sqrt, rounded_mean=r)
     yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": np.abs(_compute_deviation(p)).mean(axis=1)}
     yield "deviation_not_squared", lambda p: {**_compute_wrong(p), "var": _compute_deviation(p).mean(axis=1)}
-    for divisor in (lambda N: N, lambda N: N**2):  # what is left of it are roundings
+    for divisor in (lambda N: N, lambda N: N**2):  # the sum is 0 but for roundings
         yield (
             "squared_after_the_sum",
             lambda p, d=divisor: {**_compute_wrong(p), "var": _compute_deviation(p).sum(axis=1) ** 2 / d(p.case.N)},
@@ -259,7 +259,7 @@ def _compute_wrong(
 
 
 def _divide_by_rows(p: Plan, measure, then=lambda var, mean: var) -> Outputs:
-    """The number of rows, x.shape[0], where that of the columns belongs: in the mean, and in what is made of it."""
+    """Return statistics divided by the number of rows, x.shape[0], instead of the columns, in the mean and in the variance."""
     x, M = p.inputs["x"], p.case.M
     mean = x.sum(axis=1, keepdims=True) / M
     return {"mean": mean[:, 0], "var": then(measure(x, mean).sum(axis=1) / M, mean[:, 0])}
@@ -276,7 +276,7 @@ def _compute_terms(p: Plan, formula) -> Outputs:
 
 
 def _walk(p: Plan, product: str = "both", count=lambda seen: seen + 1, columns=None) -> Outputs:
-    """Welford with a slip: both deviations from one mean, another count, columns left out. Divided by N at the end."""
+    """Run Welford with a mistake: both deviations from one mean, a wrong count, columns left out. Divide by N at the end."""
     x = p.inputs["x"]
     mean, M2 = np.zeros(p.case.M), np.zeros(p.case.M)
     for column in range(p.case.N) if columns is None else columns:
@@ -336,7 +336,7 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
 
 
 def _draw_state(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """mean and M2 of N - 1 numbers, and the next one, x."""
+    """Draw mean and M2 of N - 1 numbers, and the next number x."""
     seen = round_to(case.mean + rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
     mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
     M2 = round_to(
@@ -347,7 +347,7 @@ def _draw_state(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.nd
 
 
 def _choose_state(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As :func:`_draw_state`, in whole numbers; with 2 or 4 numbers the new mean is whole, too."""
+    """Choose as :func:`_draw_state`, in whole numbers; with 2 or 4 numbers the new mean is whole, too."""
     mean, M2 = np.resize([2, 5], case.M) * (case.N > 1), np.resize([6, 8], case.M) * (case.N > 2)
     x = mean if case.fill == "at the mean" else np.resize([6, 1], case.M)
     return round_to(mean, "fp32"), round_to(M2, "fp32"), round_to(x, "fp32")
@@ -448,7 +448,7 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     n_a, mean_a, M2_a, n_b, mean_b, M2_b = (inputs[name] for name in _SIX)
     n, mean, M2 = _merge_partials(*inputs.values()).values()
     share, difference = n_b / np.maximum(n, 1), np.abs(mean_b - mean_a)
-    few = 1 / 8  # a merge is a handful of roundings; the bound is made for sums of thousands
+    few = 1 / 8  # a merge has few roundings, and the bound is made for sums of thousands
     expected = {
         "n": Expected(n, half_ulp(n, "fp32")),
         "mean": make_expected(
@@ -468,7 +468,7 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
 
 
 def _draw_partials(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts, means and M2s, (2, N) each: of a and of b."""
+    """Draw counts, means and M2s of a and b, (2, N) each."""
     K = case.N
     counts = (
         rng.integers(1, 5000, size=(2, K))
@@ -487,7 +487,7 @@ def _draw_partials(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np
 
 
 def _choose_partials(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As :func:`_draw_partials`, in whole numbers that merge to whole numbers."""
+    """Choose as :func:`_draw_partials`, in whole numbers that merge to whole numbers."""
     counts, means, squares = (
         np.stack([np.resize(side, case.N) for side in sides])
         for sides in (((2, 3), (6, 1)), ((6, 1), (2, 5)), ((8, 2), (10, 0)))

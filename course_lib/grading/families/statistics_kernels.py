@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -11,17 +13,25 @@ from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.families.making import (
+    OF,
     PADDING,
     WRONG_COLUMNS,
+    WRONG_STEPS,
+    add_up_columns,
+    add_up_in_every_lane,
     add_up_lanes,
+    add_up_largest_lane,
     draw_matrix,
     find_divisor,
+    list_divisor_models,
     list_far_out,
     make_expected,
     place_matrix,
     place_statistic,
+    square_lanes,
     square_what_is_not_0,
-    take_largest_lane,
+    sweep_twice,
+    vary,
 )
 from course_lib.grading.judging import tolerance
 
@@ -134,7 +144,7 @@ def _plan_statistics(
         mean = x64.mean(axis=1)
         var = ((x64 - mean[:, None]) ** 2).mean(axis=1)
         size = np.abs(x64).mean(axis=1)
-        infinite = case.fill == "inf row"  # its mean is Inf by one right algorithm and NaN by another
+        infinite = case.fill == "inf row"  # right algorithms differ: one gives Inf for its mean, another NaN
         expected = {
             "mean": make_expected(mean, size, "fp32", infinite=infinite),
             "var": make_expected(var, terms(size, var), "fp32", infinite=infinite),
@@ -153,7 +163,7 @@ def _save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
 
 
 def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
-    """Right mean and M2, and then something wrong: from (plan, mean, M2) to what is saved."""
+    """Yield causes with functions of (plan, right mean, right M2) that save something wrong."""
     for least in (0, 1):
         yield (
             "unbiased_variance",
@@ -178,60 +188,46 @@ def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarr
     yield "outputs_swapped", lambda p, mean, M2: _save_statistics(M2 / p.case.N, mean)
 
 
-def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
+def _list_finish_models() -> Iterator[tuple[str, Model]]:
     for cause, finish in _list_finishes():
         yield cause, lambda p, finish=finish: finish(p, *_compute_sums(p))
-    yield "padding_in_variance", lambda p: _sweep_twice(p, padding=True)
-    for mean_divisor, var_divisor, padding in product(
-        ("N", "BLOCK", "lanes", "1"), ("N", "BLOCK", "lanes", "1"), (False, True)
-    ):
-        if (mean_divisor, var_divisor) != ("N", "N"):
-            yield "divisor", lambda p, m=mean_divisor, v=var_divisor, z=padding: _sweep_twice(p, m, v, z)
-    for which, padding in product(("both", "mean", "variance"), (False, True)):
-        yield (
-            "block_not_accumulated",
-            lambda p, w=which, z=padding: _sweep_twice(p, of=w, columns=_take_last_block, padding=z),
-        )
-        for cause, columns in WRONG_COLUMNS:
-            yield cause, lambda p, c=columns, w=which, z=padding: _sweep_twice(p, of=w, columns=c, padding=z)
-    for value, padding in product(PADDING, (False, True)):
-        yield "mask_missing", lambda p, v=value, z=padding: _sweep_twice(p, other=v, padding=z)
+
+
+def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
+    yield from _list_finish_models()
+    yield from vary(_sweep_twice, "padding_in_variance", padding=[True])
+    yield from list_divisor_models(_sweep_twice)
+    for of, padding, (cause, columns) in product(("both", "mean", "variance"), (False, True), WRONG_STEPS):
+        yield cause, partial(_sweep_twice, of=of, add=add_up_columns(columns), padding=padding)
+    yield from vary(_sweep_twice, "mask_missing", other=PADDING, padding=[False, True])
     yield "padding_in_variance", _leave_rounded_mean_in_padding
-    yield "squared_after_the_sum", _square_lanes
-    yield (
-        "accumulator_reused",
-        lambda p: _save_statistics(_compute_sums(p)[0], _compute_sums(p)[1] / p.case.N + _compute_sums(p)[0]),
+    yield "squared_after_the_sum", lambda p: _sweep_twice(p, measure=partial(square_lanes, p.case.block))
+    yield "accumulator_reused", lambda p: _save_var(p, _compute_sums(p)[1] / p.case.N + _compute_sums(p)[0])
+    yield from vary(_subtract_lane_means, "lanes_apart", by=["N", "lane"])
+    yield from vary(_sweep_twice, "max_for_sum", of=OF, add=[add_up_largest_lane])
+    yield from vary(_sweep_twice, "counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
+    yield "deviation_not_squared", lambda p: _save_var(p, np.abs(_compute_deviation(p)).mean(axis=1) ** 2)
+    yield from vary(_sweep_twice, "mean_not_subtracted", measure=[lambda x, mean: x**2])
+    yield from vary(
+        _sweep_twice, "deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x]
     )
-    for by in ("N", "lane"):
-        yield "lanes_apart", lambda p, by=by: _subtract_lane_means(p, by)
-    for which in ("mean", "variance", "both"):
-        yield "max_for_sum", lambda p, w=which: _take_largest(p, w)
-    for which in ("mean", "variance", "both"):
-        yield "counted_by_every_lane", lambda p, which=which: _count_in_every_lane(p, which)
-    yield (
-        "deviation_not_squared",
-        lambda p: _save_statistics(_compute_sums(p)[0], np.abs(_compute_deviation(p)).mean(axis=1) ** 2),
-    )
-    yield (
-        "mean_not_subtracted",
-        lambda p: _save_statistics(p.inputs["x"].mean(axis=1), (p.inputs["x"] ** 2).mean(axis=1)),
-    )
-    yield (
-        "deviation_not_squared",
-        lambda p: _save_statistics(p.inputs["x"].mean(axis=1), np.abs(_compute_deviation(p)).mean(axis=1)),
-    )
-    yield "deviation_not_squared", lambda p: _save_statistics(p.inputs["x"].mean(axis=1), 0 * p.inputs["x"][:, 0])
-    for sign in (1, -1):
-        yield (
-            "variance_terms",
-            lambda p, s=sign: _save_statistics(
-                p.inputs["x"].mean(axis=1), s * ((p.inputs["x"] ** 2).mean(axis=1) - p.inputs["x"].mean(axis=1))
-            ),
-        )
+    yield "variance_terms", lambda p: _save_var(p, _subtract_mean_from_squares(p))
+    yield "variance_terms", lambda p: _save_var(p, -_subtract_mean_from_squares(p))
+
+
+def _save_var(p: Plan, var: np.ndarray) -> Outputs:
+    """Return the right mean beside this variance."""
+    return _save_statistics(p.inputs["x"].mean(axis=1), var)
+
+
+def _subtract_mean_from_squares(p: Plan) -> np.ndarray:
+    """Return what is left of the one-pass formula if the mean is not squared."""
+    x = p.inputs["x"]
+    return (x**2).mean(axis=1) - x.mean(axis=1)
 
 
 def _take_what_is_not_0(p: Plan) -> Outputs:
-    """The statistics of the elements that are not 0."""
+    """Return the statistics of the elements that are not 0."""
     x = p.inputs["x"]
     count = np.maximum((x != 0).sum(axis=1), 1)
     mean = x.sum(axis=1) / count
@@ -243,61 +239,25 @@ def _compute_deviation(p: Plan) -> np.ndarray:
 
 
 def _compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
-    """The right mean and M2."""
+    """Return the right mean and M2."""
     return p.inputs["x"].mean(axis=1), (_compute_deviation(p) ** 2).sum(axis=1)
 
 
-def _sweep_twice(
-    p: Plan, mean_divisor: str = "N", var_divisor: str = "N", padding: bool = False, other: float = 0.0, of: str = "both", columns=None
-) -> Outputs:  # fmt: skip
-    """``padding``: lanes past the last column are in the variance; ``other``: what they hold. ``columns``: what goes into the
-    mean, the variance, or both, as ``of`` says."""
-    x = p.inputs["x"]
-    some = x if columns is None else x[:, columns(p.case)]
-    spare = np.full((len(x), p.case.padded_lanes), other)
-    in_mean, in_var = some if of in ("both", "mean") else x, some if of in ("both", "variance") else x
-    mean = (in_mean.sum(axis=1) + spare.sum(axis=1)) / find_divisor(p, mean_divisor)
-    squares = ((in_var - mean[:, None]) ** 2).sum(axis=1)
-    if padding:
-        squares = squares + ((spare - mean[:, None]) ** 2).sum(axis=1)
-    return _save_statistics(mean, squares / find_divisor(p, var_divisor))
-
-
-def _square_lanes(p: Plan) -> Outputs:
-    """Each lane adds up its deviations, and is squared in the end."""
-    deviation = np.concatenate([_compute_deviation(p), np.zeros((p.case.M, p.case.padded_lanes))], axis=1)
-    lanes = deviation.reshape(p.case.M, -1, p.case.block).sum(axis=1)
-    return _save_statistics(_compute_sums(p)[0], (lanes**2).sum(axis=1) / p.case.N)
+def _sweep_twice(p: Plan, **changes: Any) -> Outputs:
+    mean, var = sweep_twice(p, **changes)
+    return _save_statistics(mean[:, 0], var[:, 0])
 
 
 def _subtract_lane_means(p: Plan, by: str) -> Outputs:
-    """Each lane subtracts what it has added up itself, divided by N or by its own count, in the place of the row's mean."""
+    """Return the statistics if each lane subtracts its own sum, divided by N or by its own count, instead of the row's mean."""
     x, N, block = p.inputs["x"], p.case.N, p.case.block
     lanes = add_up_lanes(x, block) / (N if by == "N" else np.maximum(add_up_lanes(np.ones((1, N)), block), 1))
     deviation = x - lanes[:, np.arange(N) % block]
-    return _save_statistics(x.mean(axis=1), (deviation**2).mean(axis=1))
-
-
-def _take_largest(p: Plan, which: str) -> Outputs:
-    x, N, block = p.inputs["x"], p.case.N, p.case.block
-    mean = x.mean(axis=1) if which == "variance" else take_largest_lane(x, block) / N
-    squares = (x - mean[:, None]) ** 2
-    return _save_statistics(mean, squares.mean(axis=1) if which == "mean" else take_largest_lane(squares, block) / N)
-
-
-def _count_in_every_lane(p: Plan, which: str) -> Outputs:
-    x, block = p.inputs["x"], p.case.block
-    mean = x.mean(axis=1) * (block if which in ("mean", "both") else 1)
-    var = ((x - mean[:, None]) ** 2).mean(axis=1) * (block if which in ("variance", "both") else 1)
-    return _save_statistics(mean, var)
-
-
-def _take_last_block(case: Case) -> slice:
-    return slice((case.N - 1) // case.block * case.block, None)
+    return _save_var(p, (deviation**2).mean(axis=1))
 
 
 def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
-    """Padded lanes loaded with other=mean: what they hold has been rounded to the dtype of x."""
+    """Return the statistics if padded lanes are loaded with other=mean, which is rounded to the dtype of x."""
     mean, M2 = _compute_sums(p)
     rounded = round_to(mean.astype(np.float32), p.tensor("x").dtype).astype(np.float64)
     return _save_statistics(mean, (M2 + p.case.padded_lanes * (rounded - mean) ** 2) / p.case.N)
@@ -307,73 +267,70 @@ def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
 
 
 def _list_welford_models() -> Iterator[tuple[str, Model]]:
-    for cause, finish in _list_finishes():
-        yield cause, lambda p, finish=finish: finish(p, *_compute_sums(p))
-    for factor in (0, -1, 2):
-        yield (
-            "merge_between",
-            lambda p, f=factor: _merge_lanes(p, _run_lanes(p), between=lambda d, a, b, n: f * d**2 * a * b / n),
-        )
-    for between in (
-        lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
-        lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
-        lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b, n: d**2 * a / n,
-        lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
-    ):  # fmt: skip
-        yield "merge_between", lambda p, between=between: _merge_lanes(p, _run_lanes(p), between=between)
-    for counted, moved, squared, by_count in product((False, True), (False, True), (False, True), (False, True)):
-        if (counted or moved) and squared <= moved:
-            cause = "mask_missing" if moved else "lane_counts"
-            yield (
-                cause,
-                lambda p, c=counted, m=moved, s=squared, b=by_count: _merge_lanes(
-                    p, _run_lanes(p, padding_counts=c, padding_moves=m, padding_squares=s), by_count=b
-                ),
-            )
-    for share in (
-        lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
-        lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b, n: b,
-    ):  # fmt: skip
-        yield "merge_weights", lambda p, share=share: _merge_lanes(p, _run_lanes(p), share=share)
-        for side in (0, 1):  # what the distance adds is made of the share, too
-            between = _share_between(share, side)
-            yield "merge_weights", lambda p, s=share, b=between: _merge_lanes(p, _run_lanes(p), share=s, between=b)
-    for equal, factor, by_count in product((_count_equally, _count_one_each), (1, 0), (False, True)):
-        yield (
-            "merge_weights",
-            lambda p, e=equal, f=factor, c=by_count: _merge_lanes(
-                p, e(p, _run_lanes(p)), between=lambda d, a, b, n: f * d**2 * a * b / n, by_count=c
-            ),
-        )
-    for lanes in (lambda p: p.case.block, lambda p: min(p.case.block, p.case.N)):
-        yield "merge_weights", lambda p, lanes=lanes: _average_lane_means(p, lanes(p))
-    for which in ("old", "new", "old, shared"):
-        yield "welford_product", lambda p, which=which: _merge_lanes(p, _run_lanes(p, which))
-    for count in (
-        lambda k, p: k - 1,
-        lambda k, p: k + 1,
-        lambda k, p: p.case.N,
-        lambda k, p: p.case.block,
-        lambda k, p: 1,
-        lambda k, p: -(-p.case.N // p.case.block),
-    ):
-        yield "welford_count", lambda p, count=count: _merge_lanes(p, _run_lanes(p, count=count))
+    yield from _list_finish_models()
+    yield from vary(_merge_lanes, "merge_between", between=_WRONG_BETWEEN)
+    for counts, moves, squares, by_count in product((False, True), repeat=4):
+        if (counts or moves) and squares <= moves:
+            lanes = partial(_run_lanes, padding_counts=counts, padding_moves=moves, padding_squares=squares)
+            yield "mask_missing" if moves else "lane_counts", partial(_merge_lanes, lanes=lanes, by_count=by_count)
+    for share in _WRONG_SHARES:
+        # what the distance adds is right, or is made of the share, too
+        between = [_add_between, _share_between(share, 0), _share_between(share, 1)]
+        yield from vary(_merge_lanes, "merge_weights", share=[share], between=between)
+    yield from vary(
+        _merge_lanes, "merge_weights", lanes=[_count_equally, _count_one_each], between=[_add_between, _add_nothing], by_count=[False, True]
+    )  # fmt: skip
+    yield "merge_weights", lambda p: _average_lane_means(p, p.case.block)
+    yield "merge_weights", lambda p: _average_lane_means(p, min(p.case.block, p.case.N))
+    yield from vary(_merge_wrong_lanes, "welford_product", which=["old", "new", "old, shared"])
+    yield from vary(_merge_wrong_lanes, "welford_count", count=_WRONG_COUNTS)
     for by_count in (False, True):
-        yield "block_not_accumulated", lambda p, b=by_count: _merge_lanes(p, _begin_anew(p), by_count=b)
+        yield "block_not_accumulated", partial(_merge_lanes, lanes=_begin_anew, by_count=by_count)
         for cause, columns in WRONG_COLUMNS:
-            yield cause, lambda p, c=columns, b=by_count: _merge_lanes(p, _run_lanes(p, columns=c), by_count=b)
-    for dtype, of_lane, by_count in product(("fp16", "bf16"), (False, True), (False, True)):
-        yield "low_precision", lambda p, d=dtype, o=of_lane, c=by_count: _count_in_half(p, d, o, c)
+            yield cause, partial(_merge_lanes, lanes=partial(_run_lanes, columns=columns), by_count=by_count)
+    yield from vary(
+        _count_in_half, "low_precision", dtype=["fp16", "bf16"], of_lane=[False, True], by_count=[False, True]
+    )
     yield "low_precision", lambda p: _count_in_half(p, p.tensor("x").dtype, True, False)
-    yield "zeros_left_out", lambda p: _merge_lanes(p, _run_lanes(p, skip_zeros=True))
-    yield "empty_lane", lambda p: _spoil_empty_lanes(p, _run_lanes(p))
-    yield "empty_partial", lambda p: _merge_lanes(p, _run_lanes(p), least=0)
-    for value in PADDING:
-        yield (
-            "mask_missing",
-            lambda p, v=value: _merge_lanes(p, _run_lanes(p, padding_moves=True, padding_counts=True, other=v)),
-        )
-        yield "mask_missing", lambda p, v=value: _merge_lanes(p, _run_lanes(p, padding_moves=True, other=v))
+    yield from vary(_merge_wrong_lanes, "zeros_left_out", skip_zeros=[True])
+    yield from vary(_merge_lanes, "empty_lane", lanes=[_spoil_empty_lanes])
+    yield from vary(_merge_lanes, "empty_partial", least=[0])
+    yield from vary(
+        _merge_wrong_lanes, "mask_missing", padding_moves=[True], other=PADDING, padding_counts=[True, False]
+    )
+
+
+def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
+    """Return a right merge of lanes that have run with these changes."""
+    return _merge_lanes(p, lanes=partial(_run_lanes, **changes))
+
+
+# what the distance of two means adds to M2, of the distance, the counts of both sides and of both together
+def _add_between(d, a, b, n):
+    return d**2 * a * b / n
+
+
+def _add_nothing(d, a, b, n):
+    return 0 * d**2 * a * b / n
+
+
+_WRONG_BETWEEN = (
+    _add_nothing, lambda d, a, b, n: -(d**2) * a * b / n, lambda d, a, b, n: 2 * d**2 * a * b / n,
+    lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n, lambda d, a, b, n: d**2,
+    lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b, n: d**2 * a * b / n**2,
+    lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b, n: d**2 * a / n,
+    lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
+)  # fmt: skip
+# which part of the distance the mean moves by, of the same counts
+_WRONG_SHARES = (
+    lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
+    lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b, n: b,
+)  # fmt: skip
+# what a new element's deviation is divided by, of the number of elements that the lane has seen
+_WRONG_COUNTS = (
+    lambda k, p: k - 1, lambda k, p: k + 1, lambda k, p: p.case.N, lambda k, p: p.case.block, lambda k, p: 1,
+    lambda k, p: -(-p.case.N // p.case.block),
+)  # fmt: skip
 
 
 Partials = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -391,8 +348,8 @@ def _run_lanes(
     round_count: Callable[[np.ndarray], np.ndarray] | None = None,
     skip_zeros: bool = False,
 ) -> Partials:
-    """Count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a slip: in the product, the count, the padding (which may
-    move the mean alone, and not M2), or in which columns are taken."""
+    """Return count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a mistake: in the product, the count, the padding (which may
+    change the mean alone, and not M2), or the columns."""
     x, block = p.inputs["x"], p.case.block
     x = x if columns is None else x[:, columns(p.case)]
     M, N = x.shape
@@ -423,21 +380,23 @@ def _count_steps(taken: np.ndarray, round_count: Callable[[np.ndarray], np.ndarr
 
 
 def _average_lane_means(p: Plan, lanes: int) -> Outputs:
-    """The right var, beside a mean in which every lane counts alike."""
+    """Return the right variance, and a mean in which all lanes have the same weight."""
     means = _run_lanes(p)[1]
     return _save_statistics(means.sum(axis=1) / lanes, _compute_sums(p)[1] / p.case.N)
 
 
-def _count_equally(p: Plan, lanes: Partials) -> Partials:
-    return np.full_like(lanes[0], -(-p.case.N // p.case.block)), lanes[1], lanes[2]
+def _count_equally(p: Plan) -> Partials:
+    n, mean, M2 = _run_lanes(p)
+    return np.full_like(n, -(-p.case.N // p.case.block)), mean, M2
 
 
-def _count_one_each(p: Plan, lanes: Partials) -> Partials:
-    return np.ones_like(lanes[0]), lanes[1], lanes[2]
+def _count_one_each(p: Plan) -> Partials:
+    n, mean, M2 = _run_lanes(p)
+    return np.ones_like(n), mean, M2
 
 
 def _begin_anew(p: Plan) -> Partials:
-    """What the lanes hold if they begin anew with every block."""
+    """Return the partials of lanes that are reset before every block."""
     x, block = p.inputs["x"], p.case.block
     last = x[:, (x.shape[1] - 1) // block * block :]
     empty = np.zeros((x.shape[0], block - last.shape[1]))
@@ -453,12 +412,12 @@ def _share_between(share: Callable, side: int) -> Callable:
 
 
 def _merge_lanes(
-    p: Plan, lanes: Partials, *, share: Callable = lambda a, b, n: b / n, between: Callable = lambda d, a, b, n: d**2 * a * b / n, by_count: bool = False,
-    least: int = 1, round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
+    p: Plan, *, lanes: Callable[[Plan], Partials] = _run_lanes, share: Callable = lambda a, b, n: b / n, between: Callable = _add_between,
+    by_count: bool = False, least: int = 1, round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
 ) -> Outputs:  # fmt: skip
-    """The lanes merged as the interpreter's tree does it, lane i with lane i + half. A right merge does not depend on the tree,
-    and divides by a count of ``least`` at least."""
-    n, mean, M2 = lanes
+    """Merge the lanes as the interpreter does, lane i with lane i + half. A right merge does not depend on this order. ``least`` is the smallest
+    count by which a merge divides."""
+    n, mean, M2 = lanes(p)
     while n.shape[1] > 1:
         half = n.shape[1] // 2
         (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = ((part[:, :half], part[:, half:]) for part in (n, mean, M2))
@@ -469,27 +428,23 @@ def _merge_lanes(
 
 
 def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Outputs:
-    """Counts rounded to a dtype: of each lane while it counts, or of the two sides together in every merge."""
+    """Return the statistics with counts rounded to a dtype: in each step of a lane, or in every merge."""
 
     def round_count(n: np.ndarray) -> np.ndarray:
         return round_to(n, dtype).astype(np.float64)
 
     if of_lane:
-        return _merge_lanes(p, _run_lanes(p, round_count=round_count), by_count=by_count)
-    return _merge_lanes(p, _run_lanes(p), round_count=round_count, by_count=by_count)
+        return _merge_lanes(p, lanes=partial(_run_lanes, round_count=round_count), by_count=by_count)
+    return _merge_lanes(p, round_count=round_count, by_count=by_count)
 
 
-def _spoil_empty_lanes(p: Plan, lanes: Partials) -> Outputs:
-    """A lane that has seen nothing divides by its count, and a NaN stays in every merge."""
-    n, mean, M2 = lanes
-    return _merge_lanes(p, (n, np.where(n > 0, mean, np.nan), M2))
+def _spoil_empty_lanes(p: Plan) -> Partials:
+    """Return the partials with a NaN for the mean of a lane that has seen nothing: it has divided by its count."""
+    n, mean, M2 = _run_lanes(p)
+    return n, np.where(n > 0, mean, np.nan), M2
 
 
 PARTS = {
     "two_pass_kernel": Part(TWO_PASS, _plan_two_pass, _list_two_pass_models),
-    "welford_kernel": Part(
-        WELFORD,
-        _plan_welford,
-        _list_welford_models,
-    ),
+    "welford_kernel": Part(WELFORD, _plan_welford, _list_welford_models),
 }

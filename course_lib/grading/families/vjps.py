@@ -122,7 +122,7 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
 
 
 def _plan_dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """dw and db alone, in fp32."""
+    """Plan dw and db alone, in fp32."""
     dy, x, w = draw_backward_inputs(case, rng, expanded=None)
     vjp, saved = reference.layer_norm_vjp(dy, x, w, case.eps), _save_statistics(case, x, w)
     want = {"dw": vjp.dw, "db": vjp.db}
@@ -140,7 +140,7 @@ def _plan_dw_and_db(case: Case, entry_point: str, rng: np.random.Generator) -> P
 
 
 def _save_statistics(case: Case, x: np.ndarray, w: np.ndarray) -> dict[str, np.ndarray]:
-    """What LayerNorm's forward pass saves, in fp32."""
+    """Return the statistics that LayerNorm's forward pass saves, in fp32."""
     forward = reference.layer_norm(x, w, eps=case.eps)
     return {"mean": round_to(forward.mean, "fp32"), "rstd": round_to(forward.rstd, "fp32")}
 
@@ -154,7 +154,7 @@ def _expect_gradients(
     want: dict[str, np.ndarray],
     dtype: str = "",
 ) -> dict[str, Expected]:
-    """The oracle's gradients with the error that fp32 may make in each.
+    """Return the oracle's gradients with the error that fp32 may make in each.
 
     A saved mean is off by a unit of itself, so xhat is off by units of ``|xhat| + |mean| * rstd``; that goes into c1 as
     the mean of its product with ``|wdy|``, into ``xhat * c1`` both ways, and into dw row by row.
@@ -214,9 +214,9 @@ _OF_FUNCTIONS: tuple[Mistake, ...] = (
     ("vjp_divisor", {"divisor1": "N-1 or 1"}),
     ("vjp_divisor", {"divisor1": "1"}),
     ("vjp_divisor", {"divisor1": "M"}),
-    ("vjp_divisor", {"axis": 0}),
+    ("vjp_divisor", {"axis1": 0, "axis2": 0}),
     ("vjp_divisor", {"axis1": 0}),
-    ("vjp_divisor", {"axis": (0, 1)}),
+    ("vjp_divisor", {"axis1": (0, 1), "axis2": (0, 1)}),
 )
 _DX_LAYER_NORM: tuple[Mistake, ...] = (
     *OF_LAYER_NORM,
@@ -279,7 +279,7 @@ def _list_dw_models() -> Iterator[tuple[str, Model]]:
 
 
 def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
-    """One mistake in one gradient: a learner may make several, and each is found by itself."""
+    """Yield one mistake in one gradient. Several mistakes in one submission are found one by one."""
     for cause, changes in of_dx:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
     if of_dx:
@@ -309,7 +309,7 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
 
 
 def _normalise_columns(p: Plan) -> Plan:
-    """xhat of a batch norm: the statistics of each column, over the rows."""
+    """Return the plan with the xhat of a batch norm: each column has its own statistics, over the rows."""
     x = p.inputs["x"]
     xhat = (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + p.case.eps)
     ones = {"mean": np.zeros(len(x)), "rstd": np.ones(len(x))}
@@ -322,7 +322,7 @@ def _swap_sums(p: Plan) -> Outputs:
 
 
 def _compute_wrong_sum(p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1) -> np.ndarray:
-    """dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
+    """Return dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``; ``columns`` adds up dy's columns first."""
     of_w = p.inputs["w"]
     values = (of_w / of_w if w == "w / w" else of_w**w) * _find_dy(p, dy)
     terms = (values.sum(axis=1, keepdims=True) if columns else values) * _compute_hat(p, xhat)
@@ -341,7 +341,7 @@ def _find_dy(p: Plan, which: str) -> np.ndarray:
 
 
 def _compute_hat(p: Plan, which: str) -> np.ndarray:
-    """xhat, or what stands in its place: "x", "deviation" (never scaled), "scaled" (no mean subtracted), ..."""
+    """Return xhat, or a wrong matrix in its place: "x", "deviation" (never scaled), "scaled" (no mean subtracted), ..."""
     x, rstd, mean = p.inputs["x"], p.inputs["rstd"][:, None], p.inputs.get("mean", np.zeros(p.case.M))[:, None]
     return {"xhat": (x - mean) * rstd, "x": x, "deviation": x - mean, "scaled": x * rstd, "ones": np.ones_like(x),
             "divided": (x - mean) / rstd, "scaled twice": (x - mean) * rstd**2, "0 for 0": np.where(x == 0, 0.0, (x - mean) * rstd),

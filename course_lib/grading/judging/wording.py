@@ -232,7 +232,7 @@ def find_place(judged: Judged, cause: str, file: str, text: str, entry_points: t
     if subject is None or judged.plan.case.describe_outcome(judged.plan.entry_point, judged.outputs):
         return None
     is_number = bool(judged.deviations) and judged.deviations[0].kind is not Element.UNWRITTEN and not judged.changed
-    if is_number and (span := _find_making(judged.plan, subject, tree, entry_points)):
+    if is_number and (span := _find_assignment_of_subject(judged.plan, subject, tree, entry_points)):
         return places.make_place(file, text, span, f"{subject} is made here")
     span, does = _find_writing(judged.plan, subject, tree, entry_points), "stored" if judged.plan.grid else "returned"
     return span and places.make_place(file, text, span, f"{subject} is {does} here")
@@ -275,13 +275,15 @@ def _find_flow_into(
     return location.Flow(tree, found[0], subject, value, found[1], tensors) if found and value else None
 
 
-def _find_making(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:
+def _find_assignment_of_subject(
+    plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]
+) -> Span | None:
     """Find the one assignment that makes ``subject``."""
     others = (_STATISTICS | {tensor.name for tensor in plan.tensors}) - {subject}
     if plan.grid:
         argument = plan.arguments.index(("tensor", subject))
-        return places.find_making_of_stored(tree, entry_points, plan.entry_point, argument, others)
-    return places.find_making_of_returned(tree, plan.entry_point, *_number_returned(plan, subject), others)
+        return places.find_assignment_of_stored(tree, entry_points, plan.entry_point, argument, others)
+    return places.find_assignment_of_returned(tree, plan.entry_point, *_number_returned(plan, subject), others)
 
 
 def _find_writing(plan: Plan, subject: str, tree: ast.Module, entry_points: tuple[str, ...]) -> Span | None:

@@ -1,4 +1,4 @@
-"""What a file's text holds for an exercise: nothing yet, or code. Run on texts that may be hostile: see ``reader.py``."""
+"""Finds out what a file's text holds for an exercise: nothing yet, or code. The text may be hostile: ``reader.py`` runs this in a sandbox."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NEEDED_BY_A_STEP = "The imports that a step needs are made for it; remove the l
 
 
 def read_attempt(exercise: Exercise, unsolved: str, text: str, name: str, given: str | None = None) -> Kernels | None:
-    """The code of the exercise's entry points, and what it needs, out of ``text``; None while the file is as the course wrote it.
+    """Return the code of the exercise's entry points, and what it needs, out of ``text``; None while the file is as the course wrote it.
 
     Args:
         unsolved: the exercise's file as the course wrote it. Comments, docstrings, imports and layout are not code.
-        given: imports that a step's cell may count on, without having them in its lines; None for an exercise.
+        given: imports that are made for the cell of a step, so that its text need not have them; None for an exercise.
 
     Raises: Unreadable if the text does not parse, or lacks an entry point.
     """
@@ -31,7 +31,7 @@ def read_attempt(exercise: Exercise, unsolved: str, text: str, name: str, given:
 
 
 def extract(exercise: Exercise, text: str, name: str, given: str | None = None) -> Kernels:
-    """As :func:`read_attempt`, also of a file that is as the course wrote it."""
+    """Return the same as :func:`read_attempt`, also for a file that is as the course wrote it."""
     tree = parse(text, name)
     if given is None:
         check_imports(
@@ -47,7 +47,7 @@ def extract(exercise: Exercise, text: str, name: str, given: str | None = None) 
 
 
 def _cut_or_whole(exercise: Exercise, text: str, name: str) -> str:
-    """The entry points and what they need; all of the text if one of them is not there."""
+    """Return the entry points and what they need; the whole text if an entry point is missing."""
     tree = parse(text, name)
     try:
         return needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
@@ -56,7 +56,7 @@ def _cut_or_whole(exercise: Exercise, text: str, name: str) -> str:
 
 
 def _normalise(code: str) -> str:
-    """The code's syntax tree, without imports, docstrings and ``pass``."""
+    """Return the code's syntax tree as text, without imports, docstrings and ``pass``."""
 
     class Strip(ast.NodeTransformer):
         def visit(self, node: ast.AST) -> Any:
@@ -69,6 +69,6 @@ def _normalise(code: str) -> str:
 
 
 def describe_refusal(refused: Unreadable) -> dict[str, Any]:
-    """An Unreadable as plain data."""
+    """Return an Unreadable as plain data."""
     span = refused.span and refused.span._asdict()
     return {"cause": refused.cause, "message": str(refused), "what": refused.what, "span": span}

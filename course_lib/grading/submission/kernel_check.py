@@ -36,7 +36,7 @@ _BUILTINS_OF_KERNELS = frozenset("range min max abs float int bool len list tupl
 _BUILTINS_OF_CONSTANTS = frozenset(
     "range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split()
 )
-_ATTRIBUTES_OF_INSTANCES = frozenset(  # the classes of Triton do not show them
+_ATTRIBUTES_OF_INSTANCES = frozenset(  # Triton sets them on instances, so that its classes do not list them
     """shape numel type dtype value values name element_ty scalar strides block_shape primitive_bitwidth int_bitwidth
     int_signedness address_space const load store gather scatter""".split()
 )
@@ -56,7 +56,7 @@ _OF_CONSTEXPR_FUNCTIONS = (
 def check(tree: ast.Module, text: str, file: str) -> None:
     """Check what was cut out of ``file``, as ``text`` and parsed. Put single imports in place of ``from triton.language import *``.
 
-    Raises: Unreadable, with the line, at the first thing that is no kernel, no constant of one, or not defined.
+    Raises: Unreadable, with the line, at the first statement that is neither a kernel nor a constant, and at the first name that is not defined.
     """
     _expand_stars(tree)
     _FileCheck(tree, text, file).run()
@@ -68,7 +68,7 @@ def _expand_stars(tree: ast.Module) -> None:
         if isinstance(node, ast.ImportFrom) and node.module == "triton.language" and node.names[0].name == "*":
             import triton.language as tl
 
-            found = sorted(used.intersection(tl.__all__)) or ["float32"]  # an import of no name is no Python
+            found = sorted(used.intersection(tl.__all__)) or ["float32"]  # an import needs at least one name
             node.names = [ast.copy_location(ast.alias(name), node.names[0]) for name in found]
 
 
@@ -77,7 +77,7 @@ class _Closed(Exception):
 
 
 def find_member(module: ModuleType, name: str) -> Any:
-    """What ``name`` stands for in a module of Triton's, if a kernel may use it.
+    """Return what ``name`` stands for in a module of Triton's, if a kernel may use it.
 
     Raises: _Closed.
     """
@@ -112,7 +112,7 @@ def _is_of_language(path: str, name: str, value: Any) -> bool:
     if name in tl.__all__ or hasattr(value, "fn"):
         return True
     if path.startswith("triton.language.extra") and callable(value):
-        return True  # the interpreter's replacements have another module
+        return True  # in CPU mode the interpreter has replaced them, and its functions name another module
     return str(getattr(value, "__module__", "")).startswith("triton.language")
 
 
@@ -123,13 +123,13 @@ class _FileCheck:
         self.parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
         self.imports = dict(needed.list_imports(tree))
         self.bound = {name for node in tree.body for name in _list_bound_by(node)}
-        self.before: set[str] = set()  # what the lines above have bound
-        self.kernels = {node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)}
+        self.before: set[str] = set()  # names that the statements above have bound
+        self.kernels = [node for node in ast.walk(tree) if needed.is_jitted(node, self.imports)]
         self.constexpr_functions = {
             node for node in tree.body if isinstance(node, ast.FunctionDef) and _asks_for_constexpr(node)
         }
         self.functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - {
-            getattr(node, "name", "") for node in self.kernels | self.constexpr_functions
+            getattr(node, "name", "") for node in {*self.kernels, *self.constexpr_functions}
         }
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
@@ -140,7 +140,7 @@ class _FileCheck:
     def run(self) -> None:
         for node in self.kernels:
             _KernelCheck(self, node).run()
-        # Python functions come last: what uses one says more about it.
+        # Python functions come last: the message about a kernel that calls one helps more.
         for node in sorted(self.tree.body, key=lambda node: getattr(node, "name", "") in self.functions):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._check_import(node)
@@ -168,7 +168,7 @@ class _FileCheck:
             self.find(node, path)
 
     def find(self, node: ast.AST, path: str) -> Any:
-        """What the dotted ``path`` of an import stands for in Triton."""
+        """Return what the dotted ``path`` of an import stands for in Triton."""
         if path in _MODULES:
             return importlib.import_module(path)
         module, _, name = path.rpartition(".")
@@ -180,7 +180,7 @@ class _FileCheck:
             return self.refuse(node, str(closed))
 
     def resolve(self, node: ast.expr) -> Any:
-        """What a name with dots stands for, as far as it begins with an import of Triton; None for any other value."""
+        """Return what a dotted name stands for if it begins with an import of Triton; None for any other."""
         if isinstance(node, ast.Name):
             path = self.imports.get(node.id, "")
             return self.find(node, path) if path.partition(".")[0] == "triton" and node.id not in self.bound else None
@@ -217,13 +217,13 @@ class _FileCheck:
         self.check_constants([*arguments.defaults, *arguments.kw_defaults, *annotations, function.returns], function)
 
     def check_constants(self, values: Sequence[ast.expr | None], node: ast.AST) -> None:
-        """Refuse expressions that do more than to calculate: Python evaluates them at this place of the file."""
+        """Refuse expressions that do more than calculate: Python evaluates them when it imports the file."""
         for value in values:
             for part in ast.walk(value or ast.Constant(None)):
                 self.check_part_of_constant(part, node)
 
     def check_part_of_constant(self, part: ast.AST, node: ast.AST) -> None:
-        """Refuse what a constant cannot be made of: it is evaluated where launches are observed."""
+        """Refuse a part that a constant cannot have: it is evaluated in the process that observes launches."""
         words = (
             "a constant for a kernel must be a plain number, such as `tl.constexpr(1e-5)`, or arithmetic with numbers."
         )
@@ -278,7 +278,7 @@ class _FileCheck:
 
 
 def _calculates(path: str) -> bool:
-    """True for a function of ``math``, and for a number of it or of NumPy's."""
+    """Return True for a function or a number of ``math``, and for a number of NumPy's."""
     module, _, name = path.rpartition(".")
     if module == "math":
         return hasattr(math, name) and not name.startswith("_")
@@ -306,6 +306,19 @@ class _KernelCheck:
         }
 
     def run(self) -> None:
+        self._check_decorators()
+        if self.kernel not in self.file.tree.body:
+            self.refuse(
+                self.kernel,
+                f"`{self.kernel.name}` stands inside something else. A kernel begins at the left margin of the file.",
+            )
+        self._check_text()
+        self._check_settings()
+        parts = (*self.kernel.body, self.kernel.args, self.kernel.returns)
+        for node in (node for part in parts if part for node in ast.walk(part)):
+            self._check_node(node)
+
+    def _check_decorators(self) -> None:
         kernel = self.kernel
         others = [d for d in kernel.decorator_list if not needed.is_jit(d, self.file.imports)]
         if others or isinstance(kernel, ast.AsyncFunctionDef):
@@ -314,20 +327,16 @@ class _KernelCheck:
                 kernel,
                 f"`{kernel.name}` is decorated with {decorators}. The course launches it with its own settings: keep `@triton.jit`, and remove the others.",
             )
-        if kernel not in self.file.tree.body:
-            self.refuse(
-                kernel, f"`{kernel.name}` stands inside something else. A kernel begins at the left margin of the file."
-            )
-        self._check_text()
-        calls = [d for d in kernel.decorator_list if isinstance(d, ast.Call)]
+
+    def _check_settings(self) -> None:
+        """Check the arguments of ``@triton.jit(...)``, which Python evaluates."""
+        calls = [decorator for decorator in self.kernel.decorator_list if isinstance(decorator, ast.Call)]
         for value in (value for call in calls for value in (*call.args, *(k.value for k in call.keywords))):
             if not all(isinstance(p, ast.Constant | ast.List | ast.Tuple | ast.expr_context) for p in ast.walk(value)):
                 self.refuse(value, f"`{ast.unparse(value)}` is no plain setting of `@triton.jit`.")
-        for node in (p for field in (*kernel.body, kernel.args, kernel.returns) if field for p in ast.walk(field)):
-            self._check_node(node)
 
     def _check_text(self) -> None:
-        """Triton takes a kernel's lines out of the file by ``inspect``, and interprets those: they have to be what is checked here."""
+        """Check that the lines which Triton finds by ``inspect``, and interprets, are the kernel that is checked here."""
         first = min(decorator.lineno for decorator in self.kernel.decorator_list)
         with contextlib.suppress(SyntaxError, tokenize.TokenError):
             found = ast.parse("".join(inspect.getblock(self.file.lines[first - 1 :]))).body
@@ -406,7 +415,7 @@ class _KernelCheck:
         root = find_root(node)
         if root is not None and root not in self.local:
             if not self.file.imports.get(root, "triton").startswith("triton"):
-                return  # of `np.linalg`, what is wrong is `np`
+                return  # in `np.linalg` the name `np` is wrong, and is refused by itself
             if root not in self.file.imports.keys() | self.file.bound | _BUILTINS_OF_KERNELS:
                 return  # the name itself is refused
         if node.attr in _DECORATORS and isinstance(self.file.resolve(node.value), ModuleType):
@@ -444,7 +453,7 @@ class _ConstexprCheck:
 
 
 def _list_attributes_of_kernels() -> frozenset[str]:
-    """The attributes that Triton gives to the values in a kernel."""
+    """Return the attributes that Triton gives to the values in a kernel."""
     import triton.language as tl
 
     classes = [
@@ -465,7 +474,7 @@ def _asks_for_constexpr(node: ast.FunctionDef) -> bool:
 
 
 def _list_local(function: ast.FunctionDef) -> set[str]:
-    """The names that are bound in ``function`` wherever it uses them. A comprehension binds a name for itself alone."""
+    """Return the names that are bound in every scope of ``function`` that uses them. A comprehension has a scope of its own."""
     tables, looked_up = symtable.symtable(ast.unparse(function), "<function>", "exec").get_children(), set()
     for table in tables:
         looked_up |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
@@ -474,13 +483,13 @@ def _list_local(function: ast.FunctionDef) -> set[str]:
 
 
 def _list_bound_by(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement of the file binds in it, but by imports."""
+    """Yield the names that a statement of the file binds, except by imports."""
     if not isinstance(node, ast.Import | ast.ImportFrom):
         yield from needed.list_bound_in_file(node)
 
 
 def find_root(node: ast.expr) -> str | None:
-    """``np`` of ``np.linalg.norm``; None if the dots begin with no name."""
+    """Return the first name of a dotted expression, as ``np`` of ``np.linalg.norm``; None if it does not begin with a name."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
@@ -492,7 +501,7 @@ def _quote_first_words(node: ast.AST) -> str:
 
 
 def list_bound(tree: ast.AST) -> Iterator[str]:
-    """Every name that is bound anywhere in ``tree``, but by imports."""
+    """Yield every name that is bound anywhere in ``tree``, except by imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id

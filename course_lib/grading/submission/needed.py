@@ -1,8 +1,7 @@
 """Cuts out of a learner's file what the exercise's entry points need, without running any of it.
 
-What an entry point names, and what that names in turn, goes on to the child: imports, functions, classes, constants, every
-line at the number it has. What else runs as the file is imported stays behind: prints, asserts, launches, tests, an old
-attempt.
+The child gets the entry points and everything that they name, directly or indirectly: imports, functions, classes, constants. Each
+line keeps its number. All other code is left out: prints, asserts, launches, tests, an old attempt.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import,
 
 
 def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: str) -> str:
-    """The source of ``wanted`` and of what they need, each line at its number, every other line empty.
+    """Return the source of ``wanted`` and of what they need. Each line keeps its number, and every other line is empty.
 
     Args:
         name: of the file, for messages.
@@ -39,7 +38,7 @@ def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: s
 
 
 def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Each name that an import binds, and what it stands for, with dots: ("F", "torch.nn.functional")."""
+    """Yield each name that an import binds, and the dotted name that it stands for: ("F", "torch.nn.functional")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -50,12 +49,12 @@ def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def is_jitted(node: ast.AST, imports: dict[str, str]) -> bool:
-    """True for a function with @triton.jit among its decorators, under any name that an import gives it, called or not."""
+    """Return True for a function with @triton.jit among its decorators, under any name that an import gives it, with or without arguments."""
     return isinstance(node, Function) and any(is_jit(decorator, imports) for decorator in node.decorator_list)
 
 
 def is_jit(decorator: ast.expr, imports: dict[str, str]) -> bool:
-    """True if ``decorator`` stands for triton.jit."""
+    """Return True if ``decorator`` stands for triton.jit."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     root, _, rest = ast.unparse(target).partition(".")
     return f"{imports.get(root, root)}{'.' * bool(rest)}{rest}" in _JIT
@@ -79,36 +78,44 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
 
 
 def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
-    """None if the functions are there; the name of the class that has all of them as methods which need no object."""
+    """Return None if the functions are there, else the name of a class that has all of them as methods which need no object."""
     bound = {found for node in tree.body for found in list_bound_in_file(node)}
     missing = next((function for function in wanted if function not in bound), None)
     if missing is None:
         return None
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    for node in classes:
-        methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
-        if not all(function in methods for function in wanted):
-            continue
-        for method in (methods[function] for function in wanted):
-            arguments = [*method.args.posonlyargs, *method.args.args]
-            if not method.decorator_list and arguments and arguments[0].arg == "self":
-                raise make_refusal(
-                    "no_function", name, method,
-                    f"`{method.name}` is a method of `{node.name}`, and takes self. The course calls a function of the file: "
-                    f"move `{method.name}` out of the class, and leave self out.",
-                )  # fmt: skip
-        return node.name
+    if found := next((node.name for node in classes if _has_methods(node, name, wanted)), None):
+        return found
     functions = [node.name for node in tree.body if isinstance(node, Function)]
     has = [f"`{function}`" for function in functions] + [f"the class `{node.name}`" for node in classes]
-    found = f"it has {', '.join(has)}" if has else "it has no function at all"
+    listed = f"it has {', '.join(has)}" if has else "it has no function at all"
     raise Unreadable(
         "no_function",
-        f"{name} has no function named `{missing}`; {found}. The course calls it by that name: give it back, or `course reset` the file.",
+        f"{name} has no function named `{missing}`; {listed}. The course calls it by that name: give it back, or `course reset` the file.",
     )
 
 
+def _has_methods(node: ast.ClassDef, name: str, wanted: tuple[str, ...]) -> bool:
+    """Return True if the class has all of ``wanted`` as methods.
+
+    Raises: Unreadable if it has them, and one takes self. ``name`` is the file's.
+    """
+    methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
+    if not all(function in methods for function in wanted):
+        return False
+    for method in (methods[function] for function in wanted):
+        arguments = [*method.args.posonlyargs, *method.args.args]
+        if not method.decorator_list and arguments and arguments[0].arg == "self":
+            raise make_refusal(
+                "no_function", name, method,
+                f"`{method.name}` is a method of `{node.name}`, and takes self. The course calls a function of the file: "
+                f"move `{method.name}` out of the class, and leave self out.",
+            )  # fmt: skip
+    return True
+
+
 def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
-    """The statements of the file that bind what ``wanted`` need, in their order."""
+    """Return the statements of the file that bind what ``wanted`` need, in the order of the file."""
     binds: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         for found in list_bound_in_file(node):
@@ -133,7 +140,7 @@ def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
 
 
 def list_bound_in_file(node: ast.stmt) -> Iterator[str]:
-    """The names that a statement of the file binds in it. What runs only as a program binds none."""
+    """Yield the names that a statement of the file binds. What runs only in a program, and not in an import, binds none."""
     if isinstance(node, Function | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -152,14 +159,14 @@ def list_bound_in_file(node: ast.stmt) -> Iterator[str]:
 
 
 def _list_globals(node: ast.stmt) -> set[str]:
-    """The names that the statement, and the functions in it, look up in the file. Nothing is run: it is compiled, and read."""
+    """Return the names that the statement, and the functions in it, look up in the file. The statement is compiled, and never run."""
     try:
         codes = [compile(ast.Module([node], []), "<file>", "exec", dont_inherit=True)]
     except (SyntaxError, ValueError) as error:
         raise Unreadable(
             "syntax_error", f"line {node.lineno}: this is not valid Python: {error.args[0] if error.args else error}."
         ) from None
-    # an annotation of a local name is never evaluated, and stands in the file all the same
+    # Python never evaluates the annotation of a local name; its names count as well
     notes = [
         note for part in ast.walk(node) for field in ("annotation", "returns") if (note := getattr(part, field, None))
     ]
@@ -173,17 +180,17 @@ def _list_globals(node: ast.stmt) -> set[str]:
             *code.co_freevars,
         }
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    # of `if False`, and of `a if True else b`, Python compiles one branch only; the other stands in the file all the same
+    # Python compiles one branch only of `if False` and of `a if True else b`; the names of the other one count as well
     return found | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
 
 
 def _is_kept_always(node: ast.stmt) -> bool:
-    """True for an import that changes the language, or binds nobody knows what."""
+    """Return True for an import from __future__, and for an import of all names by a star."""
     return isinstance(node, ast.ImportFrom) and (node.module == "__future__" or node.names[0].name == "*")
 
 
 def _fills(node: ast.stmt, values: set[str]) -> bool:
-    """True for ``TABLE["a"] = 1`` and ``TABLE.update(...)`` of a TABLE in ``values``."""
+    """Return True for ``TABLE["a"] = 1`` and ``TABLE.update(...)`` of a TABLE in ``values``."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
         targets: list[ast.expr] = [node.value.func]
     elif isinstance(node, ast.Assign):
@@ -211,8 +218,8 @@ def _keep_lines(text: str, keep: list[ast.stmt]) -> str:
         line = lines[last - 1].encode()
         shared = bool(line[node.end_col_offset :].split(b"#")[0].strip()) or node.col_offset > 0 or first in taken
         if getattr(node, "decorator_list", []) and not lines[first - 1].lstrip().startswith("@"):
-            shared = True  # a decorator begins below its `@`
-        if shared:  # something else stands in its lines
+            shared = True  # the decorator's expression begins on a line below its `@`
+        if shared:  # its lines hold other code, too
             out[first - 1] += f"{'; ' if out[first - 1].strip() else ''}{ast.unparse(node)}"
         else:
             out[first - 1 : last] = lines[first - 1 : last]

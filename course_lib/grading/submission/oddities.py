@@ -1,7 +1,7 @@
-"""Finds what a right solution seldom does: it is no fault, and an instructor may want to look at the line.
+"""Finds unusual lines in a submission. They are no fault, but an instructor may want to look at them.
 
 The sandbox shuts a submission in and its bytes are judged, whatever it does. But a function could come to right bytes by a
-computation that the exercise forbids, in a way that neither its text nor PyTorch's dispatcher shows. Who does that needs one of these.
+computation that the exercise forbids, in a way that neither its text nor PyTorch's dispatcher shows. Such a computation needs one of the lines that are listed here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from course_lib.grading.submission import needed
 from course_lib.grading.submission.kernel_check import find_root
 from course_lib.grading.verdict import Oddity
 
-_COMPUTE = frozenset(  # another import may lead anywhere: os, operator, pydoc
+_COMPUTE = frozenset(  # any other import may give access to everything: os, operator, pydoc
     """__future__ abc collections contextlib copy course_lib dataclasses decimal enum fractions functools itertools logging math
     ml_dtypes numbers numpy random statistics time torch triton typing typing_extensions warnings""".split()
 )
@@ -32,7 +32,7 @@ _RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
 
 
 def find_oddities(cut: str) -> tuple[Oddity, ...]:
-    """The odd lines of the functions that were cut out of a file, each once, in their order."""
+    """Return the odd lines of the functions that were cut out of a file, each once, in the order of the file."""
     found: dict[int, Oddity] = {}
     for line, words in sorted(_list_odd(ast.parse(cut))):
         found.setdefault(line, Oddity(line, words))
@@ -74,13 +74,12 @@ def _describe_import(path: str) -> str:
 
 
 def _is_inside(name: str) -> bool:
-    """True for a name in a library that is private, or a module of Python's that the library happens to import."""
+    """Return True for a private name of a library, and for a module of Python's that the library imports."""
     return name in _REACHES_THE_PROCESS or (name.startswith("_") and not name.endswith("__"))
 
 
 def find_code_of_its_own(tree: ast.Module, cut: str) -> int:
-    """The first line that importing the file runs, beside the definitions that were ``cut`` out of it: a call, a loop, an assertion.
-    0 if there is none."""
+    """Return the first line with code that runs when the file is imported and is not in ``cut``: a call, a loop, an assertion. 0 if there is none."""
     kept = {node.lineno for node in ast.parse(cut).body}
     return next((node.lineno for node in tree.body if node.lineno not in kept and _does_something(node)), 0)
 

@@ -1,4 +1,4 @@
-"""Which line of the learner's file the evidence points to. Without evidence there is no line.
+"""Finds the line of the learner's file that the evidence points to. Without evidence there is no line.
 
 Columns are counted as Python's ``ast`` counts them, in bytes of UTF-8, until a :class:`Place` is made for people.
 """
@@ -20,22 +20,22 @@ class Span(NamedTuple):
     end: int | None = None
 
 
-# what has a place in a file
+# the syntax nodes that have a place in a file
 Located = ast.stmt | ast.expr | ast.arg | ast.keyword | ast.alias | ast.excepthandler | ast.pattern
 
 
 def find_span(node: Located) -> Span:
-    """Where a node stands; of one over several lines its part of the first."""
+    """Return the place of a node; for a node over several lines its part of the first line."""
     return Span(node.lineno, node.col_offset, node.end_col_offset if node.end_lineno == node.lineno else None)
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines that Python counts: str.splitlines also ends one at a form feed or U+2028, which a comment may hold."""
+    """Return the lines as Python counts them. str.splitlines also ends a line at a form feed or U+2028, which a comment may hold."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def make_place(file: str, text: str, span: Span, label: str = "") -> Place | None:
-    """The line of ``text`` that ``span`` names, for people; None if the text has no such line, or nothing in it."""
+    """Make a place for people out of ``span``; None if ``text`` has no such line, or the line is empty."""
     lines = split_lines(text)
     if not 1 <= span.line <= len(lines) or not lines[span.line - 1].strip():
         return None
@@ -48,59 +48,60 @@ def make_place(file: str, text: str, span: Span, label: str = "") -> Place | Non
 
 
 def list_parameters(text: str, function: str) -> tuple[str, ...]:
-    """What a function of ``text`` calls its arguments."""
+    """Return the parameter names of a function of ``text``."""
     found = next(node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == function)
     return tuple(argument.arg for argument in (*found.args.posonlyargs, *found.args.args))
 
 
 def find_store(tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int) -> Span | None:
-    """The ``tl.store`` through the pointer that ``entry_point`` takes as its argument of that number.
+    """Find the ``tl.store`` through the pointer that ``entry_point`` takes as argument number ``argument``.
 
-    None unless it is the only access that writes through a pointer of this name, in the entry point and in the helpers that
-    it may call: with two of them, nothing says which is meant.
+    Return None unless it is the only access that writes through a pointer of this name, in the entry point and in the helpers that
+    it may call: nothing tells which of two is wrong.
     """
     found = find_only_store(tree, entry_points, entry_point, argument)
     return found and find_span(found[1])
 
 
-def find_making_of_stored(
+def find_assignment_of_stored(
     tree: ast.Module,
     entry_points: tuple[str, ...],
     entry_point: str,
     argument: int,
     others: frozenset[str] = frozenset(),
 ) -> Span | None:
-    """The assignment that makes what the only such store stores. None where it is made in the store itself, or in several steps, and
-    where what is stored is called as one of the ``others``: then the store is what is wrong."""
+    """Find the assignment of the value that this store stores, if :func:`find_store` finds one. Return None if the value is computed in the store
+    itself or in several steps. Return None as well if it has the name of one of the ``others``: then the store is wrong, not the value."""
     found = find_only_store(tree, entry_points, entry_point, argument)
     if found is None:
         return None
     function, call = found
     value = find_stored(call)
-    return value and _find_making(function, value, others)
+    return value and _find_only_assignment(function, value, others)
 
 
 def find_stored(call: ast.Call) -> ast.expr | None:
-    """The value that a store stores."""
+    """Return the value that a store stores."""
     values = [keyword.value for keyword in call.keywords if keyword.arg == "value"]
     values += [argument for argument in call.args if argument is not _find_address(call)][:1]
     return values[0] if values else None
 
 
-def find_making_of_returned(
+def find_assignment_of_returned(
     tree: ast.Module, function: str, number: int, count: int, others: frozenset[str] = frozenset()
 ) -> Span | None:
-    """The assignment that makes what ``function`` returns as value ``number`` of ``count``. None where it is made in the ``return``, or in
-    several steps, or where there are several returns; ``others`` as above."""
+    """Find the assignment of value ``number`` of the ``count`` that ``function`` returns. Return None if the value is computed in the ``return``
+    or in several steps, or if there are several returns. ``others``: as for :func:`find_assignment_of_stored`."""
     value = find_returned(tree, function, number, count)
     if value is None:
         return None
     [home] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
-    return _find_making(home, value, others)
+    return _find_only_assignment(home, value, others)
 
 
 def find_returned(tree: ast.Module, function: str, number: int, count: int) -> ast.expr | None:
-    """What ``function`` returns as value ``number`` of ``count``. None where it has several returns, or returns what only a run shows."""
+    """Find the expression of value ``number`` of the ``count`` that ``function`` returns. Return None if there are several returns, or if the text
+    does not show the value."""
     found = _list_returns(tree, function)
     if len(found) != 1 or (value := found[0].value) is None:
         return None
@@ -109,32 +110,36 @@ def find_returned(tree: ast.Module, function: str, number: int, count: int) -> a
     return value.elts[number] if isinstance(value, ast.Tuple) and len(value.elts) == count else None
 
 
-def _find_making(function: ast.FunctionDef, value: ast.expr, others: frozenset[str]) -> Span | None:
-    """The only assignment to the name that ``value`` is, casts apart, and through names that only hand it on."""
-    made: ast.Assign | ast.AnnAssign | None = None
+def _find_only_assignment(function: ast.FunctionDef, value: ast.expr, others: frozenset[str]) -> Span | None:
+    """Find the only assignment to the name that ``value`` is without its casts. A name that is assigned another name stands for that one."""
+    found: ast.Assign | ast.AnnAssign | None = None
     parameters = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
     for _ in range(_MOST_NAMES):
         value = strip_casts(value)
         if not isinstance(value, ast.Name) or value.id in parameters:
             break
-        name = value.id
-        if name in others:
+        if value.id in others:
             return None
-        bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not _is_read(n)]
-        simple = [
-            n
-            for n in ast.walk(function)
-            if (isinstance(n, ast.Assign) and (n.targets == bound or _unpacks_call(n, bound)))
-            or (isinstance(n, ast.AnnAssign) and [n.target] == bound)
-        ]
+        simple = _list_simple_assignments(function, value.id)
         if len(simple) != 1 or simple[0].value is None:
             break
-        made, value = simple[0], simple[0].value
-    return made and find_span(made)
+        found, value = simple[0], simple[0].value
+    return found and find_span(found)
+
+
+def _list_simple_assignments(function: ast.FunctionDef, name: str) -> list[ast.Assign | ast.AnnAssign]:
+    """Return the assignments that bind ``name`` at its only place, and nothing else but what the same call returns beside it."""
+    bound = [n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == name and not _is_read(n)]
+    return [
+        n
+        for n in ast.walk(function)
+        if (isinstance(n, ast.Assign) and (n.targets == bound or _unpacks_call(n, bound)))
+        or (isinstance(n, ast.AnnAssign) and [n.target] == bound)
+    ]
 
 
 def _unpacks_call(statement: ast.Assign, bound: list[ast.Name]) -> bool:
-    """``a, b = call()``, where ``bound`` is a or b alone."""
+    """Return True for ``a, b = call()``, where ``bound`` is either a or b."""
     [target, *more] = statement.targets
     is_unpacked = isinstance(target, ast.Tuple) and len(bound) == 1 and bound[0] in target.elts
     return is_unpacked and not more and isinstance(statement.value, ast.Call)
@@ -144,7 +149,7 @@ _CASTS = ("to", "astype", "type", "contiguous", "view", "reshape")
 
 
 def strip_casts(value: ast.expr) -> ast.expr:
-    """The value without what changes its dtype or shape alone; of ``a if b else None`` it is a."""
+    """Return the value without operations that change only its dtype or shape; for ``a if b else None`` return a."""
     while True:
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _CASTS:
             value = value.func.value
@@ -182,7 +187,7 @@ def find_only_store(
 
 
 def find_return(tree: ast.Module, function: str) -> Span | None:
-    """The ``return`` of a function; None if it has more than one, or none."""
+    """Find the ``return`` of a function; return None if it has several or none."""
     found = _list_returns(tree, function)
     return find_span(found[0]) if len(found) == 1 else None
 
@@ -199,13 +204,13 @@ def _list_returns(tree: ast.Module, function: str) -> list[ast.Return]:
 
 
 def find_function(tree: ast.Module, function: str) -> Span | None:
-    """The line that begins ``function``; None if it is not defined by ``def``."""
+    """Find the ``def`` line of ``function``; return None if it is not defined by ``def``."""
     lines = [node.lineno for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function]
     return Span(lines[-1]) if lines else None
 
 
 def find_function_without_return(tree: ast.Module, function: str) -> Span | None:
-    """The ``def`` line of a function that returns nothing; None if it has a ``return``, or is not there."""
+    """Find the ``def`` line of a function without ``return``; return None if it has one, or does not exist."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return (
@@ -217,13 +222,13 @@ def find_function_without_return(tree: ast.Module, function: str) -> Span | None
 
 
 def find_access(tree: ast.Module, line: int, kind: str) -> Span:
-    """The access to memory in that line, if there is one alone; else the line."""
+    """Find the access to memory in that line, if there is exactly one; else return the line."""
     call = find_only_access(tree, line, kind)
     return find_span(call) if call else Span(line)
 
 
 def find_only_access(tree: ast.Module, line: int, kind: str) -> ast.Call | None:
-    """The access to memory in that line, if there is one alone. ``kind``: "load", "store", or any other word for any access."""
+    """Find the access to memory in that line, if there is exactly one. ``kind``: "load", "store", or any other word for any access."""
     calls = [
         call
         for call, what in _list_accesses(tree)
@@ -233,7 +238,7 @@ def find_only_access(tree: ast.Module, line: int, kind: str) -> ast.Call | None:
 
 
 def _list_accesses(tree: ast.AST) -> list[tuple[ast.Call, str]]:
-    """Each access to memory, with the name of what it calls: "load", "store", "atomic_add" and so on."""
+    """Return each access to memory, with the name of what it calls: "load", "store", "atomic_add" and so on."""
     return [
         (node, node.func.attr)
         for node in ast.walk(tree)
@@ -244,7 +249,7 @@ def _list_accesses(tree: ast.AST) -> list[tuple[ast.Call, str]]:
 
 
 def _find_address(call: ast.Call) -> ast.AST:
-    """The pointer of an access: its first argument, or the one named so. Of ``p.store(x)`` it is p."""
+    """Return the pointer of an access: the argument named ``pointer``, or the first one. For ``p.store(x)`` it is p."""
     owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
     if not (isinstance(owner, ast.Name) and owner.id == "tl"):
         return owner

@@ -1,4 +1,4 @@
-"""Reads a submission in a confined process: parsing it can take any time and memory, and its author may have meant it to."""
+"""Reads a submission in a confined process: parsing a text can take any time and memory, and an author may intend that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_an
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.grading.submission.reader:make_machine")
-SECONDS = 2.0  # an exercise's file takes 0.02
+SECONDS = 2.0  # a hundred times what the file of an exercise takes
 _LIMITS = ResourceLimits(
     case=SECONDS,
     total=SECONDS,
@@ -39,10 +39,10 @@ class NotAttempted(CourseError):
 def read(
     exercise: Exercise, text: str, name: str, *, unsolved: str | None = None, given: str | None = None
 ) -> Kernels | None:
-    """The code of the exercise's entry points out of the text of a file; None while it is as the course wrote it.
+    """Return the code of the exercise's entry points out of the text of a file; None while the text is as the course wrote it.
 
-    ``name`` is the file's, for messages. A step of a lesson says itself how the course wrote it (``unsolved``), and which imports its
-    cell may count on (``given``).
+    ``name`` is the file's, for messages. For a step of a lesson, ``unsolved`` is the text as the course wrote it, and ``given`` are the
+    imports that are made for its cell.
 
     Raises: Unreadable if it cannot be parsed, or lacks an entry point; EnvironmentFault if
     this machine starts no process for it, or a package that it imports is missing though the course needs it.
@@ -84,7 +84,7 @@ def _describe_not_started(said: str, printed: str) -> EnvironmentFault:
 
 
 def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:
-    """The text of the learner's own file, and the code that is graded.
+    """Return the text of the learner's own file, and the code that is graded.
 
     Raises: NotAttempted while it is as the course wrote it; Unreadable and EnvironmentFault as :func:`read`.
     """
@@ -109,7 +109,7 @@ def make_machine(_: str) -> Machine:
 
 
 class _Reader(Machine):
-    """Parses, compares and cuts; nothing of the text is run."""
+    """Parses a text, compares it with the unsolved one, and cuts the code out. Nothing of the text is run."""
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
         begin_case(folder, 0)

@@ -1,7 +1,7 @@
 """Finds the shortcuts that an exercise forbids, in a file's text and in the operations that PyTorch runs.
 
-This is a message to the learner, not a fence: Python can reach any function without its name. What shuts a submission in is the
-sandbox, and what decides is the bytes that come out.
+This is a message to the learner, not a fence: Python can reach any function without its name. The sandbox confines a
+submission, and the bytes that come out decide.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GRADIENTS = frozenset(
     """grad backward grad_fn vjp jvp vhp hvp hessian jacobian jacrev jacfwd grad_and_value linearize functional_call
     native_layer_norm_backward""".split()
 )
-# a forbidden word stands for a computation; these do it, too
+# a forbidden name stands for a computation; these other names run the same one
 _SAME = {
     "var": _SPREAD, "std": _SPREAD, "layer_norm": _NORMS, "rms_norm": _NORMS, "grad": _GRADIENTS, "backward": _GRADIENTS,
 }  # fmt: skip
@@ -37,7 +37,7 @@ class Shortcuts:
         self.reasons = same | dict(forbidden)
 
     def describe(self, name: str, word: str) -> str | None:
-        """Why ``word``, a use of ``name``, is refused; None if it is no shortcut."""
+        """Return why ``word``, a use of ``name``, is refused; None if it is no shortcut."""
         reason = self.reasons.get(name)
         if reason is None and "backward" in self.reasons and name.endswith("_backward"):
             reason = self.reasons["backward"]
@@ -66,9 +66,9 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
 def _list_names(
     node: ast.stmt | ast.expr, libraries: Set[str], own: set[str], bound: set[str] | None
 ) -> Iterator[tuple[str, str]]:
-    """The names of libraries, and of values, that a node reaches for, each with the words that name it.
+    """Yield the names in libraries, and of values, that a node uses, each with its text in the file.
 
-    ``bound`` are the file's own names if it imports all names of a library by a star: any other may be the library's.
+    ``bound`` are the file's own names, if the file has an import by a star: then any other name may come from the library.
     """
     match node:
         case ast.ImportFrom():
@@ -87,7 +87,7 @@ def _list_names(
 
 
 def _list_own_attributes(tree: ast.Module) -> set[str]:
-    """The attributes that classes of the file have, or that the file gives to objects."""
+    """Return the attributes that classes of the file have, or that the file gives to objects."""
     found = {
         node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }

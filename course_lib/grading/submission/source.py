@@ -1,4 +1,4 @@
-"""A submission as text: reads it from its file, parses it, and refuses what is no Python or imports what does not exist."""
+"""Reads the text of a submission, parses it, and refuses a text that is no Python or imports what does not exist."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from course_lib.grading.verdict import Oddity
 _MAX_BYTES = 1_000_000
 _LONGEST_QUOTE = 120  # characters; the line itself is shown apart, with its place
 _LONGEST = 1000  # characters of a sentence about a file
-_MAX_DEPTH = 100  # what walks a tree recursively takes some four frames a level, in a notebook on top of many others
+_MAX_DEPTH = 100  # a recursive walk takes about four frames per level, and a notebook has many frames already
 
 _UNFINISHED = re.compile(r"(?:[-+*/%@&|^<>=!:]=|[-+*/%@&|^<>=]|\b(?:and|or|not|in|is))$")
 _NOTEBOOK = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:cells|metadata|nbformat)"')
-_NEEDED = frozenset({"triton", "torch", "numpy"})  # by the course: where one is missing, the learner's import is right
+# packages that the course needs: if one is missing, the installation is at fault and not the learner's import
+_NEEDED = frozenset({"triton", "torch", "numpy"})
 
 
 class Unreadable(Exception):
     """The file cannot be graded. ``cause`` is a stable identifier, ``str()`` the sentences for its author.
 
-    ``what`` is the same without file and line, for where ``span`` is shown apart; None where no line is to blame.
+    ``what`` is the message without file and line, for a verdict that shows ``span`` apart; None if no line is at fault.
     """
 
     def __init__(self, cause: str, message: str, what: str = "", span: Span | None = None):
@@ -39,7 +40,7 @@ class Unreadable(Exception):
 
 
 def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
-    """What is wrong with one node of ``file``."""
+    """Make the Unreadable that says what is wrong with one node of ``file``."""
     return Unreadable(cause, f"{file}, line {node.lineno}: {what}", what, find_span(node))
 
 
@@ -47,8 +48,8 @@ def make_refusal(cause: str, file: str, node: Located, what: str) -> Unreadable:
 class Kernels:
     """``source`` has the kernels, or functions, and what they need, at the line numbers of the learner's file; ``names`` are theirs.
 
-    ``rules`` is plain data, for the child: "kind" and "forbidden" as of the exercise, "file" for messages, and "given", imports that no
-    line of the text has. Without rules, anything runs. ``oddities`` are the odd lines of functions. ``rest`` is the whole file if it
+    ``rules`` is plain data, for the child: "kind" and "forbidden" as of the exercise, "file" for messages, and "given", imports that
+    the text does not contain. Without rules, anything runs. ``oddities`` are the odd lines of functions. ``rest`` is the whole file if it
     runs code of its own as it is imported, from line ``rest_line`` on; else "".
     """
 
@@ -61,10 +62,10 @@ class Kernels:
 
 
 def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") -> str:
-    """The file's text; ``if_missing`` is what to do about a file that is not there.
+    """Return the file's text. ``if_missing`` says what to do about a file that is not there.
 
-    A file that is itself a link is never read, neither the learner's own nor one named with ``--file``: nothing tells a person who
-    links their file from a submission that links to what its author may not read. A link among the folders above it is followed.
+    A file that is itself a link is never read, neither the learner's own nor one named with ``--file``: a submission
+    could link to a file that its author must not read, and nothing tells such a link from an innocent one. A link among the folders above it is followed.
 
     Raises: Unreadable if there is no such file, it is no plain file, too large, or not UTF-8 text.
     """
@@ -78,7 +79,7 @@ def read_text(path: Path, if_missing: str = "`course reset` writes it anew.") ->
         wanted = "a file of Python code belongs there."
         if path.is_symlink():
             wanted = f"it cannot be read through one. Name the file itself, or put a copy of it in place of the link. {if_missing}"
-        # in backquotes, so that no capital letter is given to the name at a sentence's beginning
+        # in backquotes, so that a name at the beginning of a sentence gets no capital letter
         raise Unreadable(
             "no_file", f"{name} {other.strerror}; {wanted}".rstrip(), f"`{name}` {other.strerror}; {wanted}"
         ) from None
@@ -140,7 +141,7 @@ def parse(text: str, name: str) -> ast.Module:
 
 
 def _check_numbers(tree: ast.Module, name: str) -> None:
-    """Refuse a whole number that Python itself refuses to write out; in decimal digits it would be a syntax error."""
+    """Refuse a whole number with more digits than Python converts to text. Written in decimal, it would be a syntax error."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             try:
@@ -192,5 +193,5 @@ def check_imports(tree: ast.Module, name: str, needed: str) -> None:
 def _exists(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ValueError:  # loaded, but not from a file that could be found again: __main__
+    except ValueError:  # a module that is loaded but has no file, such as __main__
         return True

@@ -339,13 +339,18 @@ export const stepper = (key, label, frames, { interval = 700, format = (value, l
 
 // ---- the stage
 
-/** Whether what lies behind the element is dark: pages say it in many ways, but all of them paint it. */
+/**
+ * Whether what lies behind the element is dark: pages say it in many ways, but all of them paint it. A page that paints nothing lies over another
+ * one, as in VS Code, and its text has the colour for that.
+ */
 function isDark(element) {
+  const read = (colour) => (colour.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+  const isDim = ([r, g, b]) => 0.2126 * r + 0.7152 * g + 0.0722 * b < 128;
   for (let node = element; node; node = node.parentElement ?? node.getRootNode().host) {
-    const [r, g, b, a = 1] = (getComputedStyle(node).backgroundColor.match(/[\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
-    if (a > 0.5) return 0.2126 * r + 0.7152 * g + 0.0722 * b < 128;
+    const paper = read(getComputedStyle(node).backgroundColor);
+    if ((paper[3] ?? 1) > 0.5) return isDim(paper);
   }
-  return false;
+  return !isDim(read(getComputedStyle(element).color));
 }
 
 /**

@@ -1,0 +1,71 @@
+"""``python -m course_lib.authoring.hosted``: lesson 00 for a hosted notebook, such as Colab or Kaggle: the course is set up in its first cell.
+
+Such a service opens one notebook on a machine that has PyTorch and Triton and knows nothing of the course. A test compares."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from course_lib.authoring.notebooks import list_sources, read_source
+from course_lib.authoring.repository import HOSTED
+from course_lib.base import paths
+from course_lib.base.files import write_atomic
+
+FILE = paths.ROOT / HOSTED
+SET_UP = """\
+# Run this cell first, and once. It sets the course up beside this notebook and leaves the host's PyTorch and Triton as they are.
+import os
+import subprocess
+import sys
+
+!"{sys.executable}" -m pip install --quiet norm-kernels-course
+!"{sys.executable}" -m course_command init my-course --newest
+%cd my-course/notebooks
+
+asked = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
+try:
+    capability = subprocess.run(asked, capture_output=True, text=True).stdout.split()
+except FileNotFoundError:  # a machine without an NVIDIA GPU
+    capability = []
+if capability and float(capability[0]) < 8.0:
+    os.environ["COURSE_DEVICE"] = "cpu"  # see below"""
+_ABOUT = """\
+This is lesson 00 of *LayerNorm and RMSNorm in Triton*, on a hosted machine. The cell above made the course folder `my-course`. The machine is
+taken away when you leave: download `my-course/exercises` and `my-course/.course` before, if you want to go on elsewhere. *Run all* would show
+the answers before you predict, so run the cells one at a time. For another lesson, open its notebook here, and copy the cell above to its top.
+
+**What the free T4 can do, and what it cannot.** Its compute capability is 7.5, and Triton and the course support 8.0 or newer. So the cell
+above chooses CPU mode on it: kernels run in Triton's interpreter, and every exercise can be solved and graded, but nothing is timed. Where a lesson
+needs a time, it shows a stored one. If you choose GPU mode in spite of that (`COURSE_DEVICE=gpu`), expect this:
+
+- fp32 and fp16 are computed as on newer GPUs. The T4 has no arithmetic in bf16: it is emulated, which is slow, or the compiler refuses it.
+- It has no TMA and no clusters of thread blocks, which came with compute capability 9.0. No exercise needs them.
+- Its times differ from those of the lessons: its memory moves 320 GB/s, and that of the H100 on which they were measured about ten times as much.
+
+An L4 or an A100 (8.9 and 8.0) runs the lessons in GPU mode. The course was not tried on a T4."""
+
+
+def make_notebook() -> nbformat.NotebookNode:
+    """Return the notebook without outputs: the set-up, what the machine can do, and the lesson."""
+    notebook = read_source(list_sources()[0])
+    # such a page has no folder in which the picture could lie
+    notebook.cells[0].source = re.sub(r"!\[[^\]]*\]\([^)]*\)\n\n", "", notebook.cells[0].source)
+    notebook.cells = [
+        new_code_cell(SET_UP, id="set-up"), new_markdown_cell(_ABOUT, id="about-the-machine"), *notebook.cells,
+    ]  # fmt: skip
+    return notebook
+
+
+def main() -> int:
+    FILE.parent.mkdir(exist_ok=True)
+    write_atomic(FILE, nbformat.writes(make_notebook()) + "\n")
+    print(f"{paths.shown(FILE)}: written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Has git see a notebook that was only opened and run as unchanged. Git and JupyterLab start this file as a program.
+
+JupyterLab writes outputs, counts and the version of Python into each notebook that it saves. ``watch`` tells git to ask here what a notebook holds
+(the attribute ``filter=lesson`` in ``.gitattributes``): as long as no cell was changed, git is given the text that it has already. Git does not
+ask about a file whose size has changed, so ``tools/jupyter`` calls ``note_saved`` after each save.
+
+It imports nothing of the course, so that ``git status`` stays fast.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def watch(root: Path) -> None:
+    """Configure the filter in the checkout at ``root``; elsewhere do nothing."""
+    if not (root / ".git").exists() or shutil.which("git") is None:
+        return
+    python = shlex.quote(sys.executable)
+    # `make clean` removes this Python; then git sees each notebook as it is
+    command = f"if [ -x {python} ]; then {python} -I {shlex.quote(str(Path(__file__).resolve()))} %f; else cat; fi"
+    subprocess.run(["git", "config", "filter.lesson.clean", command], cwd=root, check=False)
+
+
+def note_saved(file: Path) -> None:
+    """Have git look into ``file``, and note its new size if no cell of it was changed."""
+    if subprocess.run(["git", "diff", "--quiet", "--", file.name], cwd=file.parent, check=False).returncode == 0:
+        subprocess.run(["git", "add", "--update", "--", file.name], cwd=file.parent, check=False)
+
+
+def clean(name: str, text: bytes) -> bytes:
+    """Return what git has of the notebook ``name`` if ``text`` differs from it by a run alone, else ``text``."""
+    known = subprocess.run(["git", "cat-file", "blob", f":{name}"], capture_output=True, check=False)
+    if known.returncode:
+        return text  # new to git
+    try:
+        mine, theirs = json.loads(text), json.loads(known.stdout)
+        # the course builds notebooks without the version of Python: what the course built is never taken for a mere run
+        ran = "version" in mine["metadata"]["language_info"]
+        return known.stdout if ran and _list_cells(mine) == _list_cells(theirs) else text
+    except (ValueError, KeyError, TypeError):
+        return text  # no notebook, or a damaged one: git is to see it as it is
+
+
+def _list_cells(notebook: dict) -> list[tuple[str, str]]:
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--saved":
+        note_saved(Path(sys.argv[2]))
+    else:
+        sys.stdout.buffer.write(clean(sys.argv[1], sys.stdin.buffer.read()))

@@ -1,0 +1,54 @@
+"""Where the repository is known, README and the site have buttons that open the course elsewhere."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import nbformat
+import pytest
+
+from course_lib.authoring import hosted, readme, repository
+from course_lib.base import paths
+
+GITHUB = "https://github.com/example/norms"
+
+
+def test_the_project_may_name_its_repository(tmp_path):
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "norms"\n')
+    assert repository.read_repository(project) == ""
+    project.write_text(f'{project.read_text()}[project.urls]\nRepository = "{GITHUB}/"\n')
+    assert repository.read_repository(project) == GITHUB
+
+
+def test_each_service_opens_a_file_of_this_repository():
+    launches = repository.list_launches(GITHUB, "notebooks/03_large_means.ipynb")
+    assert launches == repository.list_launches(f"{GITHUB}.git", "notebooks/03_large_means.ipynb")
+    assert all("example/norms" in address for address in launches.values())
+    (opened,) = parse_qs(urlsplit(launches["Binder"]).query)["urlpath"]
+    named = [
+        opened.removeprefix("lab/tree/"),
+        *(launches[name].partition("/blob/main/")[2] for name in ("Colab", "Kaggle")),
+    ]
+    assert all((paths.ROOT / name).is_file() for name in named), named
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/norms/course", f"{GITHUB}/tree/main"])
+def test_without_an_address_on_github_there_is_no_button(address):
+    assert repository.list_launches(address) == {} and repository.write_badges(address) == ""
+
+
+def test_the_readme_has_the_buttons_once_the_address_is_known():
+    text = readme.PAGE.read_text(encoding="utf-8")
+    page = readme.make_page(text, repository=GITHUB)
+    assert set(repository.list_launches(GITHUB).values()) <= set(re.findall(r"\]\((https://[^)]+)\)", page))
+    assert readme.make_page(page, repository="") == text
+
+
+def test_the_hosted_notebook_is_lesson_00_with_its_set_up():
+    notebook = nbformat.read(hosted.FILE, as_version=4)
+    nbformat.validate(notebook)
+    assert notebook == hosted.make_notebook(), "run python -m course_lib.authoring.hosted"
+    assert not any(cell.get("outputs") for cell in notebook.cells)
+    assert "import course_lib" in [cell.source for cell in notebook.cells[2:]]

@@ -1,0 +1,108 @@
+"""Every moving picture of the built lessons under the rules of VS Code's notebooks, as its sources have them (2026-11-25).
+
+Outputs share one page in a sandboxed iframe. HTML is set as ``innerHTML``, which runs no script; each script is then made anew, appended and removed
+at once. The strictest content security policy that VS Code has for notebooks is set, and the page is transparent over the editor.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+
+import nbformat
+import pytest
+from chromium import open_browser
+
+from course_lib.base import paths
+from course_lib.lessons.copy_map.widget import copy_map
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src https: http: data:; font-src https:; "
+    "connect-src https:; child-src https: data:"
+)
+_INSIDE = """<!doctype html><meta charset=utf-8><meta http-equiv="Content-Security-Policy" content="{policy}">
+<style>body {{ margin: 0; background: transparent; color: {ink}; }}</style>
+<body class="{kind}" data-vscode-theme-kind="{kind}"><script>
+const show = (markup) => {{
+  const output = document.createElement("div");
+  output.innerHTML = markup;
+  document.body.append(output);
+  for (const script of [...output.getElementsByTagName("script")]) {{
+    const again = document.createElement("script");
+    again.text = script.textContent;
+    again.type = script.type;
+    output.append(again);
+    again.remove();
+  }}
+}};
+for (const markup of {outputs}) show(markup);
+</script>"""
+_OUTSIDE = """<!doctype html><body style="background: {paper}"><iframe style="border: 0; width: 1000px; height: 900px" srcdoc="{inside}"
+ sandbox="allow-scripts allow-same-origin allow-forms allow-pointer-lock allow-downloads"></iframe>"""
+_HOSTS = "[...document.querySelectorAll('[data-picture]')]"
+NOTEBOOKS = {file.stem: file for file in sorted(paths.NOTEBOOKS.glob("*.ipynb"))}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_outputs(browser):
+    """Shows outputs as an editor with that theme shows them: the page inside, and what goes wrong in it."""
+    opened = []
+
+    def show(outputs: list[str], theme: str = "light"):
+        page = browser.new_page(viewport={"width": 1000, "height": 900})
+        opened.append(page)
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+        (paper, ink) = ("#ffffff", "#111111") if theme == "light" else ("#1f1f1f", "#cccccc")
+        inside = _INSIDE.format(
+            policy=_POLICY, kind=f"vscode-{theme}", ink=ink, outputs=json.dumps(outputs).replace("</", "<\\/")
+        )
+        page.set_content(_OUTSIDE.format(paper=paper, inside=html.escape(inside)))
+        frame = page.frames[1]
+        frame.wait_for_function(f"{_HOSTS}.every((host) => host.stage)")
+        return frame, faults
+
+    yield show
+    for page in opened:
+        page.close()
+
+
+def list_pictures(name: str) -> list[str]:
+    cells = nbformat.read(NOTEBOOKS[name], as_version=4).cells
+    found = [output.get("data", {}).get("text/html", "") for cell in cells for output in cell.get("outputs", [])]
+    return [markup for markup in found if "data-picture=" in markup]
+
+
+@pytest.mark.parametrize("name", [name for name in NOTEBOOKS if list_pictures(name)])
+def test_each_picture_of_a_lesson_moves(open_outputs, name):
+    frame, faults = open_outputs(list_pictures(name))
+    pictures = frame.locator("[data-picture]")
+    assert pictures.count() == len(list_pictures(name))
+    for number in range(pictures.count()):
+        picture = pictures.nth(number)
+        before = picture.evaluate("(host) => JSON.stringify(host.stage.state)")
+        control = picture.locator("button:enabled, input[type=range]:enabled, input[type=checkbox]:enabled").first
+        control.focus()
+        control.press("Enter" if control.evaluate("(e) => e.tagName") == "BUTTON" else "ArrowRight")
+        if picture.evaluate("(host) => JSON.stringify(host.stage.state)") == before:
+            control.press("ArrowLeft" if control.get_attribute("type") == "range" else "Space")
+        assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, picture.get_attribute(
+            "data-picture"
+        )
+    assert faults == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_picture_takes_the_theme_of_the_editor(open_outputs, theme):
+    frame, _ = open_outputs([copy_map().make_html()], theme)
+    frame.wait_for_timeout(500)  # pictures look once more after 400 ms
+    assert frame.locator("[data-picture]").get_attribute("data-theme") == theme
