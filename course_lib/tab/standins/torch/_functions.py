@@ -91,7 +91,7 @@ def arange(*bounds: Any, dtype: dtype | None = None, device: Any = None) -> Tens
     check_device(device)
     start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     count = max(math.ceil((end - start) / step), 0)
-    return from_values(start + np.arange(count) * step, dtype or promote_operands(bounds))
+    return from_values(start + np.arange(count, dtype=np.int64) * step, dtype or promote_operands(bounds))
 
 
 def rand(*size: Any, **options: Any) -> Tensor:
