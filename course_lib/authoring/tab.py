@@ -86,8 +86,8 @@ class Package:
         }  # fmt: skip
 
 
-def read_course() -> Package:
-    """Return the course's wheel without the built notebooks, which the site has beside it."""
+def read_course(answers: dict[str, object]) -> Package:
+    """Return the course's wheel without the built notebooks, which the site has beside it, and with the compiler's recorded ``answers``."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(
             [
@@ -111,9 +111,7 @@ def read_course() -> Package:
                 for name in wheel.namelist()
                 if not name.endswith(".ipynb") and ".dist-info/" not in name
             }
-    files["course_lib/compiler/recorded.json"] = json.dumps(
-        record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb")))
-    ).encode()
+    files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
     depends = ("ipython", "ipywidgets", "matplotlib", "ml_dtypes", "numpy", "rich", "torch", "triton")
     return Package("norm-kernels-course", _read_version("norm-kernels-course"), files, ("course_lib",), depends)
 
@@ -203,15 +201,18 @@ def _read_version(name: str) -> str:
     return metadata.version(name)
 
 
-def build_pyodide(pyodide: Path, out: Path, extra: Iterable[Package] = ()) -> None:
-    """Copy what the course needs of a Pyodide distribution to ``out``, with the course's own packages in its lock file."""
+def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
+    """Copy what the course needs of a Pyodide distribution to ``out``, with the course's own packages in its lock file.
+
+    The other arguments are those of :func:`build_site`.
+    """
     out.mkdir(parents=True, exist_ok=True)
     for name in CORE:
         shutil.copy(pyodide / name, out / name)
     lock = json.loads((pyodide / "pyodide-lock.json").read_text())
     known = {re.sub(r"[-_.]+", "-", name).lower(): entry for name, entry in lock["packages"].items()}
     own = [
-        read_course(),
+        read_course(answers),
         read_triton(),
         read_torch(),
         *(read_pure(name, needs) for name, needs in PURE.items()),
@@ -236,13 +237,20 @@ def build_pyodide(pyodide: Path, out: Path, extra: Iterable[Package] = ()) -> No
     (out / "pyodide-lock.json").write_text(json.dumps(lock))
 
 
-def build_site(pyodide: Path, out: Path, extra: Iterable[Package] = ()) -> None:
-    """Build the whole site into ``out``: JupyterLite with the lessons and the exercises as its files, and Pyodide."""
+def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
+    """Build the whole site into ``out``: JupyterLite with the lessons and the exercises as its files, and Pyodide.
+
+    Args:
+        pyodide: a Pyodide distribution: its core, NumPy, and what IPython and Matplotlib need.
+        answers: what the compiler answers to the lessons, from :func:`record_answers`.
+        extra: packages that the distribution lacks.
+    """
     version = json.loads((pyodide / "pyodide-lock.json").read_text())["info"]["version"]
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
             _copy(lesson, work / "files" / "notebooks" / lesson.name)
+        shutil.copytree(paths.NOTEBOOKS / "images", work / "files" / "notebooks" / "images")
         for file in sorted((paths.ROOT / "exercises").glob("ex*.py")):
             _copy(file, work / "files" / "exercises" / file.name)
         settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
@@ -252,7 +260,7 @@ def build_site(pyodide: Path, out: Path, extra: Iterable[Package] = ()) -> None:
             [python, "-m", "jupyter", "lite", "build", "--lite-dir", work, "--contents", "files", "--output-dir", out.resolve()],
             cwd=work, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
-    build_pyodide(pyodide, out / "pyodide", extra)
+    build_pyodide(pyodide, out / "pyodide", answers, extra)
 
 
 def _make_environment(folder: Path, pyodide_version: str) -> Path:
@@ -304,7 +312,7 @@ def main() -> None:
     parser.add_argument("pyodide", type=Path, help="a folder with a Pyodide distribution")
     parser.add_argument("out", type=Path, help="the folder of the site")
     arguments = parser.parse_args()
-    build_site(arguments.pyodide, arguments.out)
+    build_site(arguments.pyodide, arguments.out, record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb"))))
 
 
 if __name__ == "__main__":

@@ -82,7 +82,8 @@ def test_atomics(name, dtypes):
         mine, theirs = apply(standin.interpreter, update, memory, offsets), apply(native, update, memory, offsets)
         assert mine[0] == theirs[0]
         before = [
-            np.frombuffer(returned[2] if returned else b"", dtype).reshape(offsets.shape)[live].tobytes() for _, returned in (mine, theirs)
+            np.frombuffer(returned[2] if returned else b"", dtype).reshape(offsets.shape)[live].tobytes()
+            for _, returned in (mine, theirs)
         ]
         assert before[0] == before[1]
 

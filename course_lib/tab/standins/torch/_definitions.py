@@ -17,10 +17,10 @@ class Function:
 
 
 class Module:
-    """torch.nn.Module: a subclass can be defined, and no layer can be made."""
+    """torch.nn.Module: a subclass can be defined, and none can be made."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        refuse(f"torch.nn.{next(base.__name__ for base in type(self).__mro__ if base.__module__ == __name__)}")
+        refuse("a module of torch.nn")
 
 
 class LayerNorm(Module):
@@ -31,8 +31,11 @@ class RMSNorm(Module):
     """torch.nn.RMSNorm."""
 
 
-class Parameter(Module):
+class Parameter:
     """torch.nn.Parameter."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        refuse("torch.nn.Parameter")
 
 
 class GradcheckError(RuntimeError):

@@ -1,10 +1,11 @@
 """PyTorch's dtypes, its rules of promotion, and how numbers of each dtype lie in NumPy's arrays.
 
-bf16 lies in an array of uint16: the upper half of an fp32 number. NumPy computes with it in fp32, and so does PyTorch with fp16 and bf16.
+A bf16 number lies in memory as a uint16, the upper half of an fp32 number. As PyTorch does, operations compute with fp16 and bf16 in fp32.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,11 +17,11 @@ from ._refusal import refuse
 class dtype:
     """torch.dtype."""
 
-    __module__ = "torch"  # Triton asks for it
+    __module__ = "torch"  # Triton recognises a dtype by it
 
     def __init__(self, name: str, stored: Any, kind: str, word: str) -> None:
-        self._name, self._word = name, word
-        self.stored = np.dtype(stored)  # what its bits are kept in
+        self._name, self.word = name, word  # PyTorch's error messages have the word
+        self.stored = np.dtype(stored)  # in memory
         self.computed = np.dtype(np.float32) if kind == "f" and self.stored.itemsize == 2 else self.stored
         self.kind = kind
         self.itemsize = self.stored.itemsize
@@ -28,6 +29,9 @@ class dtype:
 
     def __repr__(self) -> str:
         return f"torch.{self._name}"
+
+    def __reduce__(self) -> str:
+        return self._name  # a copy is the same object
 
     def __getattr__(self, name: str) -> Any:
         refuse(f"torch.dtype.{name}")
@@ -47,53 +51,56 @@ _OF_NUMPY = {kind.stored: kind for kind in _RANKS if kind is not bfloat16}
 
 
 def of_numpy(kind: np.dtype) -> dtype:
-    """The dtype of a tensor made of an array of this NumPy dtype."""
+    """Return the dtype of a tensor made of an array of this NumPy dtype."""
     return _OF_NUMPY.get(kind) or refuse(f"a tensor of NumPy's {kind}")
 
 
 def of_number(number: Any) -> dtype:
-    """The dtype that a Python number stands for."""
-    return (
-        bool_ if isinstance(number, (bool, np.bool_)) else int64 if isinstance(number, (int, np.integer)) else float32
-    )
+    """Return the dtype that a Python number stands for."""
+    if isinstance(number, (bool, np.bool_)):
+        return bool_
+    return int64 if isinstance(number, (int, np.integer)) else float32
 
 
 def promote(first: dtype, second: dtype) -> dtype:
-    """The dtype that holds numbers of both."""
+    """Return the dtype that holds numbers of both."""
     if {first, second} == {float16, bfloat16}:
         return float32
     return max(first, second, key=_RANKS.index)
 
 
 def promote_operands(operands: Iterable[Any]) -> dtype:
-    """The dtype of the result of an operation.
+    """Return the dtype in which an operation computes.
 
     Tensors with dimensions decide. A tensor without dimensions counts only if its kind (bool, integer, floating point) is a higher one, and
     a Python number only if its kind is higher than that of every tensor.
     """
-    found: list[dtype | None] = [None, None, None]
+    ranked: list[list[dtype]] = [[], [], []]
     for operand in operands:
         kind = getattr(operand, "dtype", None)
-        tensor = isinstance(kind, dtype)
-        place, kind = (0 if operand.ndim else 1, kind) if tensor else (2, of_number(operand))
-        found[place] = kind if found[place] is None else promote(found[place], kind)
-    result: dtype | None = None
-    for kind in found:
-        if result is None or (kind is not None and "bif".index(kind.kind) > "bif".index(result.kind)):
-            result = kind or result
-    assert result is not None
+        if not isinstance(kind, dtype):
+            ranked[2].append(of_number(operand))
+        else:
+            ranked[0 if operand.ndim else 1].append(kind)
+    result, *lower = [functools.reduce(promote, kinds) for kinds in ranked if kinds]
+    for kind in lower:
+        if "bif".index(kind.kind) > "bif".index(result.kind):
+            result = kind
     return result
 
 
 def widen(bits: np.ndarray, kind: dtype) -> np.ndarray:
-    """The numbers in ``bits`` in the dtype in which they are computed with."""
+    """Return the numbers in ``bits`` in the dtype in which operations compute with them."""
     if kind is bfloat16:
         return (bits.astype(np.uint32) << 16).view(np.float32)
     return bits.astype(kind.computed, copy=False)
 
 
 def narrow(values: np.ndarray, kind: dtype) -> np.ndarray:
-    """Numbers of any dtype as the bits that are kept; fp16 and bf16 are rounded to nearest even, by way of fp32 as PyTorch does."""
+    """Return numbers of any dtype as the bits that memory keeps.
+
+    fp16 and bf16 are rounded to nearest even, from fp32: PyTorch rounds a float64 twice, too.
+    """
     with np.errstate(all="ignore"):
         if kind.itemsize == 2:
             values = values.astype(np.float32, copy=False)
@@ -109,7 +116,9 @@ class finfo:
 
     def __init__(self, kind: dtype = float32) -> None:
         if kind.kind != "f":
-            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{kind!r}'")
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
+            )
         self.dtype, self.bits = kind._name, 8 * kind.itemsize
         limits = np.finfo(np.float32 if kind is bfloat16 else kind.stored)
         self.eps = 2.0**-7 if kind is bfloat16 else float(limits.eps)

@@ -11,7 +11,7 @@ _INDENT = len("tensor(")
 
 
 def tensor_text(values: np.ndarray, dtype: Any, *, default: bool) -> str:
-    """The text of a tensor with these values. ``default``: its dtype is one that PyTorch leaves out."""
+    """Return the text of a tensor with these values. ``default``: PyTorch does not name its dtype."""
     suffixes = [] if default and (values.size or values.dtype == np.float32) else [f"dtype={dtype}"]
     if values.size:
         summarised = values.size > _THRESHOLD
@@ -20,9 +20,10 @@ def tensor_text(values: np.ndarray, dtype: Any, *, default: bool) -> str:
         body = "[]"
         if values.ndim != 1:
             suffixes.insert(0, f"size={tuple(values.shape)}")
-    text, length = "tensor(" + body, len(body) + _INDENT - (body.rfind("\n") + 1 + _INDENT if "\n" in body else 0)
+    text = "tensor(" + body
+    length = len(text) - (text.rfind("\n") + 1) + 2
     for suffix in suffixes:
-        if length + len(suffix) + 3 > _WIDTH:
+        if length + len(suffix) + 2 > _WIDTH:
             text, length = f"{text},\n{' ' * _INDENT}{suffix}", _INDENT + len(suffix)
         else:
             text, length = f"{text}, {suffix}", length + len(suffix) + 2
@@ -53,7 +54,7 @@ class _Formatter:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """What is shown of a long tensor."""
+    """Return the first and last elements of each long dimension: what a long tensor shows."""
     for axis, size in enumerate(values.shape):
         if size > 2 * _EDGE:
             values = values.take([*range(_EDGE), *range(size - _EDGE, size)], axis)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial, partialmethod
 from typing import Any, NoReturn
 
 import numpy as np
 
 from . import _dtypes
-from ._dtypes import bool_, dtype, float32, float64, int64, narrow, of_number, promote, promote_operands, widen
+from ._dtypes import bool_, dtype, float32, int64, narrow, promote_operands, uint8, widen
+from ._layout import arrange, check_broadcast, find_view, pack, resolve_shape, unpack_sizes
 from ._printing import tensor_text
-from ._refusal import NeedsPyTorch, refuse
+from ._refusal import refuse
 
+contiguous_format = "torch.contiguous_format"
 _ALIGNED = 64  # bytes: where PyTorch lets memory begin
 
 
@@ -53,6 +56,10 @@ class Size(tuple):
         return f"torch.Size({list(self)})"
 
 
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
 class UntypedStorage:
     """The bytes that tensors share."""
 
@@ -60,12 +67,12 @@ class UntypedStorage:
         """``memory``: bytes to be shared, or how many new ones."""
         if isinstance(memory, int):
             room = np.empty(memory + _ALIGNED, np.uint8)
-            start = -room.ctypes.data % _ALIGNED
+            start = -_address(room) % _ALIGNED
             memory = room[start : start + memory]
         self.memory = memory
 
     def data_ptr(self) -> int:
-        return self.memory.ctypes.data if self.memory.size else 0
+        return _address(self.memory) if self.memory.size else 0
 
     def nbytes(self) -> int:
         return self.memory.size
@@ -74,8 +81,7 @@ class UntypedStorage:
         return self
 
     def clone(self) -> UntypedStorage:
-        copied = UntypedStorage(self.memory.size)
-        return copied.copy_(self)
+        return UntypedStorage(self.memory.size).copy_(self)
 
     def copy_(self, source: UntypedStorage) -> UntypedStorage:
         self.memory[:] = source.memory
@@ -110,6 +116,8 @@ class Tensor:
     def _bits(self) -> np.ndarray:
         """The elements as they lie in memory, shared."""
         size, memory = self.dtype.itemsize, self._storage.memory
+        if not self.numel():
+            return np.empty(self.shape, self.dtype.stored)
         strides = [stride * size for stride in self._stride]
         return np.ndarray(self.shape, self.dtype.stored, memory, self._offset * size, strides)
 
@@ -135,7 +143,7 @@ class Tensor:
 
     def set_(self, source: UntypedStorage, offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
         size = (source.nbytes() // self.dtype.itemsize,) if size is None else size
-        stride = _pack(size) if stride is None else stride
+        stride = pack(size) if stride is None else stride
         self._storage, self._offset, self.shape, self._stride = source, offset, Size(size), tuple(stride)
         return self
 
@@ -150,6 +158,7 @@ class Tensor:
         return self._view(size, stride, offset)
 
     def copy_(self, source: Tensor) -> Tensor:
+        check_broadcast(self.shape, source.shape)
         if source.dtype is self.dtype:
             self._bits[...] = source.expand(self.shape)._bits
         else:
@@ -160,13 +169,9 @@ class Tensor:
         self._bits[...] = narrow(np.array(value), self.dtype)
         return self
 
-    def zero_(self) -> Tensor:
-        return self.fill_(0)
-
     # ---- shape
 
     ndim = property(lambda self: len(self.shape))
-    T = property(lambda self: self.permute(*reversed(range(self.ndim))))
 
     def dim(self) -> int:
         return len(self.shape)
@@ -181,21 +186,21 @@ class Tensor:
         return math.prod(self.shape)
 
     def is_contiguous(self) -> bool:
-        pairs = zip(self.shape, self._stride, _pack(self.shape), strict=True)
+        pairs = zip(self.shape, self._stride, pack(self.shape), strict=True)
         return not self.numel() or all(stride == packed for size, stride, packed in pairs if size != 1)
 
     def contiguous(self) -> Tensor:
-        return self if self.is_contiguous() else _new(self.shape, self.dtype).copy_(self)
+        return self if self.is_contiguous() else make_new(self.shape, self.dtype).copy_(self)
 
     def clone(self) -> Tensor:
-        return _new(self.shape, self.dtype, [self]).copy_(self)
+        return make_new(self.shape, self.dtype, [self]).copy_(self)
 
     def detach(self) -> Tensor:
         return self._view(self.shape, self._stride, self._offset)
 
     def view(self, *shape: Any) -> Tensor:
-        shape = _resolve(shape, self.numel())
-        stride = _find_view(self.shape, self._stride, shape)
+        shape = resolve_shape(shape, self.numel())
+        stride = find_view(self.shape, self._stride, shape)
         if stride is None:
             raise RuntimeError(
                 "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
@@ -204,25 +209,22 @@ class Tensor:
         return self._view(shape, stride, self._offset)
 
     def reshape(self, *shape: Any) -> Tensor:
-        shape = _resolve(shape, self.numel())
-        return (
-            self.view(shape) if _find_view(self.shape, self._stride, shape) is not None else self._packed().view(shape)
-        )
-
-    def _packed(self) -> Tensor:
-        return _new(self.shape, self.dtype).copy_(self)
+        shape = resolve_shape(shape, self.numel())
+        can_be_seen = find_view(self.shape, self._stride, shape) is not None
+        return (self if can_be_seen else make_new(self.shape, self.dtype).copy_(self)).view(shape)
 
     def flatten(self) -> Tensor:
         return self if self.ndim == 1 else self.reshape(-1)
 
     def permute(self, *dims: Any) -> Tensor:
-        order = [self._axis(dim) for dim in _unpack(dims)]
+        order = [self._axis(dim) for dim in unpack_sizes(dims)]
         return self._view([self.shape[k] for k in order], [self._stride[k] for k in order], self._offset)
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         order = list(range(self.ndim))
         first, second = self._axis(dim0), self._axis(dim1)
-        order[first], order[second] = second, first
+        if order:
+            order[first], order[second] = second, first
         return self.permute(order)
 
     def t(self) -> Tensor:
@@ -231,16 +233,17 @@ class Tensor:
         return self.permute(*reversed(range(self.ndim)))
 
     def movedim(self, source: int, destination: int) -> Tensor:
-        order = list(range(self.ndim))
-        order.insert(self._axis(destination), order.pop(self._axis(source)))
+        order, source, destination = list(range(self.ndim)), self._axis(source), self._axis(destination)
+        if order:
+            order.insert(destination, order.pop(source))
         return self.permute(order)
 
     def expand(self, *sizes: Any) -> Tensor:
-        sizes = tuple(_unpack(sizes))
+        sizes = tuple(unpack_sizes(sizes))
         new = len(sizes) - self.ndim
         if new < 0:
             raise RuntimeError(
-                f"expand({dtype_word(self)}{{{list(self.shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be "
+                f"expand(torch.{self.dtype.word}Tensor{{{list(self.shape)}}}, size={list(sizes)}): the number of sizes provided ({len(sizes)}) must be "
                 f"greater or equal to the number of dimensions in the tensor ({self.ndim})"
             )
         shape, stride = list(sizes), [0] * len(sizes)
@@ -276,7 +279,7 @@ class Tensor:
         index = index if isinstance(index, tuple) else (index,)
         if any(_gathers(part) for part in index):
             picked = self._bits[tuple(_as_numpy_index(part) for part in index)]
-            return _new(picked.shape, self.dtype)._write(picked)
+            return make_new(picked.shape, self.dtype)._write(picked)
         if (used := sum(part is not None and part is not ... for part in index)) > self.ndim:
             raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
         if not any(part is ... for part in index):
@@ -388,45 +391,38 @@ class Tensor:
             else:
                 check_device(part)
         check_device(device)
-        return self if dtype in (None, self.dtype) else _new(self.shape, dtype, [self]).copy_(self)
+        return self if dtype in (None, self.dtype) else make_new(self.shape, dtype, [self]).copy_(self)
 
     def cpu(self) -> Tensor:
         return self
 
     def new_empty(self, *size: Any, dtype: Any = None, device: Any = None) -> Tensor:
         check_device(device)
-        return _new(_unpack(size), dtype or self.dtype)
+        return make_new(unpack_sizes(size), dtype or self.dtype)
 
     # ---- sums over dimensions
 
     def sum(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return self._reduce(np.sum, dim, keepdim, self.dtype if self.dtype.kind == "f" else int64)
+        if self.dtype.kind == "f":
+            return self._reduce(np.sum, dim, keepdim, self.dtype)
+        return self._reduce(partial(np.sum, dtype=np.int64), dim, keepdim, int64)
 
     def mean(self, dim: Any = None, keepdim: bool = False) -> Tensor:
         if self.dtype.kind != "f":
             raise RuntimeError(
                 "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-                f"Got: {self.dtype._word}"
+                f"Got: {self.dtype.word}"
             )
         return self._reduce(np.mean, dim, keepdim, self.dtype)
 
     def var(self, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
-        def compute(values: np.ndarray, **options: Any) -> np.ndarray:
-            return np.var(values.astype(np.float64), ddof=correction, **options)
-
-        return self._reduce(compute, dim, keepdim, self.dtype)
+        return self._reduce(partial(np.var, ddof=correction, dtype=np.float64), dim, keepdim, self.dtype)
 
     def std(self, dim: Any = None, *, correction: float = 1, keepdim: bool = False) -> Tensor:
-        def compute(values: np.ndarray, **options: Any) -> np.ndarray:
-            return np.std(values.astype(np.float64), ddof=correction, **options)
-
-        return self._reduce(compute, dim, keepdim, self.dtype)
+        return self._reduce(partial(np.std, ddof=correction, dtype=np.float64), dim, keepdim, self.dtype)
 
     def amax(self, dim: Any = None, keepdim: bool = False) -> Tensor:
         return self._reduce(np.max, dim, keepdim, self.dtype)
-
-    def amin(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return self._reduce(np.min, dim, keepdim, self.dtype)
 
     def max(self) -> Tensor:
         return self._reduce(np.max, None, False, self.dtype)
@@ -435,23 +431,22 @@ class Tensor:
         return self._reduce(np.min, None, False, self.dtype)
 
     def all(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return self._reduce(np.all, dim, keepdim, bool_)
+        return self._reduce(np.all, dim, keepdim, self.dtype if self.dtype is uint8 else bool_)
 
     def any(self, dim: Any = None, keepdim: bool = False) -> Tensor:
-        return self._reduce(np.any, dim, keepdim, bool_)
+        return self._reduce(np.any, dim, keepdim, self.dtype if self.dtype is uint8 else bool_)
 
     def _reduce(self, function: Callable, dim: Any, keepdim: bool, kind: dtype) -> Tensor:
-        dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
-        axes = tuple(self._axis(k) for k in dims) or None
-        if not self.ndim:
-            axes = None
+        dims = () if dim is None else (dim,) if isinstance(dim, int) else dim
+        axes = tuple(self._axis(k) for k in dims) if self.ndim else ()
         with np.errstate(all="ignore"):
-            return from_values(np.asarray(function(self._values, axis=axes, keepdims=keepdim)), kind)
+            return from_values(np.asarray(function(self._values, axis=axes or None, keepdims=keepdim)), kind)
 
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         kind = promote_operands([self, *(bound for bound in (min, max) if bound is not None)])
+        wide = self.to(kind)
         with np.errstate(all="ignore"):
-            return from_values(np.clip(self.to(kind)._values, min, max), kind, [self])
+            return from_values(np.clip(wide._values, min, max), kind, [wide])
 
 
 # ---- operations element by element: by name, what computes it and the kind of its result
@@ -462,9 +457,8 @@ _UNARY: dict[str, tuple[Callable, str]] = {
     "square": (np.square, "same"),
     "sqrt": (np.sqrt, "float"),
     "rsqrt": (lambda values: 1 / np.sqrt(values), "float"),
-    "exp": (np.exp, "float"),
+    "reciprocal": (np.reciprocal, "float"),
     "isnan": (np.isnan, "bool"),
-    "isinf": (np.isinf, "bool"),
     "isfinite": (np.isfinite, "bool"),
 }
 _BINARY: dict[str, tuple[Callable, str]] = {
@@ -487,34 +481,37 @@ _OPERATORS = {
 _CASTS = {"half": "float16", "bfloat16": "bfloat16", "float": "float32", "double": "float64"}
 
 
-def _make_unary(function: Callable, result: str) -> Callable[[Tensor], Tensor]:
-    def operation(input: Tensor) -> Tensor:
-        kind = float32 if result == "float" and input.dtype.kind != "f" else input.dtype
+def _make_operation(function: Callable, result: str) -> Callable[..., Any]:
+    def operation(*operands: Any, out: Tensor | None = None) -> Tensor:
+        kind = promote_operands(operands)
+        kind = float32 if result == "float" and kind.kind != "f" else kind
+        operands = tuple(part.to(kind) if isinstance(part, Tensor) else part for part in operands)
+        tensors = [part for part in operands if isinstance(part, Tensor)]
+        check_broadcast(tensors[0].shape, tensors[-1].shape)
         with np.errstate(all="ignore"):
-            values = function(input.to(kind)._values)
-        return from_values(values, bool_ if result == "bool" else kind, [input])
+            first = compute_operand(operands[0], kind, rounded=True)
+            values = function(first, *(compute_operand(part, kind, rounded=result == "bool") for part in operands[1:]))
+        if out is not None:
+            return out._write(narrow(values, out.dtype))
+        return from_values(values, bool_ if result == "bool" else kind, operands)
 
     return operation
 
 
-def _make_binary(function: Callable, result: str) -> Callable[..., Any]:
-    def operation(input: Any, other: Any, *, out: Tensor | None = None) -> Any:
-        kind = promote_operands([input, other])
-        if result == "float" and kind.kind != "f":
-            kind = float32
-        tensors = [part for part in (input, other) if isinstance(part, Tensor)]
-        _broadcast([part.shape for part in tensors])
-        with np.errstate(all="ignore"):
-            values = function(_operand(input, kind), _operand(other, kind))
-        made = bool_ if result == "bool" else kind
-        return from_values(values, made, tensors) if out is None else out._write(narrow(values, out.dtype))
+def compute_operand(part: Any, kind: dtype, *, rounded: bool = False) -> np.ndarray:
+    """A number or the elements of a tensor, in the dtype in which operations of ``kind`` compute.
 
-    return operation
+    ``rounded``: a number is rounded to ``kind`` before. PyTorch does so in comparisons, and with the first operand.
+    """
+    if isinstance(part, Tensor):
+        return part.to(kind)._values
+    number = np.asarray(part)
+    return widen(narrow(number, kind), kind) if rounded else number.astype(kind.computed)
 
 
-def _operand(part: Any, kind: dtype) -> np.ndarray:
-    """A number or the elements of a tensor, in the dtype in which operations of ``kind`` compute."""
-    return part.to(kind)._values if isinstance(part, Tensor) else np.asarray(part).astype(kind.computed)
+def _divide_number(tensor: Tensor, number: Any) -> Tensor:
+    """Divide a number by a tensor as PyTorch does: it multiplies the number by the reciprocals."""
+    return OPERATIONS["reciprocal"](tensor) * number
 
 
 def _swap(operation: Callable) -> Callable:
@@ -533,33 +530,40 @@ def _only_known(operation: Callable) -> Callable:
 def _in_place(operation: Callable) -> Callable:
     def method(self: Tensor, other: Any) -> Tensor:
         result = operation(self, other)
-        if "bif".index(result.dtype.kind) > "bif".index(self.dtype.kind):
-            raise RuntimeError(
-                f"result type {result.dtype._word} can't be cast to the desired output type {self.dtype._word}"
-            )
         if result.shape != self.shape:
             raise RuntimeError(
                 f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
+        if "bif".index(result.dtype.kind) > "bif".index(self.dtype.kind):
+            raise RuntimeError(
+                f"result type {result.dtype.word} can't be cast to the desired output type {self.dtype.word}"
             )
         return self.copy_(result)
 
     return method
 
 
-OPERATIONS: dict[str, Callable] = {name: _make_unary(*how) for name, how in _UNARY.items()}
-OPERATIONS |= {name: _make_binary(*how) for name, how in _BINARY.items()}
-for _name, _operation in OPERATIONS.items():
-    setattr(Tensor, _name, _operation)
-for _sign, _name in _OPERATORS.items():
-    _operation = OPERATIONS[_name]
-    setattr(Tensor, f"__{_sign}__", _only_known(_operation))
-    if _BINARY[_name][1] != "bool":
-        setattr(Tensor, f"__r{_sign}__", _only_known(_swap(_operation)))
-        setattr(Tensor, f"__i{_sign}__", _in_place(_operation))
-        setattr(Tensor, f"{_name}_", _in_place(_operation))
-Tensor.__neg__, Tensor.__abs__ = OPERATIONS["neg"], OPERATIONS["abs"]
-for _name, _kind in _CASTS.items():
-    setattr(Tensor, _name, lambda self, kind=_dtypes.DTYPES[_kind]: self.to(kind))
+OPERATIONS = {name: _make_operation(*how) for name, how in (_UNARY | _BINARY).items()}
+
+
+def _add_methods() -> None:
+    for name, operation in OPERATIONS.items():
+        setattr(Tensor, name, operation)
+    for name in ("neg", "abs"):
+        setattr(Tensor, f"__{name}__", OPERATIONS[name])
+    for sign, name in _OPERATORS.items():
+        operation = OPERATIONS[name]
+        setattr(Tensor, f"__{sign}__", _only_known(operation))
+        if _BINARY[name][1] != "bool":
+            swapped = {"add": operation, "mul": operation, "div": _divide_number}.get(name) or _swap(operation)
+            setattr(Tensor, f"__r{sign}__", _only_known(swapped))
+            setattr(Tensor, f"__i{sign}__", _in_place(operation))
+            setattr(Tensor, f"{name}_", _in_place(operation))
+    for name, kind in _CASTS.items():
+        setattr(Tensor, name, partialmethod(Tensor.to, _dtypes.DTYPES[kind]))
+
+
+_add_methods()
 
 
 # ---- how tensors are made
@@ -567,34 +571,32 @@ for _name, _kind in _CASTS.items():
 
 def _make(storage: UntypedStorage, kind: dtype, shape: Sequence[int], stride: Sequence[int], offset: int = 0) -> Tensor:
     made = object.__new__(Tensor)
-    made._storage, made.dtype, made.shape, made._stride, made._offset = (
-        storage,
-        kind,
-        Size(shape),
-        tuple(stride),
-        offset,
-    )
-    return made
+    made.dtype = kind
+    return made.set_(storage, offset, shape, stride)
 
 
-def _new(shape: Sequence[int], kind: dtype, like: Sequence[Tensor] = ()) -> Tensor:
-    """A tensor of new memory, whose dimensions lie in memory as those of the tensors ``like``."""
+def make_new(shape: Sequence[int], kind: dtype, like: Sequence[Any] = ()) -> Tensor:
+    """Return a tensor of new memory. Its dimensions are ordered in memory as those of the tensors ``like``, or the last is innermost."""
     shape = tuple(operator.index(size) for size in shape)
-    return _make(UntypedStorage(math.prod(shape) * kind.itemsize), kind, shape, _arrange(shape, like))
+    layouts = [(tuple(part.shape), part.stride()) if isinstance(part, Tensor) else ((), ()) for part in like]
+    return _make(UntypedStorage(math.prod(shape) * kind.itemsize), kind, shape, arrange(shape, layouts))
 
 
-def from_values(values: np.ndarray, kind: dtype, like: Sequence[Tensor] = ()) -> Tensor:
+def from_values(values: np.ndarray, kind: dtype, operands: Sequence[Any] = ()) -> Tensor:
+    """Return the result of an operation on tensors and numbers, rounded to ``kind``."""
     values = np.asarray(values)
-    return _new(values.shape, kind, like)._write(narrow(values, kind))
+    if all(isinstance(part, Tensor) and part.shape == values.shape and part.is_contiguous() for part in operands):
+        operands = ()
+    return make_new(values.shape, kind, operands)._write(narrow(values, kind))
 
 
 def share(array: np.ndarray) -> Tensor:
-    """A tensor on the memory of an array."""
+    """Return a tensor on the memory of an array."""
     kind = _dtypes.of_numpy(array.dtype)
     if any(step < 0 for step in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
-            "(You can probably work around this by making a copy of your array with array.copy().) "
+            "(You can probably work around this by making a copy of your array  with array.copy().) "
         )
     reach = 1 + sum((n - 1) * step // kind.itemsize for n, step in zip(array.shape, array.strides, strict=True))
     flat = np.lib.stride_tricks.as_strided(array, (reach if array.size else 0,), (kind.itemsize,))
@@ -604,119 +606,13 @@ def share(array: np.ndarray) -> Tensor:
 
 
 def check_device(wanted: Any) -> None:
+    """Raises: NeedsPyTorch for any device but the CPU. None stands for the CPU."""
     if wanted is not None:
         device(wanted)
 
 
-def _pack(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a tensor without gaps."""
-    stride, packed = 1, []
-    for size in reversed(shape):
-        packed.append(stride)
-        stride *= max(size, 1)
-    return tuple(reversed(packed))
-
-
-def _arrange(shape: tuple[int, ...], like: Sequence[Tensor]) -> tuple[int, ...]:
-    """The strides of a result, whose dimensions are ordered in memory as those of the operands: PyTorch's TensorIterator."""
-    steps = []
-    for tensor in like:
-        new = len(shape) - tensor.ndim
-        pairs = zip(tensor.shape, tensor._stride, shape[new:], strict=True)
-        steps.append([0] * new + [0 if size == 1 != whole else step for size, step, whole in pairs])
-    if len(steps) and all(tensor.shape == shape and tensor._stride == like[0]._stride for tensor in like):
-        order = sorted(range(len(shape)), key=lambda k: like[0]._stride[k])
-        dense = 1
-        for k in order:
-            if shape[k] > 1:
-                if like[0]._stride[k] != dense:
-                    break
-                dense *= shape[k]
-        else:
-            return like[0]._stride
-    if all(tensor.is_contiguous() for tensor in like if tensor.shape == shape) and any(t.shape == shape for t in like):
-        pass
-    order = list(reversed(range(len(shape))))  # the innermost first
-
-    def compare(first: int, second: int) -> int:
-        for step in steps:
-            if step[first] and step[second]:
-                if step[first] != step[second]:
-                    return -1 if step[first] < step[second] else 1
-                if shape[first] > shape[second]:
-                    return 1
-        return 0
-
-    for k in range(1, len(order)):
-        at = k
-        for before in range(k - 1, -1, -1):
-            found = compare(order[before], order[at])
-            if found > 0:
-                order[before], order[at] = order[at], order[before]
-                at = before
-            elif found < 0:
-                break
-    stride, made = 1, [0] * len(shape)
-    for k in order:
-        made[k] = stride
-        stride *= max(shape[k], 1)
-    return tuple(made)
-
-
-def _broadcast(shapes: Sequence[tuple[int, ...]]) -> None:
-    if len(shapes) < 2:
-        return
-    first, second = shapes
-    rank = max(len(first), len(second))
-    for k in range(1, min(len(first), len(second)) + 1):
-        a, b = first[-k], second[-k]
-        if a != b and 1 not in (a, b):
-            raise RuntimeError(
-                f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {rank - k}"
-            )
-
-
-def _unpack(sizes: tuple) -> Sequence[int]:
-    """Sizes that were given one by one, or as one sequence."""
-    return sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], (int, np.integer)) else sizes
-
-
-def _resolve(shape: tuple, count: int) -> tuple[int, ...]:
-    """The shape of ``count`` elements, with the size in place of -1."""
-    wanted = tuple(operator.index(size) for size in _unpack(shape))
-    known = math.prod(size for size in wanted if size != -1)
-    free = wanted.count(-1)
-    if free > 1:
-        raise RuntimeError("only one dimension can be inferred")
-    if known != count if not free else (not known or count % known):
-        raise RuntimeError(f"shape '{list(wanted)}' is invalid for input of size {count}")
-    return tuple(count // known if size == -1 else size for size in wanted)
-
-
-def _find_view(old: tuple[int, ...], stride: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides under which memory of the old shape and strides has the new shape; None if there are none."""
-    if not math.prod(old):
-        return stride if old == new else _pack(new)
-    if not old:
-        return (1,) * len(new)
-    found, at = [0] * len(new), len(new) - 1
-    base, run, seen = stride[-1], 1, 1  # of the dimensions that lie in memory as one
-    for k in range(len(old) - 1, -1, -1):
-        run *= old[k]
-        if k == 0 or (old[k - 1] != 1 and stride[k - 1] != run * base):
-            while at >= 0 and (seen < run or new[at] == 1):
-                found[at] = seen * base
-                seen *= new[at]
-                at -= 1
-            if seen != run:
-                return None
-            if k:
-                base, run, seen = stride[k - 1], 1, 1
-    return tuple(found) if at == -1 else None
-
-
 def _gathers(part: Any) -> bool:
-    """Whether an index picks elements one by one, so that the result is a copy."""
+    """Return True if an index picks elements one by one, so that the result is a copy."""
     return isinstance(part, (list, np.ndarray, bool)) or (
         isinstance(part, Tensor) and (part.ndim > 0 or part.dtype is bool_)
     )
@@ -724,7 +620,3 @@ def _gathers(part: Any) -> bool:
 
 def _as_numpy_index(part: Any) -> Any:
     return part.numpy() if isinstance(part, Tensor) else part
-
-
-def dtype_word(tensor: Tensor) -> str:
-    return f"torch.{tensor.dtype._word}Tensor"
