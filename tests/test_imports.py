@@ -102,6 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "learner", "bench", "tuning", "hunt",
     },
     "authoring": {
+        "compiler",
         "base", "catalog", "learner", "lessons", "bench", "hunt", "grading", "grading.verdict", "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "grading.families",
     },

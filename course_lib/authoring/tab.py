@@ -297,7 +297,7 @@ JUPYTERLITE = {
 # The address of Pyodide is relative to the page of an application of JupyterLite: lab/index.html.
 SETTINGS = {
     "appName": "LayerNorm and RMSNorm in Triton",
-    "exposeAppInBrowser": False,
+    "exposeAppInBrowser": True,
     "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": {"pyodideUrl": "../pyodide/pyodide.js"}},
 }
 

@@ -120,7 +120,7 @@ def test_an_endless_loop_is_ended(tab):
     assert text.count("    tl.store(") == 1
     endless = text.replace("    tl.store(", "    while program >= 0:\n        program = program * 1\n    tl.store(")
     verdict = tab.check(exercise, endless)
-    assert verdict["status"] == "fail" and verdict["cause"] == "hang", verdict
+    assert verdict["status"] == "fail" and verdict["cause"] == "time_limit", verdict
     assert tab.check(exercise, text)["status"] == "pass"
 
 
