@@ -17,7 +17,7 @@ SOLVED ?=
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test env dev exercises notebooks nbval nbval-gpu bundle site lint pins package doctor update clean
+.PHONY: help lab test env dev exercises notebooks nbval nbval-gpu bundle site tab pyodide tab-test lint pins package doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -72,6 +72,17 @@ bundle: dev ## instructors: collect the wheels for a GPU machine without network
 
 site: dev ## authors: lessons and guides as a web site, in build/site
 	@$(VENV)/python -m course_lib.authoring.site
+
+PYODIDE = build/pyodide
+
+tab: dev ## authors: the lessons, running in a browser tab; PYODIDE=folder
+	@$(VENV)/python -m course_lib.authoring.tab $(PYODIDE) build/tab
+
+pyodide: dev ## authors: fetch the Pyodide with which tab-test runs
+	@$(VENV)/python tests/tab/fetch_pyodide.py build/pyodide
+
+tab-test: pyodide ## authors: try lessons and checks in a browser tab
+	@COURSE_PYODIDE=build/pyodide $(VENV)/python -m pytest -rs -n 0 tests/tab
 
 lint: dev ## authors: ruff's checks, its formatting, and types
 	@$(VENV)/python -m ruff check .

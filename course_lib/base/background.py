@@ -8,6 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from course_lib.base.tab import IN_TAB
+
 T = TypeVar("T")
 
 
@@ -15,6 +17,7 @@ def start(work: Callable[[], T]) -> Future[T]:
     """Call ``work`` in a thread of its own, in the caller's context. ``result()`` of what is returned waits, and raises what it raised.
 
     Unlike an executor's thread this one holds up nobody: where the answer is not wanted any more, the program may end without it.
+    A browser tab has no threads: there the call is over when this function returns.
     """
     future: Future[T] = Future()
     context = contextvars.copy_context()
@@ -25,5 +28,8 @@ def start(work: Callable[[], T]) -> Future[T]:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
+    if IN_TAB:
+        run()
+    else:
+        threading.Thread(target=run, daemon=True).start()
     return future

@@ -14,6 +14,8 @@ import tempfile
 from datetime import datetime
 from pathlib import Path
 
+from course_lib.base.tab import IN_TAB
+
 _KINDS = {
     stat.S_IFLNK: "is a symbolic link",
     stat.S_IFDIR: "is a folder",
@@ -21,7 +23,8 @@ _KINDS = {
     stat.S_IFSOCK: "is a socket, no plain file",
 }
 _TEMPORARY = re.compile(r"course-(check|probe|job|compile)-[a-z0-9_]+")
-_OF_THE_KERNEL = ("/proc", "/sys")  # what looks like a plain file there may wait for ever, or act when it is read
+# what looks like a plain file there may wait for ever, or act when it is read; a browser has no such files
+_OF_THE_KERNEL = () if IN_TAB else ("/proc", "/sys")
 
 
 class NoPlainFile(OSError):
@@ -204,13 +207,23 @@ def _lock(folder: Path, exclusive: bool) -> int:
 
     Raises: OSError if ``folder`` is no folder or a link, or is locked; never on a file system without such locks where one is shared.
     """
-    import fcntl  # not on every system on which `course doctor` says what is missing
-
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB if exclusive else fcntl.LOCK_SH)
+        lock_file(descriptor, exclusive, wait=not exclusive)
     except OSError:
         if exclusive:
             os.close(descriptor)
             raise  # without locks nothing can be known to be abandoned
     return descriptor
+
+
+def lock_file(descriptor: int, exclusive: bool, wait: bool) -> None:
+    """Lock an open file or folder until it is closed. In a browser tab there is one process, and nothing to lock against.
+
+    Raises: OSError if another process has the lock and ``wait`` is False, or if the file system has no locks.
+    """
+    if IN_TAB:
+        return
+    import fcntl  # not on every system on which `course doctor` says what is missing
+
+    fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | (0 if wait else fcntl.LOCK_NB))

@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from course_lib.base.errors import CourseError
+from course_lib.base.tab import FOLDER, IN_TAB
 from course_lib.base.text import make_visible_line
 
 PACKAGE = Path(__file__).resolve().parent.parent
@@ -40,9 +41,14 @@ def is_installed() -> bool:
 
 
 def find_folder() -> Path | None:
-    """Return the folder in which the learner works: the checkout, or the course folder that holds the current folder; None if there is none."""
+    """Return the folder in which the learner works: the checkout, or the course folder that holds the current folder; None if there is none.
+
+    In a browser tab it is always :data:`~course_lib.base.tab.FOLDER`.
+    """
     if not is_installed():
         return ROOT
+    if IN_TAB:
+        return FOLDER
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / MARKER).is_file()), None)
 

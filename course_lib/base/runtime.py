@@ -16,6 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.base import tab
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
 
@@ -60,6 +61,11 @@ def current() -> Runtime:
 
 
 def _choose() -> Runtime:
+    if tab.IN_TAB:
+        tab.prepare()
+        runtime = Runtime("cpu", "cpu", platform.machine(), "in a browser tab")
+        _apply(runtime)
+        return runtime
     _require_linux()
     asked = os.environ.get("COURSE_DEVICE", "").strip().lower()
     if asked not in ("", "cpu", "gpu"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
+from course_lib.base.tab import IN_TAB
 from course_lib.catalog import Exercise, texts
 from course_lib.grading import faults
 from course_lib.grading.verdict import GRADER_FAULT, Verdict
@@ -20,6 +21,9 @@ from course_lib.grading.verdict import GRADER_FAULT, Verdict
 if TYPE_CHECKING:
     from course_lib.grading.judging.judge import Judged
     from course_lib.sandbox.jobs import ResourceLimits
+
+
+_NEEDS_PYTORCH = ("torch", "autograd", "tests")  # kinds of exercises
 
 
 def check(
@@ -92,6 +96,10 @@ def check_with_cases(
 
         drawn_from = None if secret is None else Secret(secret)
         fingerprint = drawn_from.fingerprint if drawn_from else ""
+        if IN_TAB and exercise.kind in _NEEDS_PYTORCH:
+            raise EnvironmentFault(
+                "it is graded with PyTorch, which a browser tab does not have. Open this lesson on your machine to check it."
+            )
         mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
         with require_tier(required_tier or LIMITS), warnings.catch_warnings():
             # Python's warnings about the file are not part of the verdict. Before 3.12 the category was DeprecationWarning.

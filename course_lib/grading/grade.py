@@ -8,6 +8,7 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base import runtime as course_runtime
+from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.cases.case import Case
@@ -15,7 +16,7 @@ from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import runner
 from course_lib.grading.families import find_parts
-from course_lib.grading.families.plans import make_plans, make_second_plans
+from course_lib.grading.families.plans import describe_left_out, make_plans, make_second_plans
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.compiled import Compilation, CompilerFailure
 from course_lib.grading.judging.judge import Judged
@@ -55,7 +56,7 @@ def grade(
     plans = make_plans(exercise, seed, secret)
     hidden = secret is not None
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
-    compilation = Compilation(kernels, plans, name) if mode == "cpu" else None  # a run on the GPU compiles it
+    compilation = Compilation(kernels, plans, name) if _asks_compiler(mode) else None
     take = None if tell_first_failure is None or hidden else FirstFailure(plans, tell_first_failure).take
     judge_plans = judge_shuffled if exercise.kind == "tests" else Running.judge_all
     run, judged, unchecked = judge_plans(running, plans, take)
@@ -64,7 +65,9 @@ def grade(
     writer = VerdictWriter(exercise, paths.shown(path), text, judged, run, mode, hidden, search=search)
     verdict = writer.write()
     if verdict.passed:
-        verdict = replace(verdict, message=f"{verdict.message} {unchecked}".rstrip())
+        left_out = describe_left_out(exercise, plans)
+        message = " ".join(part for part in (verdict.message, unchecked, left_out) if part)
+        verdict = replace(verdict, message=message)
         verdict = _look_again(verdict, running, exercise, plans, secret, writer, compilation)
     verdict = _note_oddities(verdict, kernels, exercise)
     return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
@@ -82,6 +85,11 @@ def _look_again(
     if compilation and (refused := _ask_compiler(compilation, writer)) is not None:
         return refused
     return _time(exercise, verdict, writer)
+
+
+def _asks_compiler(mode: str) -> bool:
+    """Return True for kernels that run in the interpreter alone. A run on the GPU compiles them; a browser tab has no compiler."""
+    return mode == "cpu" and not IN_TAB
 
 
 def _describe_reset(exercise: Exercise) -> str:
@@ -176,7 +184,7 @@ def grade_tries(
 
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug in the grader.
     """
-    compilation = Compilation(kernels, plans, exercise.file) if mode == "cpu" else None
+    compilation = Compilation(kernels, plans, exercise.file) if _asks_compiler(mode) else None
     run, judged, _ = Running(kernels, mode, limits).judge_all(plans)
     parts = {entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points}
     writer = VerdictWriter(exercise, exercise.file, text, judged, run, mode, hidden=False, parts=parts)

@@ -286,11 +286,14 @@ def let_constexprs_meet_tensors() -> None:
 # ---- programs that pause -----------------------------------------------------------------------------------------------
 
 
-def pause(uses_memory: bool, function: Any, *arguments: Any, **named: Any) -> Generator[None, None, Any]:
-    """Call ``function`` from a pausing kernel: yield first if it is a memory operation, and let a jitted helper pause, too."""
-    if isinstance(function, interpreter.InterpretedFunction):
-        from course_lib.interpreter.rewriting import make_pausing
+def pause(
+    make_pausing: Callable, uses_memory: bool, function: Any, *arguments: Any, **named: Any
+) -> Generator[None, None, Any]:
+    """Call ``function`` from a pausing kernel: yield first if it is a memory operation.
 
+    A jitted helper runs in the form that ``make_pausing`` gives it, so that it pauses, too.
+    """
+    if isinstance(function, interpreter.InterpretedFunction):
         interpreter._patch_lang(function.fn)
         try:
             return (yield from make_pausing(function.fn)(*arguments, **named))

@@ -23,8 +23,9 @@ import triton.language as tl
 
 from course_lib.interpreter import meaning
 
-HIDDEN = "__triton_meaning__"  # the only name that is added to the module of a kernel
+HIDDEN = "__triton_meaning__"  # this name and the next two are added to the module of a kernel
 LANGUAGE = "__triton_language__"
+PAUSE = "__triton_pause__"
 
 
 def rewrite_kernels() -> None:
@@ -96,7 +97,10 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
     setattr(factory, "type_params", [])  # noqa: B010 - Python 3.12 and newer need it; 3.11 does not have it
     module = ast.Module([ast.copy_location(factory, definition)], [])
     ast.fix_missing_locations(module)
-    function.__globals__.update({HIDDEN: meaning, LANGUAGE: tl})
+    hidden: dict[str, Any] = {HIDDEN: meaning, LANGUAGE: tl}
+    if pausing:
+        hidden[PAUSE] = functools.partial(meaning.pause, make_pausing)
+    function.__globals__.update(hidden)
     made: dict[str, Any] = {}
     exec(compile(module, function.__code__.co_filename, "exec", dont_inherit=True), function.__globals__, made)
     return made["factory"](**outer)
@@ -261,7 +265,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 class _Pauser(ast.NodeTransformer):
-    """Makes a generator of a rewritten body: every call of the kernel becomes ``yield from meaning.pause(...)``."""
+    """Makes a generator of a rewritten body: every call of the kernel becomes a ``yield from`` of :func:`meaning.pause`."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
@@ -273,7 +277,9 @@ class _Pauser(ast.NodeTransformer):
             return _place(ast.YieldFrom(node), node)
         name = getattr(function, "attr", "")
         uses_memory = ast.Constant(name in ("load", "store", "debug_barrier") or name.startswith("atomic_"))
-        pause = _call("pause", node, uses_memory, function, *node.args, keywords=node.keywords)
+        pause = ast.Call(ast.Name(PAUSE, ast.Load()), [uses_memory, function, *node.args], node.keywords)
+        for part in (pause, pause.func, uses_memory):
+            _place(part, node)
         return _place(ast.YieldFrom(pause), node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.expr:

@@ -8,7 +8,6 @@ more is moved aside under a dated name and said, never deleted.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import warnings
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from course_lib.base import paths
-from course_lib.base.files import keep_copy, write_atomic
+from course_lib.base.files import keep_copy, lock_file, write_atomic
 from course_lib.base.text import shorten
 from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
 
@@ -212,7 +211,7 @@ def _locked() -> Iterator[Path]:
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock_file(lock.fileno(), exclusive=True, wait=True)
         yield path
 
 

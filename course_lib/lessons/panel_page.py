@@ -11,12 +11,12 @@ import os
 import re
 from pathlib import Path
 
-from jupyter_core.paths import jupyter_runtime_dir
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from course_lib.base import paths
+from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.public import (
@@ -110,6 +110,10 @@ def _server_root() -> Path:
 
     The server's own file says it. To ask ``jupyter_server`` for its list would import that: as long as PyTorch.
     """
+    if IN_TAB:
+        return paths.folder()
+    from jupyter_core.paths import jupyter_runtime_dir
+
     file = Path(jupyter_runtime_dir(), f"jpserver-{os.getppid()}.json")
     try:
         server = json.loads(file.read_text(encoding="utf-8"))

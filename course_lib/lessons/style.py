@@ -173,6 +173,11 @@ def fill(key: str, **changes: Any) -> dict[str, Any]:
     return {"facecolor": COLOURS[key], "hatch": HATCHES[key], "edgecolor": INK, "linewidth": 0.8} | changes
 
 
+def colour_hatch(colour: str) -> dict[str, Any]:
+    """Return the keyword for the colour of a hatch. Matplotlib before 3.11, which a browser tab may have, draws it in the edge's colour."""
+    return {"hatchcolor": colour} if hasattr(Rectangle, "set_hatchcolor") else {}
+
+
 def text_on(colour: str) -> str:
     """Black or white, whichever reads better on ``colour`` ("#RRGGBB")."""
     return "#000000" if contrast("#000000", colour) >= contrast("#FFFFFF", colour) else "#FFFFFF"
@@ -227,7 +232,7 @@ def cell(
             *size,
             facecolor=COLOURS[state],
             hatch=HATCHES[state],
-            hatchcolor="#8A4A1F" if state == "fault" else "#8C8C8C",
+            **colour_hatch("#8A4A1F" if state == "fault" else "#8C8C8C"),
             edgecolor=INK if heavy else QUIET,
             linewidth=2.0 if heavy else 0.8,
             zorder=3 if heavy else 2,

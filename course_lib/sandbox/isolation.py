@@ -18,7 +18,6 @@ import errno
 import glob
 import mmap
 import os
-import resource
 import site
 import struct
 import sys
@@ -219,6 +218,8 @@ def drop_privileges() -> None:
 
 def limit(limits: dict[str, Any]) -> None:
     """Set the resource limits of this process; a limit of 0 is not set."""
+    import resource
+
     seconds = int(limits["total"]) + 5
     # The data limit does not count shared memory, and a process can hide it from its resident bytes. A limit of the address space stops it.
     private = limits["memory_bytes"] and _read_status("VmSize") + limits["memory_bytes"] + limits.get(
@@ -242,6 +243,8 @@ def limit(limits: dict[str, Any]) -> None:
 
 def limit_processes(extra: int) -> None:
     """Allow at most ``extra`` processes and threads more than the user has now. The kernel sets no such limit for root."""
+    import resource
+
     most = _count_tasks_of_user() + extra
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 

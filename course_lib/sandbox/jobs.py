@@ -19,8 +19,9 @@ from typing import Any
 
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder
+from course_lib.base.tab import IN_TAB
 from course_lib.base.worker import WorkerFailure
-from course_lib.sandbox import isolation, servers
+from course_lib.sandbox import in_process, isolation, servers
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
@@ -118,7 +119,7 @@ def run(
     look: Callable[[], None] | None = None,
     is_over: Callable[[], bool] | None = None,
 ) -> Answer:
-    """Run one job in a process of its own.
+    """Run one job in a process of its own; in a browser tab, which has one process, in this one (:mod:`in_process`).
 
     Args:
         job: plain data, which the machine's ``work`` gets.
@@ -131,6 +132,8 @@ def run(
     Raises: OSError if the job cannot be written or no process started (disk full, no memory); EnvironmentFault if what the
     process needs cannot be imported, or this machine does not permit the tier that :func:`require_tier` asks for.
     """
+    if IN_TAB:
+        return Answer(**in_process.run(kind, job, folder, asdict(limits), reserve or {}))
     lowest_tier = _lowest_tier.get()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     question = {
@@ -185,7 +188,7 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, cou
     Raises: JobFailure if the job leaves no answer; WorkerFailure if its server does not start; otherwise as :func:`run`.
     """
     # Before the folder is made: a start takes seconds, and if this process is killed meanwhile, no folder is left.
-    servers.warm(kind)
+    warm(kind)
     with TemporaryFolder("course-job-") as folder:
         answer = run(kind, job, folder, limits, count=count)
         data = read_file(folder / "answer.json", _ANSWER_BYTES)
@@ -195,6 +198,17 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, cou
         return json.loads(data)
     except (ValueError, RecursionError):
         raise JobFailure(answer) from None
+
+
+def warm(kind: ServerKind) -> None:
+    """Start what a job of this kind needs, so that the next one need not wait for it.
+
+    Raises: EnvironmentFault or WorkerFailure if it does not start.
+    """
+    if IN_TAB:
+        in_process.make_machine(kind)
+    else:
+        servers.warm(kind)
 
 
 def read_file(file: Path, most: int) -> bytes | None:

@@ -14,6 +14,10 @@ from course_lib.sandbox.isolation import Needs
 _ANSWER = "answer.json"
 
 
+class Stopped(BaseException):
+    """Raised in a submission's code to end its job where no process can be killed; the words say how the job ended. No machine catches it."""
+
+
 class Machine(abc.ABC):
     """Does jobs. A server makes it once, from the course's code alone; each job then uses it in a confined fork."""
 

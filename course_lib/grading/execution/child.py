@@ -21,7 +21,7 @@ from typing import Any
 
 from course_lib.grading.submission import kernel_check, shortcuts
 from course_lib.grading.submission.source import Unreadable
-from course_lib.sandbox.machine import Machine, begin_case, write_whole
+from course_lib.sandbox.machine import Machine, Stopped, begin_case, write_whole
 
 REFUSED = "Refused"  # the type under which a refusal by the exercise's rules is written
 _RUNNERS = {
@@ -57,6 +57,8 @@ class _CaseMachine(Machine):
         except Unreadable as refused:
             write_whole(folder / "import.error", _describe_refused(refused))
             return
+        except Stopped:
+            raise
         except BaseException as error:
             write_whole(folder / "import.error", _described(error, str(file)))
             return
@@ -68,6 +70,8 @@ class _CaseMachine(Machine):
             data, error = b"", None
             try:
                 data = runs.run(getattr(module, case["entry_point"]), case, (folder / f"{number:02}.in").read_bytes())
+            except Stopped:
+                raise
             except BaseException as raised:
                 error = raised
             sys.stdout.flush()

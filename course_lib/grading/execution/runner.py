@@ -20,7 +20,7 @@ from course_lib.grading.execution.far import far_bytes
 from course_lib.grading.execution.misuse import KERNEL_NAMES
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import PRINTED_CHARACTERS
-from course_lib.sandbox import jobs, servers
+from course_lib.sandbox import jobs
 from course_lib.sandbox.isolation import Needs
 from course_lib.sandbox.jobs import Answer, ResourceLimits, read_file
 from course_lib.sandbox.machine import ServerKind
@@ -157,7 +157,7 @@ def warm(mode: str) -> None:
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
-    servers.warm(KINDS[mode])
+    jobs.warm(KINDS[mode])
 
 
 class _GpuHealth:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from course_lib.catalog import Exercise
+from course_lib.grading.cases.buffers import HAS_BF16
 from course_lib.grading.cases.hidden import Secret, draw_hidden_case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.families import find_parts
@@ -36,8 +38,22 @@ def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) 
                 purpose = f"{exercise.id} {entry_point} {case.name}"
                 drawn = draw_hidden_case(case, secret.generator(f"shape: {purpose}"))
                 own.append(part.planner(drawn, entry_point, secret.generator(f"values: {purpose}: {seed}")))
-        made += _ask_for_sharing_where_it_tells([_sample_programs(plan) for plan in own])
+        made += _ask_for_sharing_where_it_tells([_sample_programs(plan) for plan in own if _is_possible(plan)])
     return made
+
+
+def describe_left_out(exercise: Exercise, plans: Sequence[Plan]) -> str:
+    """Return a sentence about the cases that this machine cannot run and :func:`make_plans` leaves out; "" if there are none."""
+    count = sum(len(part.battery) for part in find_parts(exercise).values()) - len(plans)
+    if not count:
+        return ""
+    lacks = "32-bit addresses" if HAS_BF16 else "32-bit addresses and no bf16"
+    return f"{count} more {'case is' if count == 1 else 'cases are'} checked only outside of this browser tab, which has {lacks}."
+
+
+def _is_possible(plan: Plan) -> bool:
+    """Return False for rows more than 2^30 elements apart where addresses have 32 bits, and for bf16 where there is none."""
+    return (sys.maxsize > 2**32 or not plan.case.is_far) and (HAS_BF16 or all(t.dtype != "bf16" for t in plan.tensors))
 
 
 def _sample_programs(plan: Plan) -> Plan:

@@ -15,7 +15,7 @@ from course_lib.grading.submission import attempt, source
 from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.source import Kernels, Unreadable
 from course_lib.grading.verdict import Oddity
-from course_lib.sandbox import jobs, servers
+from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
 from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
 from course_lib.sandbox.stage import Stage
@@ -101,7 +101,7 @@ def warm() -> None:
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
-    servers.warm(KIND)
+    jobs.warm(KIND)
 
 
 def make_machine(_: str) -> Machine:

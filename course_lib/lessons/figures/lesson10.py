@@ -61,7 +61,7 @@ def _numbers(axes: Axes, matrix: np.ndarray, largest: float) -> None:
         colour = 1 - strength * (1 - (_POSITIVE if value > 0 else _NEGATIVE))
         axes.fill_between(
             [i - 0.5, i + 0.5], a - 0.5, a + 0.5, facecolor=tuple(colour), edgecolor=style.QUIET, linewidth=0.6,
-            hatch="//" if value < -0.02 else "", hatchcolor=style.PANEL,
+            hatch="//" if value < -0.02 else "", **style.colour_hatch(style.PANEL),
         )  # fmt: skip
         axes.text(i, a, "0" if abs(value) < 5e-4 else f"{value:.2f}", ha="center", va="center", fontsize=style.FONT - 1)
     axes.set(xlim=(-0.5, N - 0.5), ylim=(N - 0.5, -0.5), xticks=range(N), yticks=range(N), aspect="equal")

@@ -1,0 +1,319 @@
+"""Build the course as a site of notebooks that run in a browser tab: JupyterLite, Pyodide, and the packages of the course.
+
+``python -m course_lib.authoring.tab PYODIDE OUT``: PYODIDE is a folder with a Pyodide distribution (its core, NumPy and what IPython
+needs), OUT the folder of the site. Everything that a reader's browser asks for comes from OUT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib import metadata, util
+from pathlib import Path
+
+from course_lib.base import paths
+
+STANDINS = paths.PACKAGE / "tab" / "standins"
+CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
+# What the kernel of JupyterLite loads at its start, and what the course imports.
+NEEDED = (
+    "numpy",
+    "ipython",
+    "micropip",
+    "packaging",
+    "sqlite3",
+    "ssl",
+    "matplotlib",
+    "matplotlib-inline",
+    "pygments",
+    "six",
+    "traitlets",
+)
+OPTIONAL = ("ml-dtypes",)  # from Pyodide 0.29 on
+# Pure Python, as the environment of the build has them; the import names, and what they need.
+PURE = {
+    "ipywidgets": ("comm", "ipython", "traitlets"),
+    "comm": ("traitlets",),
+    "rich": ("markdown-it-py", "pygments"),
+    "markdown-it-py": ("mdurl",),
+    "mdurl": (),
+    "sympy": ("mpmath",),
+    "mpmath": (),
+}
+_WITHOUT = ("tests/", "backends/amd/", "backends/nvidia/", "experimental/", "instrumentation/", "plugins/", "profiler/")
+_DATE = (2020, 1, 1, 0, 0, 0)  # of every file in an archive, so that the same sources give the same bytes
+
+
+@dataclass(frozen=True)
+class Package:
+    """A wheel of the site: its files by name, the names that are imported from it, and the packages that it needs."""
+
+    name: str
+    version: str
+    files: dict[str, bytes]
+    imports: tuple[str, ...]
+    depends: tuple[str, ...]
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+    def write(self, folder: Path) -> dict[str, object]:
+        """Write the wheel into ``folder``. Returns: its entry for Pyodide's lock file."""
+        info = f"{self.name.replace('-', '_')}-{self.version}.dist-info"
+        described = {
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {self.name}\nVersion: {self.version}\n".encode(),
+            f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: course\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        }
+        with zipfile.ZipFile(folder / self.file_name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for name, data in sorted((self.files | described).items()):
+                archive.writestr(zipfile.ZipInfo(name, _DATE), data, zipfile.ZIP_DEFLATED)
+        return {
+            "name": self.name, "version": self.version, "file_name": self.file_name, "install_dir": "site", "package_type": "package",
+            "sha256": hashlib.sha256((folder / self.file_name).read_bytes()).hexdigest(), "imports": list(self.imports),
+            "depends": list(self.depends), "unvendored_tests": False,
+        }  # fmt: skip
+
+
+def read_course(answers: dict[str, object]) -> Package:
+    """Return the course's wheel without the built notebooks, which the site has beside it, and with the compiler's recorded ``answers``."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "wheel",
+                "-q",
+                "--no-deps",
+                "--no-build-isolation",
+                "-w",
+                folder,
+                str(paths.ROOT),
+            ],
+            check=True,
+        )
+        (built,) = Path(folder).glob("*.whl")
+        with zipfile.ZipFile(built) as wheel:
+            files: dict[str, bytes] = {
+                name: wheel.read(name)
+                for name in wheel.namelist()
+                if not name.endswith(".ipynb") and ".dist-info/" not in name
+            }
+    files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
+    depends = ("ipython", "ipywidgets", "matplotlib", "ml_dtypes", "numpy", "rich", "torch", "triton")
+    return Package("norm-kernels-course", _read_version("norm-kernels-course"), files, ("course_lib",), depends)
+
+
+def record_answers(notebooks: Iterable[Path]) -> dict[str, object]:
+    """Run the notebooks, and return what the compiler answered to each of their questions, for :mod:`course_lib.compiler.helper`."""
+    recorded: dict[str, object] = {}
+    for notebook in notebooks:
+        done = subprocess.run(
+            [sys.executable, "-c", "from course_lib.authoring import tab; tab.print_answers()", str(notebook)],
+            capture_output=True, text=True, env=os.environ | {"COURSE_DEVICE": "cpu"}, cwd=paths.ROOT,
+        )  # fmt: skip
+        if done.returncode:
+            raise SystemExit(f"{notebook.name} does not run:\n{done.stderr[-2000:]}")
+        recorded |= json.loads(done.stdout.splitlines()[-1])
+    return recorded
+
+
+def print_answers() -> None:
+    """Run the notebook that the command line names, in this process, and print the compiler's answers as the last line of JSON."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+
+    from course_lib.compiler import helper
+
+    recorded, ask = {}, helper.ask
+
+    def record(kernels: list, limit: float) -> list:
+        recorded[helper.make_key(kernels)] = answers = ask(kernels, limit)
+        return answers
+
+    helper.ask = record
+    shell = InteractiveShell.instance()
+    setattr(shell, "kernel", None)  # noqa: B010 - it is a notebook to the course
+    with tempfile.TemporaryDirectory() as state, capture_output():
+        os.environ["COURSE_STATE"] = state
+        for cell in json.loads(Path(sys.argv[1]).read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                shell.run_cell("".join(cell["source"]), store_history=True).raise_error()
+    print(json.dumps(recorded))
+
+
+def read_triton() -> Package:
+    """Return Triton's Python files with the stand-in for its native library. Its compiler's backends and tools are left out."""
+    files = _read_package("triton")
+    files["triton/_C/libtriton.py"] = (STANDINS / "libtriton.py").read_bytes()
+    # The compiler's Python, which says what a kernel may hold, names two functions of Gluon, Triton's other language.
+    files["triton/experimental/gluon/language.py"] = b"from triton.language import static_assert, static_print\n"
+    return Package("triton", _read_version("triton"), files, ("triton",), ("numpy",))
+
+
+def read_torch() -> Package:
+    """Return the stand-in for PyTorch."""
+    folder = STANDINS / "torch"
+    files = {f"torch/{file.relative_to(folder)}": file.read_bytes() for file in folder.rglob("*.py")}
+    return Package("torch", f"{_read_version('torch').split('+')[0]}", files, ("torch",), ("numpy",))
+
+
+def read_pure(name: str, depends: tuple[str, ...]) -> Package:
+    """Return a package of the environment that is pure Python, with its licence."""
+    files, tops = {}, set()
+    for file in metadata.files(name) or ():
+        inside = ".dist-info" not in file.parts[0]
+        if (
+            file.parts[0] == ".."
+            or "__pycache__" in file.parts
+            or "tests" in file.parts
+            or not Path(file.locate()).is_file()
+        ):
+            continue
+        if inside or "LICEN" in file.name.upper():
+            files[str(file) if inside else f"licences/{name}/{file.name}"] = Path(file.locate()).read_bytes()
+        if inside:
+            tops.add(file.parts[0].removesuffix(".py"))
+    return Package(name, _read_version(name), files, tuple(sorted(tops)), depends)
+
+
+def _read_package(name: str) -> dict[str, bytes]:
+    found = util.find_spec(name)
+    assert found is not None and found.origin is not None, name
+    folder = Path(found.origin).parent
+    files = {str(file.relative_to(folder)): file for file in folder.rglob("*.py")}
+    return {f"{name}/{short}": file.read_bytes() for short, file in files.items() if not short.startswith(_WITHOUT)}
+
+
+def _read_version(name: str) -> str:
+    return metadata.version(name)
+
+
+def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
+    """Copy what the course needs of a Pyodide distribution to ``out``, with the course's own packages in its lock file.
+
+    The other arguments are those of :func:`build_site`.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    for name in CORE:
+        shutil.copy(pyodide / name, out / name)
+    lock = json.loads((pyodide / "pyodide-lock.json").read_text())
+    known = {re.sub(r"[-_.]+", "-", name).lower(): entry for name, entry in lock["packages"].items()}
+    own = [
+        read_course(answers),
+        read_triton(),
+        read_torch(),
+        *(read_pure(name, needs) for name, needs in PURE.items()),
+        *extra,
+    ]
+    entries = {package.name.replace("_", "-"): package.write(out) for package in own}
+    wanted = [
+        *(name for name in (*NEEDED, *OPTIONAL) if name in known),
+        *(need for package in own for need in package.depends),
+    ]
+    kept: dict[str, dict] = {}
+    while wanted:
+        name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
+        if name in entries or name in kept:
+            continue
+        if name not in known:
+            raise SystemExit(f"{pyodide} has no package {name!r}: take a Pyodide distribution that has it")
+        kept[name] = known[name]
+        wanted += known[name]["depends"]
+        shutil.copy(pyodide / known[name]["file_name"], out / known[name]["file_name"])
+    lock["packages"] = kept | entries
+    (out / "pyodide-lock.json").write_text(json.dumps(lock))
+
+
+def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
+    """Build the whole site into ``out``: JupyterLite with the lessons and the exercises as its files, and Pyodide.
+
+    Args:
+        pyodide: a Pyodide distribution: its core, NumPy, and what IPython and Matplotlib need.
+        answers: what the compiler answers to the lessons, from :func:`record_answers`.
+        extra: packages that the distribution lacks.
+    """
+    version = json.loads((pyodide / "pyodide-lock.json").read_text())["info"]["version"]
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
+            _copy(lesson, work / "files" / "notebooks" / lesson.name)
+        shutil.copytree(paths.NOTEBOOKS / "images", work / "files" / "notebooks" / "images")
+        for file in sorted((paths.ROOT / "exercises").glob("ex*.py")):
+            _copy(file, work / "files" / "exercises" / file.name)
+        settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
+        (work / "jupyter-lite.json").write_text(json.dumps(settings))
+        python = _make_environment(work / "environment", version)
+        subprocess.run(
+            [python, "-m", "jupyter", "lite", "build", "--lite-dir", work, "--contents", "files", "--output-dir", out.resolve()],
+            cwd=work, check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    build_pyodide(pyodide, out / "pyodide", answers, extra)
+
+
+def _make_environment(folder: Path, pyodide_version: str) -> Path:
+    """Make an environment with the JupyterLite for this Pyodide. It has no other extension of JupyterLab, because a site gets all of them.
+
+    Returns: its Python.
+    """
+    series = ".".join(pyodide_version.split(".")[:2])
+    if series not in JUPYTERLITE:
+        raise SystemExit(
+            f"no JupyterLite is known for Pyodide {pyodide_version}; JUPYTERLITE has {', '.join(JUPYTERLITE)}"
+        )
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-q", *JUPYTERLITE[series]], check=True)
+    return python
+
+
+# By the series of Pyodide. The tests have 0.27, the one that can be had from PyPI; a public site takes 0.29 or newer, which has ml_dtypes.
+JUPYTERLITE = {
+    "0.27": (
+        "jupyterlite-core==0.5.1",
+        "jupyterlite-pyodide-kernel==0.5.2",
+        "jupyterlab_widgets==3.0.13",
+        "jupyter-server",
+    ),
+    "0.29": (
+        "jupyterlite-core==0.7.6",
+        "jupyterlite-pyodide-kernel==0.7.2",
+        "jupyterlab_widgets==3.0.17",
+        "jupyter-server",
+    ),
+}
+# The address of Pyodide is relative to the page of an application of JupyterLite: lab/index.html.
+SETTINGS = {
+    "appName": "LayerNorm and RMSNorm in Triton",
+    "exposeAppInBrowser": True,
+    "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": {"pyodideUrl": "../pyodide/pyodide.js"}},
+}
+
+
+def _copy(file: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(file, to)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pyodide", type=Path, help="a folder with a Pyodide distribution")
+    parser.add_argument("out", type=Path, help="the folder of the site")
+    arguments = parser.parse_args()
+    build_site(arguments.pyodide, arguments.out, record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb"))))
+
+
+if __name__ == "__main__":
+    main()

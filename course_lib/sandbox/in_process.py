@@ -1,0 +1,116 @@
+"""Do a job in this process: the way of a browser tab, where no other process can be started.
+
+What the sandbox of an operating system keeps out, a browser keeps out of the whole tab: the files of the machine and other sites. What is
+left to do here are the limits of time and output. They hold for the lines of the submission: each line may raise :class:`Stopped`. A call
+that computes for minutes inside NumPy is not stopped here; the page can end the worker in which this process runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import io
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+from course_lib.sandbox.machine import Machine, ServerKind, Stopped
+from course_lib.sandbox.stage import Stage
+
+TIER = "browser tab"
+_MOST_RESERVED = 1 << 30  # bytes of address space that one case can have, of 4 GiB
+_LOOK_SECONDS = 0.05  # between two looks at the clock
+_LOG_TAIL = 64 << 10
+_TOOL = 3  # a number for sys.monitoring that neither debuggers nor profilers use
+
+
+@functools.cache
+def make_machine(kind: ServerKind) -> Machine:
+    """Return the machine of this kind. It is made once, as a server makes it once."""
+    module, function = kind.make.split(":")
+    return getattr(importlib.import_module(module), function)(kind.argument)
+
+
+def run(
+    kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any], reserve: Mapping[int, int]
+) -> dict[str, Any]:
+    """Do the job. The arguments are those of :func:`course_lib.sandbox.jobs.run`.
+
+    Returns: the fields of an :class:`~course_lib.sandbox.jobs.Answer`.
+    """
+    machine = make_machine(kind)
+    left_out = frozenset(number for number, size in reserve.items() if size > _MOST_RESERVED)
+    printed, ended = _Output(limits["log_bytes"]), "finished"
+    plain = json.loads(json.dumps(job)) | {"tier": TIER, "left_out": sorted(left_out)}
+    modules = set(sys.modules)
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), _stopping(folder, limits):
+        try:
+            machine.work(plain, folder)
+        except Stopped as stopped:
+            ended = str(stopped)
+    for name in set(sys.modules) - modules:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
+            del sys.modules[name]  # the submission, which the next job has again under the same name
+    return {
+        "tier": TIER, "ended": ended, "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
+        "exit_code": 0 if ended == "finished" else None, "printed": printed.read_tail(), "refusals": {}, "left_out": left_out,
+    }  # fmt: skip
+
+
+class _Output(io.TextIOBase):
+    """Takes what a job prints. Raises Stopped once it is more than ``most`` characters."""
+
+    def __init__(self, most: int):
+        self._most, self._count, self._tail = most, 0, ""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._count += len(text)
+        self._tail = (self._tail + text)[-_LOG_TAIL:]
+        if self._count > self._most:
+            raise Stopped("flooded")
+        return len(text)
+
+    def read_tail(self) -> str:
+        return self._tail
+
+
+@contextlib.contextmanager
+def _stopping(folder: Path, limits: Mapping[str, Any]) -> Iterator[None]:
+    """Inside the block, lines of files in ``folder`` raise Stopped when the time of the case, or of all cases, is over."""
+    prefix = str(folder)
+    started = looked = began = time.monotonic()
+    cases = 0
+
+    def look(*line: Any) -> None:
+        nonlocal looked, began, cases
+        now = time.monotonic()
+        if now - looked > _LOOK_SECONDS:
+            looked = now
+            if (count := sum(1 for _ in folder.glob("*.begin"))) != cases:
+                cases, began = count, now
+            if now - began > limits["case"] or now - started > limits["total"]:
+                raise Stopped("timed out")
+
+    def begin(code: CodeType, offset: int) -> Any:
+        if code.co_filename.startswith(prefix):
+            monitoring.set_local_events(_TOOL, code, monitoring.events.LINE)
+        return monitoring.DISABLE  # for this function: asked once
+
+    monitoring: Any = getattr(sys, "monitoring")  # noqa: B009 - Python 3.11 has none, but no Pyodide is that old
+    monitoring.use_tool_id(_TOOL, "course")
+    monitoring.register_callback(_TOOL, monitoring.events.PY_START, begin)
+    monitoring.register_callback(_TOOL, monitoring.events.LINE, look)
+    monitoring.set_events(_TOOL, monitoring.events.PY_START)
+    try:
+        yield
+    finally:
+        monitoring.set_events(_TOOL, 0)
+        monitoring.free_tool_id(_TOOL)

@@ -1,0 +1,133 @@
+"""Checks in a browser's Python give the verdicts that they give here."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+from course_lib import catalog
+from course_lib.authoring import mutants
+from course_lib.base import paths
+from course_lib.grading.check import check
+
+# Kinds of exercises that a tab cannot check, and 15b, which asks the compiler.
+LEFT_OUT = {
+    exercise.id for exercise in catalog.exercises().values() if exercise.kind in ("torch", "autograd", "tests")
+} | {"15b"}
+CHECKED = [exercise for exercise in catalog.exercises().values() if exercise.id not in LEFT_OUT]
+
+_START = """
+async () => {
+    await new Promise((done, failed) => {
+        const script = document.createElement("script");
+        script.src = "/pyodide/pyodide.js"; script.onload = done; script.onerror = failed;
+        document.head.append(script);
+    });
+    window.python = await loadPyodide({indexURL: location.origin + "/pyodide/"});
+    await python.loadPackage("norm-kernels-course", {messageCallback() {}});
+    python.FS.mkdirTree("/drive/exercises");
+    python.runPython(`
+import json
+from pathlib import Path
+import course_lib
+from course_lib import catalog
+from course_lib.base.errors import CourseError
+from course_lib.grading.check import check
+
+def judge(exercise, text):
+    file = Path("/drive/exercises", f"{catalog.get(exercise).file}.py")
+    file.write_text(text)
+    try:
+        return json.dumps(check(catalog.get(exercise)).as_dict())
+    except CourseError as problem:
+        return json.dumps({"status": "", "message": str(problem)})
+`);
+}
+"""
+
+
+class Tab:
+    """Python in a page."""
+
+    def __init__(self, page):
+        self.page = page
+        page.evaluate(_START)
+
+    def check(self, exercise, text: str) -> dict:
+        return json.loads(
+            self.page.evaluate("([id, text]) => python.globals.get('judge')(id, text)", [exercise.id, text])
+        )
+
+
+@pytest.fixture(scope="module")
+def tab(site):
+    from chromium import open_browser
+
+    with open_browser() as opened:
+        page = opened.new_page()
+        page.set_default_timeout(300_000)
+        page.goto(f"{site}/empty.html")
+        yield Tab(page)
+
+
+def read_solution(exercise) -> str:
+    return (paths.SOLUTIONS / f"{exercise.file}.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("exercise", CHECKED, ids=lambda exercise: exercise.id)
+def test_a_solution_passes(exercise, tab):
+    verdict = tab.check(exercise, read_solution(exercise))
+    assert verdict["status"] == "pass", verdict["message"]
+    assert verdict["isolation"] == "browser tab"
+
+
+@pytest.mark.parametrize("exercise", [catalog.get(name) for name in sorted(LEFT_OUT)], ids=lambda exercise: exercise.id)
+def test_what_a_tab_cannot_check_it_says(exercise, tab):
+    verdict = tab.check(exercise, read_solution(exercise))
+    assert not verdict["status"] and "on your machine" in verdict["message"]
+
+
+def find_mutants(exercise) -> list[dict]:
+    """The first wrong solutions of an exercise whose smallest failing case a tab has as well: no bf16, no rows far apart."""
+    (file,) = (paths.ROOT / "tests" / "mutants").glob(f"ex{exercise.id}.toml")
+    return [entry for entry in tomllib.loads(file.read_text(encoding="utf-8"))["mutant"] if not entry.get("slow")][:3]
+
+
+@pytest.mark.parametrize("exercise", CHECKED, ids=lambda exercise: exercise.id)
+def test_a_wrong_solution_has_the_same_verdict(exercise, tab, tmp_path):
+    for entry in find_mutants(exercise):
+        text = mutants.make_text(exercise, entry)
+        file = tmp_path / f"{exercise.file}.py"
+        file.write_text(text, encoding="utf-8")
+        here, there = (
+            check(exercise, file, mode="cpu" if exercise.kind == "kernel" else None).as_dict(),
+            tab.check(exercise, text),
+        )
+        if "bf16" in here["message"] or "bf16" in json.dumps(here["cases"]):
+            assert (here["status"], here["cause"]) == (there["status"], there["cause"]), entry["id"]
+        else:
+            for name in ("seconds", "isolation", "message", "place"):
+                here.pop(name, None), there.pop(name, None)
+            assert here == there, entry["id"]
+
+
+@pytest.mark.timeout(120)
+def test_an_endless_loop_is_ended(tab):
+    exercise = catalog.get("00a")
+    text = read_solution(exercise)
+    assert text.count("    tl.store(") == 1
+    endless = text.replace("    tl.store(", "    while program >= 0:\n        program = program * 1\n    tl.store(")
+    verdict = tab.check(exercise, endless)
+    assert verdict["status"] == "fail" and verdict["cause"] == "time_limit", verdict
+    assert tab.check(exercise, text)["status"] == "pass"
+
+
+def test_a_flood_of_words_is_ended(tab):
+    exercise = catalog.get("04b")
+    text = read_solution(exercise)
+    flooding = text.replace("    return ", "    while True:\n        print('x' * 10000)\n    return ")
+    verdict = tab.check(exercise, flooding)
+    assert verdict["cause"] == "output_flood", verdict
+    assert tab.check(exercise, text)["status"] == "pass"
