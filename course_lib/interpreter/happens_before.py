@@ -81,7 +81,8 @@ class RaceDetector:
             if tracks is None:
                 tracks = self.pages[page] = ({}, {}, {}, {})
             for other in _CONFLICTS[how]:
-                for thread, track in tracks[other].items():
+                # In the order of programs: that of first use would depend on which other tensors lie in the page.
+                for thread, track in sorted(tracks[other].items()):
                     # Most earlier steps are ordered as a whole, or touch other bytes of the page.
                     if (
                         thread // 2 == step.program

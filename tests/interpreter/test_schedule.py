@@ -763,3 +763,23 @@ def test_the_first_steps_are_made_in_the_order_given(order, seed):
         assert step.program == wanted or wanted in done
         left[step.program] -= 1
         done |= {p for p in range(3) if not left[p]}
+
+
+@triton.jit
+def two_buffers_kernel(x_ptr, y_ptr):
+    program = tl.program_id(0)
+    tl.store(x_ptr + program, 1.0)
+    tl.store(y_ptr, tl.load(y_ptr) + 1.0)
+
+
+def test_a_race_has_the_same_words_wherever_the_tensors_lie():
+    """One page of memory may hold both tensors, or each may have its own."""
+    said = set()
+    for apart in (16, 8192):
+        memory = zeros(16384)
+        memory = memory[-memory.data_ptr() % 4096 // 4 :]
+        for seed in range(12):
+            memory.zero_()
+            found = run(two_buffers_kernel, (6,), memory, memory[apart:], seed=seed)
+            said.add((seed, tuple(race.message for race in found.races)))
+    assert len(said) == 12
