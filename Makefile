@@ -75,7 +75,7 @@ site: dev ## authors: lessons and guides as a web site, in build/site
 
 PYODIDE = build/pyodide
 
-tab: dev ## authors: the lessons, running in a browser tab; PYODIDE=folder
+tab: dev ## authors: the lessons, running in a browser tab; PYODIDE=FOLDER
 	@$(VENV)/python -m course_lib.authoring.tab $(PYODIDE) build/tab
 
 pyodide: dev ## authors: fetch the Pyodide with which tab-test runs
