@@ -60,7 +60,7 @@ _LEFT_OUT = "not 19_other_seeds and not nbval"
 
 
 @dataclass
-class Finding:
+class SubjectReport:
     """What the tests say of one subject: how many were looked at, and a sentence for each that is not right."""
 
     subject: str
@@ -77,12 +77,12 @@ class Finding:
         return "\n".join([*lines, *(f"      missing: {sentence}" for sentence in self.missing)])
 
 
-def check_exercise(exercise: Exercise) -> list[Finding]:
+def check_exercise(exercise: Exercise) -> list[SubjectReport]:
     """Look at one exercise. The lesson runs while the tests do.
 
     Raises: CourseError if the tests cannot be run.
     """
-    findings = {subject: Finding(subject) for subject in _LOOKED_AT}
+    findings = {subject: SubjectReport(subject) for subject in _LOOKED_AT}
     with tempfile.TemporaryDirectory(prefix="course-author-") as scratch:
         report = Path(scratch) / "report.xml"
         chosen = f"({exercise.id} or test_causes or counts_every_mutant or test_it_counts or test_every_lesson_is_linked or terms_plan_has_every or {exercise.lesson}_) and {_LEFT_OUT}"

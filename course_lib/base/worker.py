@@ -61,7 +61,7 @@ class WorkerDied(WorkerFailure):
 
 
 @dataclass(frozen=True)
-class Launch:
+class WorkerCommand:
     """How to start a worker: the command, the whole environment, and where: ``cwd`` None is where this process is.
 
     A worker with a folder of its own starts there.
@@ -89,7 +89,7 @@ class Worker:
 
     def __init__(
         self,
-        launch: Callable[[], Launch],
+        launch: Callable[[], WorkerCommand],
         *,
         ready_seconds: float | None = None,
         grace: float = 0.0,
@@ -211,7 +211,7 @@ class Worker:
 
     # ---- start
 
-    def _start_process(self, launch: Launch) -> None:
+    def _start_process(self, launch: WorkerCommand) -> None:
         _running.add(self)
         self._asked_at = 0
         if self._prefix:

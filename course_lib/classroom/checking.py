@@ -36,7 +36,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FileAnswer:
     """``verdict`` is :meth:`Verdict.as_dict` without its seconds; None where this machine did not let the file be checked, and then
     ``fault`` says why."""
 
@@ -45,11 +45,11 @@ class Answer:
     fault: str = ""
 
 
-def check_request(request: Request) -> Answer:
+def check_request(request: Request) -> FileAnswer:
     """Check one file as ``course check --secret-file`` does. Raises nothing for what a submission or a machine does."""
     started = time.monotonic()
     if request.version != grader_version():
-        return Answer(
+        return FileAnswer(
             None,
             fault="this worker has another version of the course, PyTorch or Triton than the machine that asks. "
             "Install the same on both, then start the worker again.",
@@ -63,14 +63,14 @@ def check_request(request: Request) -> Answer:
             shown = f"{paths.shown(folder)}/"
             verdict = check(exercise, file, mode=request.mode, secret=request.secret, required_tier=request.tier)
     except EnvironmentFault as fault:
-        return Answer(None, time.monotonic() - started, str(fault))
+        return FileAnswer(None, time.monotonic() - started, str(fault))
     except OSError as error:
         if (fault := environment_fault(error)) is None:
             raise
-        return Answer(None, time.monotonic() - started, str(fault))
+        return FileAnswer(None, time.monotonic() - started, str(fault))
     plain = _forget_folder(verdict, shown).as_dict()
     del plain["seconds"]
-    return Answer(plain, round(time.monotonic() - started, 3))
+    return FileAnswer(plain, round(time.monotonic() - started, 3))
 
 
 def _forget_folder(verdict: Verdict, folder: str) -> Verdict:

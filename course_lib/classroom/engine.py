@@ -24,7 +24,7 @@ TRIES = 3
 _MOST_MACHINE_FAULTS = 3
 
 
-class Answer(Protocol):
+class CheckAnswer(Protocol):
     """What the check function returns: a plain verdict with its status, or None and the machine's fault in words."""
 
     @property
@@ -72,7 +72,7 @@ class Engine:
     def __init__(
         self,
         start: Callable[[], AbstractContextManager[Executor]],
-        check: Callable[[Any], Answer],
+        check: Callable[[Any], CheckAnswer],
         journal: Journal,
         *,
         width: int,
@@ -156,7 +156,7 @@ class Engine:
             return None
         return again.popleft() if again else next(waiting, None)
 
-    def _take_answer(self, job: Job, answer: Answer, again: deque[Job]) -> None:
+    def _take_answer(self, job: Job, answer: CheckAnswer, again: deque[Job]) -> None:
         if answer.verdict is None:
             self._machine_faults[job.key] = answer.fault
             if len(self._machine_faults) >= _MOST_MACHINE_FAULTS:

@@ -21,7 +21,7 @@ from course_lib.catalog import Exercise, texts
 from course_lib.classroom import archives, checking, gradebook, reports, similarity
 from course_lib.classroom.collecting import Collected, collect
 from course_lib.classroom.discovery import Submissions, clean_name, discover
-from course_lib.classroom.engine import Answer, Engine, Job
+from course_lib.classroom.engine import CheckAnswer, Engine, Job
 from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row
 from course_lib.classroom.journal import Journal, describe_full_disk
 from course_lib.classroom.out_folder import JOURNAL, prepare_folder, take_secret, write_lines
@@ -86,7 +86,7 @@ def grade_class(
     start: Callable[[], AbstractContextManager[Executor]],
     width: int,
     *,
-    check: Callable[[Any], Answer] = checking.check_request,
+    check: Callable[[Any], CheckAnswer] = checking.check_request,
     find_tier: Callable[[], str] | None = None,
     tell: Callable[[Progress], None] = lambda progress: None,
 ) -> Graded:
@@ -176,7 +176,7 @@ class _Run:
         self,
         start: Callable[[], AbstractContextManager[Executor]],
         width: int,
-        check: Callable[[Any], Answer],
+        check: Callable[[Any], CheckAnswer],
         tell: Callable[[Progress], None],
     ) -> Graded:
         files = 0

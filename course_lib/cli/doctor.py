@@ -6,12 +6,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from course_lib.base.text import wrap
-from course_lib.doctor import NOTE, OK, PROBLEM, Finding, can_run
+from course_lib.doctor import NOTE, OK, PROBLEM, DoctorFinding, can_run
 
 _MARKS = {OK: "[green]✓[/]", NOTE: "[yellow]![/]", PROBLEM: "[red]✗[/]"}
 
 
-def show_findings(findings: list[Finding], console: Console) -> None:
+def show_findings(findings: list[DoctorFinding], console: Console) -> None:
     """One paragraph a finding, its remedy behind an arrow beneath, and whether the course can run.
 
     Lines are not rich's to break or cut: a command or a path that is longer than the terminal is wide stays whole, to be copied.
@@ -26,7 +26,7 @@ def show_findings(findings: list[Finding], console: Console) -> None:
     console.print(_conclusion(findings))
 
 
-def _conclusion(findings: list[Finding]) -> str:
+def _conclusion(findings: list[DoctorFinding]) -> str:
     if can_run(findings):
         return "The course can run here."
     remedies = any(f.remedy for f in findings if f.level == PROBLEM)

@@ -132,7 +132,7 @@ class Checker:
             outcome.append(error)  # raised again by finished(), in the thread that has the terminal
 
 
-class Session:
+class WatchSession:
     """What is on the screen, and what a key, a save or a verdict changes in it. It never goes to another exercise by itself."""
 
     def __init__(self, exercise: Exercise) -> None:
@@ -343,7 +343,7 @@ class Session:
 
 
 def _watch_on_screen(exercise: Exercise) -> None:
-    session, checker, saves = Session(exercise), Checker(), Saves(list(catalog.exercises().values()))
+    session, checker, saves = WatchSession(exercise), Checker(), Saves(list(catalog.exercises().values()))
     with Screen() as terminal:
         drawn = None
         while not session.ended:

@@ -14,7 +14,7 @@ from course_lib.base.tab import IN_TAB
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import jobs
 from course_lib.sandbox.isolation import Needs
-from course_lib.sandbox.jobs import Answer, JobFailure, ResourceLimits
+from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
@@ -100,7 +100,7 @@ def _describe_start(failed: WorkerFailure | OSError) -> EnvironmentFault:
     )
 
 
-def _describe_failure(answer: Answer, limit: float) -> Exception:
+def _describe_failure(answer: JobAnswer, limit: float) -> Exception:
     if answer.stage is Stage.STARTING:
         said = (answer.printed.strip().splitlines() or [answer.ended])[-1]
         return EnvironmentFault(

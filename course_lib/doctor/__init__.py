@@ -5,6 +5,6 @@ segmentation fault becomes a finding. Nothing of the course that needs PyTorch i
 """
 
 from course_lib.doctor.examination import examine
-from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding, as_text, can_run
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding, as_text, can_run
 
-__all__ = ["NOTE", "OK", "PROBLEM", "Finding", "as_text", "can_run", "examine"]
+__all__ = ["NOTE", "OK", "PROBLEM", "DoctorFinding", "as_text", "can_run", "examine"]

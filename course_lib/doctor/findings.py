@@ -11,7 +11,7 @@ OK, NOTE, PROBLEM = "ok", "note", "problem"
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One thing looked at. ``remedy`` is empty where there is nothing to do."""
 
     name: str
@@ -24,12 +24,12 @@ class Finding:
             object.__setattr__(self, name, make_visible_line(text))
 
 
-def can_run(findings: Iterable[Finding]) -> bool:
+def can_run(findings: Iterable[DoctorFinding]) -> bool:
     """True when nothing found keeps the course from running."""
     return all(finding.level != PROBLEM for finding in findings)
 
 
-def as_text(findings: Iterable[Finding], width: int = 110) -> str:
+def as_text(findings: Iterable[DoctorFinding], width: int = 110) -> str:
     """The findings as plain text, one paragraph each, the remedy beneath."""
     marks = {OK: "ok     ", NOTE: "note   ", PROBLEM: "PROBLEM"}
     lines = []

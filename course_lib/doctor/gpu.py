@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 
 from course_lib.base.installation import install_again
-from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 from course_lib.doctor.packages import find_other_package
 
 # The oldest driver of each CUDA major version (NVIDIA, "CUDA Compatibility", minor version compatibility)
@@ -45,7 +45,7 @@ def ask_nvidia_smi() -> list[Card] | str:
     return [Card(*row[:3]) for row in rows]
 
 
-def examine_gpu(probe: dict, cards: list[Card] | str) -> list[Finding]:
+def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
     """What the driver sees against what PyTorch can use. ``probe`` is what the probe process printed about torch."""
     torch_ok, version = "torch" in probe, probe.get("torch", "")
     findings = []
@@ -57,10 +57,10 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[Finding]:
             if other
             else install_again()
         )
-        findings.append(Finding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
+        findings.append(DoctorFinding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
     if isinstance(cards, str):
         findings.append(
-            Finding(
+            DoctorFinding(
                 "GPU",
                 NOTE,
                 f"the GPU's driver does not work: {cards}",
@@ -75,7 +75,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[Finding]:
     if not cards:
         if not findings:
             findings.append(
-                Finding(
+                DoctorFinding(
                     "GPU",
                     OK,
                     "none here: kernels run in Triton's interpreter, right and slow; every exercise can be done",
@@ -87,24 +87,24 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[Finding]:
     cuda = probe.get("cuda")
     if not cuda:
         remedy = "Unset PIP_EXTRA_INDEX_URL and PIP_INDEX_URL if they name PyTorch's CPU index, then `make clean env`. CPU mode works meanwhile."
-        return [*findings, Finding("GPU", NOTE, f"{here}, but torch {version} is a build without CUDA", remedy)]
+        return [*findings, DoctorFinding("GPU", NOTE, f"{here}, but torch {version} is a build without CUDA", remedy)]
     needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
     if needed is not None and _read_major(card.driver) < needed:
         remedy = f"Install driver {needed} or newer. CPU mode works meanwhile."
         return [
             *findings,
-            Finding("GPU", NOTE, f"{here}, too old for torch {version}, which is built for CUDA {cuda}", remedy),
+            DoctorFinding("GPU", NOTE, f"{here}, too old for torch {version}, which is built for CUDA {cuda}", remedy),
         ]
     why = probe.get("warning") or "PyTorch gives no reason"
     remedy = "In a container, start it with the GPU (`docker run --gpus all`). Otherwise restart the machine. CPU mode works meanwhile."
-    return [*findings, Finding("GPU", NOTE, f"{here}, but PyTorch cannot use it: {why}", remedy)]
+    return [*findings, DoctorFinding("GPU", NOTE, f"{here}, but PyTorch cannot use it: {why}", remedy)]
 
 
-def _describe_usable(probe: dict) -> list[Finding]:
+def _describe_usable(probe: dict) -> list[DoctorFinding]:
     name, (major, minor) = probe["name"], probe["capability"]
     if probe.get("hip"):
         return [
-            Finding(
+            DoctorFinding(
                 "GPU",
                 NOTE,
                 f"{name} through ROCm; the course is tested on NVIDIA GPUs only",
@@ -114,7 +114,7 @@ def _describe_usable(probe: dict) -> list[Finding]:
     what = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"
     if (major, minor) < (7, 5):
         return [
-            Finding(
+            DoctorFinding(
                 "GPU",
                 NOTE,
                 f"{what}: older than PyTorch's and Triton's builds support (7.5 and 8.0)",
@@ -123,14 +123,14 @@ def _describe_usable(probe: dict) -> list[Finding]:
         ]
     if major < 8:
         return [
-            Finding(
+            DoctorFinding(
                 "GPU",
                 NOTE,
                 f"{what}: Triton supports 8.0 and newer; bf16 has no hardware here",
                 "`export COURSE_DEVICE=cpu` if kernels fail.",
             )
         ]
-    return [Finding("GPU", OK, what)]
+    return [DoctorFinding("GPU", OK, what)]
 
 
 def _read_major(version: str) -> int:

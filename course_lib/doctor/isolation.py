@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from course_lib.doctor.findings import NOTE, OK, Finding
+from course_lib.doctor.findings import NOTE, OK, DoctorFinding
 
 
-def examine_isolation(facts: dict) -> list[Finding]:
+def examine_isolation(facts: dict) -> list[DoctorFinding]:
     """How well a check can confine what it runs here. ``facts``: "tier", and "why" for each better tier the reason against it."""
     tier, why = facts.get("tier"), facts.get("why", {})
     if tier is None:
         said = facts.get("crash", "it said nothing")
         return [
-            Finding(
+            DoctorFinding(
                 "isolation",
                 NOTE,
                 f"how checks are confined here could not be found out ({said})",
@@ -26,10 +26,10 @@ def examine_isolation(facts: dict) -> list[Finding]:
         for reason, better in named.items()
     )
     if not why:
-        return [Finding("isolation", OK, "checks run in namespaces of their own, under Landlock, with limits")]
+        return [DoctorFinding("isolation", OK, "checks run in namespaces of their own, under Landlock, with limits")]
     if tier == "Landlock":
         return [
-            Finding(
+            DoctorFinding(
                 "isolation",
                 NOTE,
                 f"checks run under Landlock, with limits ({reasons})",
@@ -38,7 +38,7 @@ def examine_isolation(facts: dict) -> list[Finding]:
             )
         ]
     return [
-        Finding(
+        DoctorFinding(
             "isolation",
             NOTE,
             f"checks run with limits only, which end a runaway and confine nobody ({reasons})",

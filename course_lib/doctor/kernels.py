@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 
 from course_lib.base.installation import install_again
-from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 from course_lib.doctor.trials import Trial
 
 _TOO_EARLY = "Something imports Triton before the course: a sitecustomize.py, a .pth file, or IPython's startup folder. Take it out."
 
 
-def examine_kernels(canary: Trial) -> list[Finding]:
+def examine_kernels(canary: Trial) -> list[DoctorFinding]:
     """Kernels with checked values, launched in a process of their own in the mode that the course chooses."""
     report = canary.report()
     if "refused" in report:
@@ -24,30 +24,34 @@ def examine_kernels(canary: Trial) -> list[Finding]:
             if "imported" in what
             else rest
         )
-        return [Finding("kernels", PROBLEM, what, remedy)]
+        return [DoctorFinding("kernels", PROBLEM, what, remedy)]
     if "crash" in report:
         return [
-            Finding("kernels", PROBLEM, f"a small kernel does not run: {report['crash']}", find_remedy(canary.errors))
+            DoctorFinding(
+                "kernels", PROBLEM, f"a small kernel does not run: {report['crash']}", find_remedy(canary.errors)
+            )
         ]
     findings = []
     mode, triton = report["mode"], report["triton"]
     if triton != mode:
         what = f"Triton is set up for the {'interpreter' if triton == 'cpu' else 'GPU'}, and the course chose {mode.upper()} mode"
-        findings.append(Finding("import order", PROBLEM, what, _TOO_EARLY))
+        findings.append(DoctorFinding("import order", PROBLEM, what, _TOO_EARLY))
     else:
         how = "interpreted" if mode == "cpu" else "compiled"
-        findings.append(Finding("import order", OK, f"the choice is made before Triton is imported: kernels are {how}"))
+        findings.append(
+            DoctorFinding("import order", OK, f"the choice is made before Triton is imported: kernels are {how}")
+        )
     for loss in report.get("losses", []):
-        findings.append(Finding("interpreter", NOTE, f"not corrected in this Triton: {loss}", install_again()))
+        findings.append(DoctorFinding("interpreter", NOTE, f"not corrected in this Triton: {loss}", install_again()))
     if report["wrong"]:
         findings.append(
-            Finding(
+            DoctorFinding(
                 "kernels", PROBLEM, "small kernels give wrong results: " + "; ".join(report["wrong"]), install_again()
             )
         )
     else:
         findings.append(
-            Finding(
+            DoctorFinding(
                 "kernels",
                 OK,
                 f"a masked copy and a row reduction give the right values in {mode.upper()} mode ({report['seconds']:g} s)",
@@ -56,15 +60,15 @@ def examine_kernels(canary: Trial) -> list[Finding]:
     return findings
 
 
-def examine_compiler(trial: Trial) -> list[Finding]:
+def examine_compiler(trial: Trial) -> list[DoctorFinding]:
     """Whether Triton compiles a small kernel to a GPU's machine code. A check asks it in CPU mode too, before a kernel passes."""
     report = trial.report()
     if "compiled" in report:
-        return [Finding("compiler", OK, "a small kernel becomes machine code, as a check of a kernel asks for")]
+        return [DoctorFinding("compiler", OK, "a small kernel becomes machine code, as a check of a kernel asks for")]
     what, _, remedy = report.get("refused", "").partition(". ")
     if not what:
         what, remedy = f"a small kernel is not compiled: {report['crash']}", find_remedy(trial.errors)
-    return [Finding("compiler", PROBLEM, f"{what}; until then no kernel passes a check", remedy)]
+    return [DoctorFinding("compiler", PROBLEM, f"{what}; until then no kernel passes a check", remedy)]
 
 
 def find_remedy(errors: str) -> str:

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 
 GB = 1000**3
 
 
-def examine_system() -> list[Finding]:
+def examine_system() -> list[DoctorFinding]:
     name = {"Darwin": "macOS"}.get(platform.system(), platform.system())
     if name != "Linux":
         return [
-            Finding(
+            DoctorFinding(
                 "system",
                 PROBLEM,
                 f"this is {name}, and there is no Triton for it",
@@ -29,10 +29,10 @@ def examine_system() -> list[Finding]:
     what = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
     if "microsoft" in platform.release().lower():
         what += ", under WSL"
-    return [Finding("system", OK, what)]
+    return [DoctorFinding("system", OK, what)]
 
 
-def examine_memory(probe: dict) -> list[Finding]:
+def examine_memory(probe: dict) -> list[DoctorFinding]:
     try:
         import psutil
     except ImportError:
@@ -44,7 +44,7 @@ def examine_memory(probe: dict) -> list[Finding]:
     findings = []
     if free < 2 * GB:
         findings.append(
-            Finding(
+            DoctorFinding(
                 "memory",
                 NOTE,
                 f"{free / GB:.1f} GB available; grading starts a process of about 1 GB beside the notebook's",
@@ -52,13 +52,13 @@ def examine_memory(probe: dict) -> list[Finding]:
             )
         )
     else:
-        findings.append(Finding("memory", OK, f"{free / GB:.1f} GB available"))
+        findings.append(DoctorFinding("memory", OK, f"{free / GB:.1f} GB available"))
     if "gpu_free" in probe:
         gpu_free, gpu_total = probe["gpu_free"] / GB, probe["gpu_total"] / GB
         what = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
         if gpu_free < 2:
             findings.append(
-                Finding(
+                DoctorFinding(
                     "GPU memory",
                     NOTE,
                     what,
@@ -66,7 +66,7 @@ def examine_memory(probe: dict) -> list[Finding]:
                 )
             )
         else:
-            findings.append(Finding("GPU memory", OK, what))
+            findings.append(DoctorFinding("GPU memory", OK, what))
     return findings
 
 
@@ -79,26 +79,26 @@ def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
     return max(0, int(most) - int(used)) if most.isdigit() and used.isdigit() else None
 
 
-def examine_disk() -> list[Finding]:
+def examine_disk() -> list[DoctorFinding]:
     free = shutil.disk_usage(paths.find_folder() or Path.cwd()).free
     what = f"{free / GB:.1f} GB free in the course's folder"
     if free < GB / 10:
-        return [Finding("disk", PROBLEM, what, "Free at least 1 GB: your work cannot be saved on a full disk.")]
+        return [DoctorFinding("disk", PROBLEM, what, "Free at least 1 GB: your work cannot be saved on a full disk.")]
     if free < GB:
-        return [Finding("disk", NOTE, what, "Free at least 1 GB before you go on.")]
-    return [Finding("disk", OK, what)]
+        return [DoctorFinding("disk", NOTE, what, "Free at least 1 GB before you go on.")]
+    return [DoctorFinding("disk", OK, what)]
 
 
-def examine_files() -> list[Finding]:
+def examine_files() -> list[DoctorFinding]:
     """Whether the learner's files and progress can be written."""
     findings = []
     try:
         folder = paths.exercises()
     except CourseError as nowhere:
-        return [Finding("your files", NOTE, "none here", str(nowhere))]
+        return [DoctorFinding("your files", NOTE, "none here", str(nowhere))]
     if not folder.is_dir():
         findings.append(
-            Finding(
+            DoctorFinding(
                 "your exercises",
                 PROBLEM,
                 f"there is no folder {paths.shown(folder)}",
@@ -115,22 +115,22 @@ def examine_files() -> list[Finding]:
     return findings
 
 
-def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> Finding:
+def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> DoctorFinding:
     shown = paths.shown(meant or folder)
     try:
         with tempfile.TemporaryFile(dir=folder):
-            return Finding(name, OK, f"kept in {shown}, which can be written")
+            return DoctorFinding(name, OK, f"kept in {shown}, which can be written")
     except OSError as error:
         remedy = f'Give the folder to yourself: `sudo chown -R "$USER" {folder}`, or copy the course to a folder of your own.'
-        return Finding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)
+        return DoctorFinding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)
 
 
-def examine_chromium() -> list[Finding]:
+def examine_chromium() -> list[DoctorFinding]:
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(name):
-            return [Finding("Chromium", OK, "found: the browser test can run (authors only)")]
+            return [DoctorFinding("Chromium", OK, "found: the browser test can run (authors only)")]
     return [
-        Finding(
+        DoctorFinding(
             "Chromium",
             NOTE,
             "not found: `make test` leaves the browser test out. Learners do not need it",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from course_lib.base import paths, runtime
 from course_lib.base.installation import install_again
-from course_lib.doctor.findings import NOTE, OK, PROBLEM, Finding
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 
 OLDEST_PYTHON = (3, 11)
 # (torch, triton) as major.minor. The first is pinned; the second is tested too.
@@ -27,11 +27,11 @@ USEFUL = {
 _TRUE = ("1", "true", "yes", "on", "y")
 
 
-def examine_python() -> list[Finding]:
+def examine_python() -> list[DoctorFinding]:
     version = f"Python {platform.python_version()}"
     if sys.version_info < OLDEST_PYTHON:
         return [
-            Finding(
+            DoctorFinding(
                 "Python",
                 PROBLEM,
                 f"{version}; the course needs 3.11 or newer",
@@ -40,14 +40,14 @@ def examine_python() -> list[Finding]:
         ]
     if sys.version_info >= (3, 14):
         return [
-            Finding(
+            DoctorFinding(
                 "Python",
                 NOTE,
                 f"{version}; tested are 3.11 to 3.13",
                 "If something odd happens, `make lab PYTHON=python3.12`.",
             )
         ]
-    return [Finding("Python", OK, f"{version} in {sys.prefix}")]
+    return [DoctorFinding("Python", OK, f"{version} in {sys.prefix}")]
 
 
 def read_tested_versions(text: str | None = None) -> dict[str, str]:
@@ -58,37 +58,37 @@ def read_tested_versions(text: str | None = None) -> dict[str, str]:
     return {normalise(name): version for name, version in re.findall(r"(?m)^([A-Za-z0-9._-]+)==(\S+)", text)}
 
 
-def examine_packages() -> list[Finding]:
+def examine_packages() -> list[DoctorFinding]:
     """Each package that the course imports against the tested set; torch and triton have a check of their own."""
     tested = read_tested_versions()
     findings, good = [], 0
     for name in (*NEEDED, *USEFUL):
         have = find_version(name)
         if have is None and name in USEFUL:
-            findings.append(Finding(name, NOTE, f"not installed: {USEFUL[name]}", install_again()))
+            findings.append(DoctorFinding(name, NOTE, f"not installed: {USEFUL[name]}", install_again()))
         elif have is None:
-            findings.append(Finding(name, PROBLEM, "not installed", install_again()))
+            findings.append(DoctorFinding(name, PROBLEM, "not installed", install_again()))
         elif name in ("torch", "triton"):
             continue
         elif normalise(name) in tested and have.split("+")[0] != tested[normalise(name)]:
             findings.append(
-                Finding(name, NOTE, f"{have} is installed, {tested[normalise(name)]} was tested", install_again())
+                DoctorFinding(name, NOTE, f"{have} is installed, {tested[normalise(name)]} was tested", install_again())
             )
         else:
             good += 1
     if not tested:
         findings.append(
-            Finding(
+            DoctorFinding(
                 "packages",
                 NOTE,
                 "there is no constraints.txt here to compare versions with",
                 "Work in a full copy of the course.",
             )
         )
-    return [*findings, Finding("packages", OK, f"{good} packages as tested")] if good else findings
+    return [*findings, DoctorFinding("packages", OK, f"{good} packages as tested")] if good else findings
 
 
-def examine_pair() -> list[Finding]:
+def examine_pair() -> list[DoctorFinding]:
     """PyTorch and Triton belong together: a CUDA build of torch names the one Triton that it works with."""
     torch, triton = find_version("torch"), find_version("triton")
     if torch is None or triton is None:
@@ -96,12 +96,16 @@ def examine_pair() -> list[Finding]:
     what = f"torch {torch}, triton {triton}"
     asked = _find_triton_of_torch()
     if asked is not None and asked != triton:
-        return [Finding("torch and triton", PROBLEM, f"{what}: this torch asks for triton {asked}", install_again())]
+        return [
+            DoctorFinding("torch and triton", PROBLEM, f"{what}: this torch asks for triton {asked}", install_again())
+        ]
     minors = (_read_minor(torch), _read_minor(triton))
     if minors not in TESTED_PAIRS:
         tested = " or ".join(f"torch {a} with triton {b}" for a, b in TESTED_PAIRS)
-        return [Finding("torch and triton", NOTE, f"{what}: not a tested pair (tested: {tested})", install_again())]
-    return [Finding("torch and triton", OK, f"{what}, a tested pair")]
+        return [
+            DoctorFinding("torch and triton", NOTE, f"{what}: not a tested pair (tested: {tested})", install_again())
+        ]
+    return [DoctorFinding("torch and triton", OK, f"{what}, a tested pair")]
 
 
 def _find_triton_of_torch() -> str | None:
@@ -134,7 +138,7 @@ def find_other_package() -> Path | None:
     return next((path for path in found if path.exists()), None)
 
 
-def examine_settings() -> list[Finding]:
+def examine_settings() -> list[DoctorFinding]:
     """Environment variables that decide how the course runs. Unset is the normal case and needs no line."""
     findings = []
     device = os.environ.get("COURSE_DEVICE", "").strip()
@@ -142,7 +146,7 @@ def examine_settings() -> list[Finding]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if device.lower() in ("cpu", "gpu"):
         findings.append(
-            Finding(
+            DoctorFinding(
                 "settings",
                 NOTE,
                 f"COURSE_DEVICE={device} forces {device.upper()} mode",
@@ -151,7 +155,7 @@ def examine_settings() -> list[Finding]:
         )
     elif device:
         findings.append(
-            Finding(
+            DoctorFinding(
                 "settings",
                 PROBLEM,
                 f"COURSE_DEVICE is {device!r}; it can be 'cpu', 'gpu' or unset",
@@ -167,7 +171,7 @@ def examine_settings() -> list[Finding]:
             else "it has no effect on the course"
         )
         findings.append(
-            Finding(
+            DoctorFinding(
                 "settings",
                 NOTE,
                 f"TRITON_INTERPRET={interpret} is set; {effect}",
@@ -176,7 +180,7 @@ def examine_settings() -> list[Finding]:
         )
     if visible is not None and visible.strip() in ("", "-1"):
         findings.append(
-            Finding(
+            DoctorFinding(
                 "settings",
                 NOTE,
                 f"CUDA_VISIBLE_DEVICES={visible!r} hides every GPU",

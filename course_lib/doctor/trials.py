@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from course_lib.base import paths
-from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerTimeout
+from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout
 
 PROBE = """
 import json, warnings
@@ -104,8 +104,8 @@ class Trial:
         return facts
 
 
-def _launch(code: str) -> Launch:
+def _launch(code: str) -> WorkerCommand:
     path = os.pathsep.join([str(paths.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return Launch(
+    return WorkerCommand(
         [sys.executable, "-c", code], {**os.environ, "PYTHONPATH": path, "COURSE_DEFER_CHOICE": "1"}, cwd=None
     )

@@ -150,7 +150,7 @@ def finish_kernel(dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr, chunks, N, BLO
 
 
 @dataclass(frozen=True)
-class Launch:
+class TracedLaunch:
     """One launch of a kernel: ``tensors`` by name, in the kernel's order, then ``numbers``, then ``constants``."""
 
     kernel: Any
@@ -180,7 +180,7 @@ _GRIDS = {
 
 def list_launches(
     name: str, M: int, N: int, itemsize: int, *, ROWS: int = 1, rows_a_chunk: int = 1, BLOCK_N: int = 32
-) -> list[Launch]:
+) -> list[TracedLaunch]:
     """The launches of one of KERNELS on random matrices of M x N numbers of ``itemsize`` bytes.
 
     Raises: CourseError if there is no such entry, a size is below 1, or ``itemsize`` is neither 2 nor 4.
@@ -200,8 +200,8 @@ def list_launches(
 
     def launch(
         kernel: Any, grid: tuple[int, ...], names: str, numbers: tuple[float, ...], constants: Mapping[str, int]
-    ) -> Launch:
-        return Launch(kernel, grid, {key: given[key] for key in names.split()}, numbers, constants)
+    ) -> TracedLaunch:
+        return TracedLaunch(kernel, grid, {key: given[key] for key in names.split()}, numbers, constants)
 
     forward, blocks = "x y w b mean rstd", -(-N // BLOCK_N)
     made = {

@@ -24,7 +24,7 @@ from course_lib.base import runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import jobs
-from course_lib.sandbox.jobs import Answer, JobFailure, ResourceLimits
+from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
 from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
 from course_lib.sandbox.stage import Stage
 
@@ -55,7 +55,7 @@ class Tensor:
 
 
 @dataclass
-class Job:
+class LaunchJob:
     """A launch as plain data: the buffers' bytes, the tensors in them, and the other arguments, in the kernel's order.
 
     ``arguments`` are ("tensor", name) or ("value", value); ``constexprs`` by name.
@@ -99,7 +99,7 @@ def read_source_lines(kernel: Any) -> dict[int, str]:
     return dict(enumerate(text.text.split("\n"), text.first_line))
 
 
-def copy_buffers(job: Job) -> Copies:
+def copy_buffers(job: LaunchJob) -> Copies:
     """The job's buffers, copied. Only where Triton interprets."""
     from course_lib.interpreter import launch
     from course_lib.interpreter.bounds import Region
@@ -126,7 +126,7 @@ def describe_exception(raised: BaseException) -> str:
 # ---- from arguments to a job
 
 
-def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Job:
+def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> LaunchJob:
     """``kernel[grid](*arguments, **named)`` as plain data; the tensors' storages are copied.
 
     Raises: CourseError if the launch does not fit the kernel, or is too large; TypeError for what is no kernel.
@@ -167,7 +167,7 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
         raise CourseError(f"`{name}` was given no tensor, so there is no memory to map.")
     if len({tensor.name for tensor in tensors}) < len(tensors):
         raise CourseError(f"two parameters of `{name}` have one name but for the ending `_ptr`; rename one.")
-    return Job(name, grid, tensors, buffers, ordered, constants)
+    return LaunchJob(name, grid, tensors, buffers, ordered, constants)
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def _name_dtype(dtype: Any) -> str:
 # ---- the second process, from the side that asks
 
 
-def interpret_apart(function: Callable[..., Any], kernel: Any, job: Job, seconds: float, **options: Any) -> Any:
+def interpret_apart(function: Callable[..., Any], kernel: Any, job: LaunchJob, seconds: float, **options: Any) -> Any:
     """``function(kernel, job, **options)`` in the second process.
 
     Args:
@@ -300,7 +300,7 @@ def expect_sense() -> Iterator[None]:
         ) from None
 
 
-def _describe_end(answer: Answer, seconds: float) -> str:
+def _describe_end(answer: JobAnswer, seconds: float) -> str:
     if answer.cause_of_end == "timed out" and answer.stage is not Stage.STARTING:
         return (
             f"the kernel did not end within {seconds:g} seconds in the interpreter, and was stopped. Does a loop wait?"
@@ -397,5 +397,5 @@ def _run(folder: Path, plain: dict[str, Any]) -> Any:
     ]
     arguments = [(kind, value if kind == "tensor" else units.decode(value)) for kind, value in plain["arguments"]]
     constexprs = {name: units.decode(value) for name, value in plain["constexprs"].items()}
-    job = Job(plain["kernel"], tuple(plain["grid"]), tensors, plain["buffers"], arguments, constexprs)
+    job = LaunchJob(plain["kernel"], tuple(plain["grid"]), tensors, plain["buffers"], arguments, constexprs)
     return pkgutil.resolve_name(plain["function"])(kernel, job, **plain["options"])

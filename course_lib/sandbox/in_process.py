@@ -41,7 +41,7 @@ def run(
 ) -> dict[str, Any]:
     """Do the job. The arguments are those of :func:`course_lib.sandbox.jobs.run`.
 
-    Returns: the fields of an :class:`~course_lib.sandbox.jobs.Answer`.
+    Returns: the fields of an :class:`~course_lib.sandbox.jobs.JobAnswer`.
     """
     machine = make_machine(kind)
     left_out = frozenset(number for number, size in reserve.items() if size > _MOST_RESERVED)

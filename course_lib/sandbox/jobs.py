@@ -1,7 +1,7 @@
 """Hand a job to a server, and read what the job left in its folder.
 
 The code that wrote the folder may be hostile: read its files with :func:`read_file` only, and trust nothing in them. An
-:class:`Answer` comes from the server, which runs no code of a submission, and can be trusted.
+:class:`JobAnswer` comes from the server, which runs no code of a submission, and can be trusted.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True)
-class Answer:
+class JobAnswer:
     """How a job ended, as the server saw it.
 
     ``ended`` is "finished", "timed out", "flooded" (it printed too much), "too much memory", "too many files", "too many
@@ -103,7 +103,7 @@ class Answer:
 class JobFailure(Exception):
     """Raised if a job left no answer. ``answer`` says how the job ended."""
 
-    def __init__(self, answer: Answer):
+    def __init__(self, answer: JobAnswer):
         super().__init__(answer.cause_of_end)
         self.answer = answer
 
@@ -118,7 +118,7 @@ def run(
     reserve: Mapping[int, int] | None = None,
     look: Callable[[], None] | None = None,
     is_over: Callable[[], bool] | None = None,
-) -> Answer:
+) -> JobAnswer:
     """Run one job in a process of its own; in a browser tab, which has one process, in this one (:mod:`in_process`).
 
     Args:
@@ -133,7 +133,7 @@ def run(
     process needs cannot be imported, or this machine does not permit the tier that :func:`require_tier` asks for.
     """
     if IN_TAB:
-        return Answer(**in_process.run(kind, job, folder, asdict(limits), reserve or {}))
+        return JobAnswer(**in_process.run(kind, job, folder, asdict(limits), reserve or {}))
     lowest_tier = _lowest_tier.get()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     question = {
@@ -152,8 +152,8 @@ def run(
     except WorkerFailure as died:
         # Two servers ended during this job, and the second one had been started for it. The files of begun cases show how far the job came.
         stage = Stage.RUNNING if any(folder.glob("*.begin")) else Stage.STARTING
-        return Answer("none", "died", stage, None, died.printed, {}, frozenset())
-    answer = Answer(
+        return JobAnswer("none", "died", stage, None, died.printed, {}, frozenset())
+    answer = JobAnswer(
         plain["tier"], plain["ended"], Stage(plain["stage"]), plain["exit"], plain["printed"], plain["refusals"], frozenset(plain["left_out"]),
     )  # fmt: skip
     if answer.stage is Stage.STARTING and lowest_tier in answer.refusals:

@@ -16,7 +16,7 @@ from typing import Any
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
-from course_lib.base.worker import Launch, Worker, WorkerFailure
+from course_lib.base.worker import Worker, WorkerCommand, WorkerFailure
 from course_lib.sandbox.machine import ServerKind
 
 SCRIPT = Path(__file__).with_name("server.py")
@@ -57,7 +57,7 @@ class WarmServer(Worker):
             raise EnvironmentFault(hello["broken"])
 
 
-def _launch(kind: ServerKind) -> Launch:
+def _launch(kind: ServerKind) -> WorkerCommand:
     # The server gets few environment variables: a submission must not see the tokens and proxies of the user.
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # One thread is enough: the cases are small.
@@ -67,7 +67,7 @@ def _launch(kind: ServerKind) -> Launch:
         # Else PyTorch looks for a GPU that this process may not open, and warns.
         environment["CUDA_VISIBLE_DEVICES"] = ""
     # -P and not -I: -I would ignore the hash seed as well.
-    return Launch([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()], environment)
+    return WorkerCommand([sys.executable, "-P", "-s", "-u", str(SCRIPT), str(paths.ROOT), kind.to_json()], environment)
 
 
 _idle: list[WarmServer] = []

@@ -89,8 +89,8 @@ def test_a_process_killed_between_start_and_end(place, moment):
 
 def test_a_folder_is_kept_while_a_worker_of_a_killed_owner_is_at_work_in_it(place):
     body = """
-        from course_lib.base.worker import Launch, Worker
-        made = Worker(lambda: Launch(["sleep", "600"], dict(os.environ)), on_owner_death=None, temporary_folder="course-compile-")
+        from course_lib.base.worker import WorkerCommand, Worker
+        made = Worker(lambda: WorkerCommand(["sleep", "600"], dict(os.environ)), on_owner_death=None, temporary_folder="course-compile-")
         made.start()
         print(made.folder, made.pid, flush=True)
     """

@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from course_lib.base import paths, worker
-from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerTimeout
+from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout
 
 # answers with its question; a few questions have it do something else first
 CHILD = f"""
@@ -62,8 +62,8 @@ finally:
 """
 
 
-def launch(*arguments: str) -> Launch:
-    return Launch([sys.executable, "-c", CHILD, *arguments], dict(os.environ))
+def launch(*arguments: str) -> WorkerCommand:
+    return WorkerCommand([sys.executable, "-c", CHILD, *arguments], dict(os.environ))
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_question_that_nobody_reads_has_a_limit_too(echo):
 
 
 def test_a_worker_that_never_stops_talking_has_a_limit():
-    endless = Launch([sys.executable, "-c", "while True: print('x' * 1000, end='')"], dict(os.environ))
+    endless = WorkerCommand([sys.executable, "-c", "while True: print('x' * 1000, end='')"], dict(os.environ))
     with Worker(lambda: endless) as made, pytest.raises(WorkerTimeout):
         made.ask("say x", 1.0)
 
@@ -204,7 +204,7 @@ def test_a_closed_output_is_an_end(echo, monkeypatch):
 
 def test_a_worker_that_does_not_get_ready_says_why():
     broken = Worker(
-        lambda: Launch([sys.executable, "-c", "import nothing_of_that_name"], dict(os.environ)), ready_seconds=30
+        lambda: WorkerCommand([sys.executable, "-c", "import nothing_of_that_name"], dict(os.environ)), ready_seconds=30
     )
     with pytest.raises(WorkerDied, match="exit code 1") as caught:
         broken.start()
@@ -212,7 +212,7 @@ def test_a_worker_that_does_not_get_ready_says_why():
 
 
 def test_a_command_that_does_not_exist_is_an_error_of_the_machine():
-    missing = Worker(lambda: Launch(["/nowhere/python"], {}), temporary_folder="course-test-")
+    missing = Worker(lambda: WorkerCommand(["/nowhere/python"], {}), temporary_folder="course-test-")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         missing.ask("say x", 5)
     assert missing.folder is None and missing not in worker._running
@@ -321,9 +321,9 @@ class Owner:
             import json, os, sys, threading, time
             sys.path.insert(0, {str(paths.ROOT)!r})
             os.environ["COURSE_DEFER_CHOICE"] = "1"
-            from course_lib.base.worker import Launch, Worker
+            from course_lib.base.worker import WorkerCommand, Worker
             child = {CHILD!r}
-            made = Worker(lambda: Launch([sys.executable, "-c", child, *{arguments}], dict(os.environ)){options})
+            made = Worker(lambda: WorkerCommand([sys.executable, "-c", child, *{arguments}], dict(os.environ)){options})
             grandchild = int(made.ask("grandchild", 60))
             print(json.dumps([made.pid, grandchild]), flush=True)
             {body}
@@ -373,9 +373,9 @@ def test_an_owner_killed_while_it_starts_one_leaves_nothing(moment):
         import os, sys, time
         sys.path.insert(0, {str(paths.ROOT)!r})
         os.environ["COURSE_DEFER_CHOICE"] = "1"
-        from course_lib.base.worker import Launch, Worker
+        from course_lib.base.worker import WorkerCommand, Worker
         print("now", flush=True)
-        made = Worker(lambda: Launch([sys.executable, "-c", {CHILD!r}, {mark!r}], dict(os.environ)))
+        made = Worker(lambda: WorkerCommand([sys.executable, "-c", {CHILD!r}, {mark!r}], dict(os.environ)))
         made.ask("say x", 60)
         made.ask("sleep 600", 600)
     """

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from course_lib import catalog
-from course_lib.classroom.checking import Answer, Request
+from course_lib.classroom.checking import FileAnswer, Request
 from course_lib.classroom.grade_class import Graded, Options, grade_class
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 from course_lib.sandbox import isolation
@@ -21,7 +21,7 @@ STATUSES = (PASS, PASS, FAIL, ERROR, NOT_ATTEMPTED)
 CAUSES = {PASS: "none", FAIL: "padding_in_variance", ERROR: "syntax_error", NOT_ATTEMPTED: "not_attempted"}
 
 
-def fake_check(request: Request) -> Answer:
+def fake_check(request: Request) -> FileAnswer:
     """A verdict that follows from the bytes alone. Some bytes are commands."""
     words = request.data.split()
     if b"KILL" in words:
@@ -29,7 +29,7 @@ def fake_check(request: Request) -> Answer:
     if b"RAISE" in words:
         raise RuntimeError("not the learner's")
     if b"MACHINE" in words:
-        return Answer(None, 0.1, "this machine has no room.")
+        return FileAnswer(None, 0.1, "this machine has no room.")
     if b"FAULT" in words:
         return answer(request, GRADER_FAULT, "grader_fault")
     for word in words:
@@ -41,18 +41,18 @@ def fake_check(request: Request) -> Answer:
     return answer(request, status, CAUSES[status])
 
 
-def slow_check(request: Request) -> Answer:
+def slow_check(request: Request) -> FileAnswer:
     time.sleep(0.002)
     return fake_check(request)
 
 
-def answer(request: Request, status: str, cause: str) -> Answer:
+def answer(request: Request, status: str, cause: str) -> FileAnswer:
     verdict = Verdict(
         request.exercise, status, cause, f"{status} <b>&", headline="What <script> is it?", hidden="f" * 12
     )
     plain = verdict.as_dict()
     del plain["seconds"]
-    return Answer(plain, 0.5)
+    return FileAnswer(plain, 0.5)
 
 
 def write_class(folder: Path, count: int = 8) -> Path:

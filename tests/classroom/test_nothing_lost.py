@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.classroom import workers
-from course_lib.classroom.checking import Answer
+from course_lib.classroom.checking import FileAnswer
 from course_lib.classroom.engine import Engine, Job
 from course_lib.classroom.journal import Journal
 
@@ -251,7 +251,7 @@ def test_files_are_read_no_further_ahead_than_the_width():
             ended += 1
             assert made - ended <= 5, (made, ended)
 
-    engine = Engine(lambda: ThreadPoolExecutor(2), lambda number: Answer({"status": "pass"}), Kept(), width=5)
+    engine = Engine(lambda: ThreadPoolExecutor(2), lambda number: FileAnswer({"status": "pass"}), Kept(), width=5)
     assert engine.run(list_jobs()).checked == made == 1000
 
 

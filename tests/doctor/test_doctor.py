@@ -20,7 +20,7 @@ from rich.console import Console
 from course_lib import doctor
 from course_lib.base import runtime
 from course_lib.cli.doctor import show_findings
-from course_lib.doctor import NOTE, OK, PROBLEM, Finding, gpu, isolation, kernels, machine, packages, trials
+from course_lib.doctor import NOTE, OK, PROBLEM, DoctorFinding, gpu, isolation, kernels, machine, packages, trials
 from course_lib.doctor.gpu import Card
 from course_lib.doctor.trials import Trial
 
@@ -33,7 +33,7 @@ def levels(findings) -> list[tuple[str, str]]:
     return [(finding.name, finding.level) for finding in findings]
 
 
-def one(findings) -> Finding:
+def one(findings) -> DoctorFinding:
     (finding,) = findings
     return finding
 
@@ -42,7 +42,7 @@ def one(findings) -> Finding:
 
 
 @pytest.fixture(scope="module")
-def examined() -> tuple[list[Finding], float]:
+def examined() -> tuple[list[DoctorFinding], float]:
     started = time.monotonic()
     old = os.environ.pop("COURSE_DEVICE", None)
     try:
@@ -78,7 +78,7 @@ def test_whatever_is_wrong_has_a_remedy(examined) -> None:
 
 
 def test_text_marks_problems_in_words_and_keeps_remedies_beneath() -> None:
-    text = doctor.as_text([Finding("disk", OK, "80 GB"), Finding("kernels", PROBLEM, "wrong", "Do this.")])
+    text = doctor.as_text([DoctorFinding("disk", OK, "80 GB"), DoctorFinding("kernels", PROBLEM, "wrong", "Do this.")])
     assert text.splitlines() == ["ok       disk: 80 GB", "PROBLEM  kernels: wrong", "         -> Do this."]
 
 
@@ -157,7 +157,7 @@ def test_the_command_wraps_at_words_and_never_sends_the_doctor_to_the_doctor(col
     )
 
 
-def shown(*findings: Finding, width: int = 200) -> str:
+def shown(*findings: DoctorFinding, width: int = 200) -> str:
     console = Console(width=width)
     with console.capture() as captured:
         show_findings(list(findings), console)
@@ -165,15 +165,15 @@ def shown(*findings: Finding, width: int = 200) -> str:
 
 
 def test_arrows_are_spoken_of_only_where_there_are_some() -> None:
-    note = Finding("disk", NOTE, "little room", "Free some.")
-    assert "arrows" in shown(note, Finding("system", PROBLEM, "this is macOS", "Use WSL."))
-    last = shown(note, Finding("system", PROBLEM, "this is macOS"))
+    note = DoctorFinding("disk", NOTE, "little room", "Free some.")
+    assert "arrows" in shown(note, DoctorFinding("system", PROBLEM, "this is macOS", "Use WSL."))
+    last = shown(note, DoctorFinding("system", PROBLEM, "this is macOS"))
     assert "arrows" not in last and "can run here" in shown(note)
 
 
 def test_a_command_that_is_longer_than_the_terminal_is_wide_stays_whole() -> None:
     path = "/home/someone/" + "with-a-long-name/" * 8 + "file"
-    finding = Finding(
+    finding = DoctorFinding(
         "compiler", PROBLEM, f"cannot be started ({path})", f"First look, then `chmod +x {path}` and go on."
     )
     for text in (shown(finding, width=80), doctor.as_text([finding], 80)):

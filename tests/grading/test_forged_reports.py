@@ -21,7 +21,7 @@ from course_lib.grading.judging.compiled import Compilation
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs
-from course_lib.sandbox.jobs import Answer
+from course_lib.sandbox.jobs import JobAnswer
 from course_lib.sandbox.stage import Stage
 
 pytestmark = pytest.mark.skipif(course_lib.MODE != "cpu", reason="on a GPU the interpreter is asked, too")
@@ -84,7 +84,7 @@ def test_nonsense_is_a_verdict(name, monkeypatch):
         for number, case in enumerate(job["cases"]):
             fill(folder, case, number, draw)
         code = draw.choice([0, -11, 1, 70])  # one killed from outside is the machine's
-        return Answer(isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, code, "", {}, frozenset())
+        return JobAnswer(isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, code, "", {}, frozenset())
 
     solution = paths.SOLUTIONS / f"{exercise.file}.py"
     kernels = reader.read(exercise, solution.read_text(), solution.name)
@@ -111,7 +111,7 @@ def test_a_forged_report_of_an_unwritten_output_is_no_result(name, monkeypatch):
             places = {"line": None, "column": None, "end_column": None}
             report = {"type": "Misuse", "text": "forged", "lost": False, "fault": fault} | places
             (folder / f"{number:02}.error").write_text(json.dumps(report))
-        return Answer(isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset())
+        return JobAnswer(isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset())
 
     solution = paths.SOLUTIONS / f"{exercise.file}.py"
     kernels = reader.read(exercise, solution.read_text(), solution.name)

@@ -16,7 +16,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.base.worker import Launch, WorkerTimeout
+from course_lib.base.worker import WorkerCommand, WorkerTimeout
 from course_lib.catalog import texts
 from course_lib.lessons import pass_counter
 from course_lib.lessons.pass_counter import model as counting
@@ -131,7 +131,7 @@ print(repr([first, *(module.count("naive", N) for N in {COLUMNS})]))
 
 def test_a_second_process_that_fails_says_so(monkeypatch):
     failing = [sys.executable, "-c", "import sys; sys.exit('Traceback\\nImportError: no triton here')"]
-    monkeypatch.setattr(counting, "_launch", lambda: Launch(failing, os.environ))
+    monkeypatch.setattr(counting, "_launch", lambda: WorkerCommand(failing, os.environ))
     with pytest.raises(CourseError, match=r"failed \(ImportError: no triton here\)"):
         _count_elsewhere({100}, 64)
 

@@ -22,7 +22,7 @@ from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import PRINTED_CHARACTERS
 from course_lib.sandbox import jobs
 from course_lib.sandbox.isolation import Needs
-from course_lib.sandbox.jobs import Answer, ResourceLimits, read_file
+from course_lib.sandbox.jobs import JobAnswer, ResourceLimits, read_file
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
@@ -242,7 +242,7 @@ def _described(tensor: Tensor, offset: int) -> dict:
     }  # fmt: skip
 
 
-def _collect(folder: Path, plans: list[Plan], answer: Answer) -> Run:
+def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
     result = Run(
         "finished", printed=_without(folder, answer.printed)[-PRINTED_CHARACTERS:], tier=answer.tier, left_out=answer.left_out,
         signal=answer.signal,

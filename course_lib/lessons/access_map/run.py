@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from course_lib.lessons import second_process
-from course_lib.lessons.second_process import Job, Tensor
+from course_lib.lessons.second_process import LaunchJob, Tensor
 
 SECONDS = 60.0  # for the second process, start and kernel together
 
@@ -74,7 +74,7 @@ def record(
     )
 
 
-def run(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
+def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
     """The accesses of the launch, and what stopped it, in words. Only where Triton interprets."""
     from course_lib.interpreter import launch
     from course_lib.interpreter.bounds import OutOfBounds, checked
@@ -102,7 +102,7 @@ def run(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
     return accesses, fault
 
 
-def run_to_plain(kernel: Any, job: Job) -> dict[str, Any]:
+def run_to_plain(kernel: Any, job: LaunchJob) -> dict[str, Any]:
     """:func:`run` as plain data: a row an access, and the offsets of all of them behind one another."""
     accesses, fault = run(kernel, job)
     offsets = np.concatenate([np.zeros(0, np.int64), *(access.offsets for access in accesses)])
@@ -110,7 +110,7 @@ def run_to_plain(kernel: Any, job: Job) -> dict[str, Any]:
     return {"accesses": rows, "offsets": offsets.tobytes(), "fault": fault}
 
 
-def _run_apart(kernel: Any, job: Job) -> tuple[list[RecordedAccess], str]:
+def _run_apart(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
     answer = second_process.interpret_apart(run_to_plain, kernel, job, SECONDS)
     with second_process.expect_sense():
         offsets = np.frombuffer(answer["offsets"], np.int64)

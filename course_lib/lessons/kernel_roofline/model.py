@@ -82,7 +82,7 @@ _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
 
 
 @dataclass(frozen=True)
-class Launch:
+class LearnerLaunch:
     """A learner's kernel on concrete tensors."""
 
     grid: tuple[int, ...]
@@ -91,7 +91,7 @@ class Launch:
     options: Mapping[str, int]
 
 
-def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> Launch:
+def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> LearnerLaunch:
     """Random fp16 matrices of M x N and what else the kernel of ``exercise``, one of OWN, takes.
 
     Args:
@@ -108,7 +108,7 @@ def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs
         tensors[name] = made.half() if shape in ("", "column") else made
     values: dict[str, float] = {"M": M, "N": N, "1": 1, "eps": 1e-5}
     options = {"BLOCK": tile.block} | ({"ROWS": rows} if "ROWS" in own.constants else {})
-    return Launch((count,), tensors, tuple(values[name] for name in own.numbers.split()), options)
+    return LearnerLaunch((count,), tensors, tuple(values[name] for name in own.numbers.split()), options)
 
 
 @cache
@@ -148,7 +148,7 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
     count = max(2, grid.TOUCHED // (own.least * ELEMENTS * ITEMSIZE))
     launches = [make_launch(exercise, M, N, tile, programs) for _ in range(count)]
 
-    def call(launch: Launch) -> Any:
+    def call(launch: LearnerLaunch) -> Any:
         arguments = (*launch.tensors.values(), *launch.numbers)
         return lambda: kernel[launch.grid](*arguments, **launch.options, num_warps=tile.num_warps)
 

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
-from course_lib.base.worker import Launch, Worker, WorkerDied, WorkerTimeout, take_stdout
+from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout, take_stdout
 from course_lib.interpreter.bounds import Region
 from course_lib.interpreter.trace import Trace, tracing
 from course_lib.lessons.access_map.run import record
@@ -395,11 +395,13 @@ def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int]
     }
 
 
-def _launch() -> Launch:
+def _launch() -> WorkerCommand:
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
     code = "from course_lib.lessons.pass_counter.model import main; main()"
-    return Launch([sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None)
+    return WorkerCommand(
+        [sys.executable, "-c", code], environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path}, cwd=None
+    )
 
 
 def _read_count(fields: Mapping[str, Any]) -> Count:

@@ -18,7 +18,7 @@ from typing import Any
 from course_lib.base.errors import CourseError
 from course_lib.lessons import second_process
 from course_lib.lessons.schedule.run import read_tensor, run
-from course_lib.lessons.second_process import Job
+from course_lib.lessons.second_process import LaunchJob
 
 MOST_STEPS = 1000  # of one run
 MOST_STATES = 6000  # of a launch, looked at
@@ -43,7 +43,7 @@ class Node:
     following: dict[str, tuple[dict[str, Any], Node | None]] = field(default_factory=dict)
 
 
-def explore(kernel: Any, job: Job, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
+def explore(kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
     """What ``picture.js`` walks, as plain data. Only where Triton interprets.
 
     ``orders``: for each of ``rooms``, how many unfinished programs there may be at once, and in it for each seed, the program of each
@@ -76,7 +76,7 @@ def _is_shown(operation: dict[str, Any], shared: Sequence[str]) -> bool:
 class _Tables:
     """The tables as far as they are known, and the runs that fill them."""
 
-    def __init__(self, kernel: Any, job: Job) -> None:
+    def __init__(self, kernel: Any, job: LaunchJob) -> None:
         self.kernel, self.job = kernel, job
         self.alike = not may_tell_programs_apart(second_process.read_source_lines(kernel))
         self.roots: list[Node] = []
@@ -330,7 +330,7 @@ def may_tell_programs_apart(source: Mapping[int, str]) -> bool:
     return "program_id" in body or bool(calls - _PLAIN_CALLS)
 
 
-def _read_start(job: Job, name: str) -> list[float]:
+def _read_start(job: LaunchJob, name: str) -> list[float]:
     (tensor,) = [tensor for tensor in job.tensors if tensor.name == name]
     if tensor.elements > MOST_ELEMENTS or tensor.strides != _pack(tensor.shape):
         raise CourseError(

@@ -14,7 +14,7 @@ import numpy as np
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import second_process
-from course_lib.lessons.second_process import Job, Tensor
+from course_lib.lessons.second_process import LaunchJob, Tensor
 
 SECONDS = 90.0  # for the second process, start and all seeds together
 MOST_STEPS = 20_000  # of one seed; a kernel of the lessons takes a few hundred
@@ -150,14 +150,14 @@ def interleaved(
     ]  # fmt: skip
 
 
-def run_all(kernel: Any, job: Job, seeds: Sequence[int], resident: int) -> list[dict[str, Any]]:
+def run_all(kernel: Any, job: LaunchJob, seeds: Sequence[int], resident: int) -> list[dict[str, Any]]:
     """Every seed, as :func:`run` gives it."""
     return [run(kernel, job, seed, resident) for seed in seeds]
 
 
 def run(
     kernel: Any,
-    job: Job,
+    job: LaunchJob,
     seed: int,
     resident: int,
     *,
@@ -224,7 +224,7 @@ def run(
 class _Replay:
     """The operations once more, in the order of the schedule, on the memory as it was: what each found, and what it left."""
 
-    def __init__(self, job: Job, memory: list[np.ndarray], places: Mapping[str, int]):
+    def __init__(self, job: LaunchJob, memory: list[np.ndarray], places: Mapping[str, int]):
         self.job, self.memory, self.places = job, memory, places
 
     def apply(self, step: Any, access: Any) -> dict[str, Any]:
