@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
+from course_lib import catalog
 from course_lib.base import paths
+from course_lib.catalog.texts import make_unsolved_text
 
 STANDINS = paths.PACKAGE / "tab" / "standins"
 CORE = ("pyodide.js", "pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm", "python_stdlib.zip")
@@ -248,11 +250,12 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
     version = json.loads((pyodide / "pyodide-lock.json").read_text())["info"]["version"]
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
-            _copy(lesson, work / "files" / "notebooks" / lesson.name)
         shutil.copytree(paths.NOTEBOOKS / "images", work / "files" / "notebooks" / "images")
-        for file in sorted((paths.ROOT / "exercises").glob("ex*.py")):
-            _copy(file, work / "files" / "exercises" / file.name)
+        for lesson in sorted(paths.NOTEBOOKS.glob("*.ipynb")):
+            shutil.copy(lesson, work / "files" / "notebooks")
+        (work / "files" / "exercises").mkdir()
+        for exercise in catalog.exercises().values():  # as the course wrote them, whatever the author has in exercises/
+            (work / "files" / "exercises" / f"{exercise.file}.py").write_text(make_unsolved_text(exercise), "utf-8")
         settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
         (work / "jupyter-lite.json").write_text(json.dumps(settings))
         python = _make_environment(work / "environment", version)
@@ -279,7 +282,7 @@ def _make_environment(folder: Path, pyodide_version: str) -> Path:
     return python
 
 
-# By the series of Pyodide. The tests have 0.27, the one that can be had from PyPI; a public site takes 0.29 or newer, which has ml_dtypes.
+# By the series of Pyodide. The tests have 0.27, the one that can be had from PyPI; a public site takes 0.29, which has ml_dtypes.
 JUPYTERLITE = {
     "0.27": (
         "jupyterlite-core==0.5.1",
@@ -300,11 +303,6 @@ SETTINGS = {
     "exposeAppInBrowser": True,
     "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": {"pyodideUrl": "../pyodide/pyodide.js"}},
 }
-
-
-def _copy(file: Path, to: Path) -> None:
-    to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy(file, to)
 
 
 def main() -> None:
