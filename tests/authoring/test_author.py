@@ -141,7 +141,7 @@ def test_each_test_is_counted_under_its_subject(name, subject):
 
 def test_a_finding_without_a_test_is_not_right():
     assert (
-        not check.Finding("cut").is_right
-        and check.Finding("cut", 1).is_right
-        and not check.Finding("cut", 1, ["x"]).is_right
+        not check.SubjectReport("cut").is_right
+        and check.SubjectReport("cut", 1).is_right
+        and not check.SubjectReport("cut", 1, ["x"]).is_right
     )
