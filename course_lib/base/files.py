@@ -10,11 +10,10 @@ import re
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from datetime import datetime
 from pathlib import Path
-
-from course_lib.base.tab import IN_TAB
 
 _KINDS = {
     stat.S_IFLNK: "is a symbolic link",
@@ -23,8 +22,11 @@ _KINDS = {
     stat.S_IFSOCK: "is a socket, no plain file",
 }
 _TEMPORARY = re.compile(r"course-(check|probe|job|compile)-[a-z0-9_]+")
+_IN_TAB = (
+    sys.platform == "emscripten"
+)  # as base/tab.py says it; this file is run alone, too, and imports nothing of the course
 # what looks like a plain file there may wait for ever, or act when it is read; a browser has no such files
-_OF_THE_KERNEL = () if IN_TAB else ("/proc", "/sys")
+_OF_THE_KERNEL = () if _IN_TAB else ("/proc", "/sys")
 
 
 class NoPlainFile(OSError):
@@ -222,7 +224,7 @@ def lock_file(descriptor: int, exclusive: bool, wait: bool) -> None:
 
     Raises: OSError if another process has the lock and ``wait`` is False, or if the file system has no locks.
     """
-    if IN_TAB:
+    if _IN_TAB:
         return
     import fcntl  # not on every system on which `course doctor` says what is missing
 
