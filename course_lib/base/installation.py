@@ -45,6 +45,12 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
 
 def missing_package(package: str) -> EnvironmentFault:
     """A package that the course itself needs is not there; ``package`` as one imports it."""
+    home = paths.find_folder()
+    if paths.is_installed() and home is not None and not (home / ".venv").exists():
+        return EnvironmentFault(
+            f"the environment of {home} is not made yet. `course lab` makes it and opens lesson 00; `course env` makes it alone. "
+            f"(This Python is {sys.executable}, and has no {_PACKAGES.get(package, package)}.)"
+        )
     return EnvironmentFault(
         f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course. {install_again()}"
     )
