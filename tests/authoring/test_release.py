@@ -18,7 +18,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import step_cells, texts
 from course_lib.catalog.cut import BEGIN, END, drop_marks
-from course_lib.cli.watch import Session
+from course_lib.cli.watch import WatchSession
 
 SAYS_SO = "is not in this copy of the course: whoever made it for you left the solutions out"
 
@@ -209,7 +209,7 @@ def test_files_that_come_while_it_is_made_stay_and_nothing_half_made_does(tmp_pa
 
 def test_watch_says_in_its_footer_that_there_is_no_solution(monkeypatch, made):
     monkeypatch.setattr(paths, "RELEASED", made / paths.RELEASED.relative_to(paths.ROOT))
-    session = Session(catalog.get("00a"))
+    session = WatchSession(catalog.get("00a"))
     session.press("s")
     assert SAYS_SO in session.message
     session.press("y")
