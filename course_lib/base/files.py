@@ -22,9 +22,8 @@ _KINDS = {
     stat.S_IFSOCK: "is a socket, no plain file",
 }
 _TEMPORARY = re.compile(r"course-(check|probe|job|compile)-[a-z0-9_]+")
-_IN_TAB = (
-    sys.platform == "emscripten"
-)  # as base/tab.py says it; this file is run alone, too, and imports nothing of the course
+# as base/tab.py says it; this file is run alone, too, and imports nothing of the course
+_IN_TAB = sys.platform == "emscripten"
 # what looks like a plain file there may wait for ever, or act when it is read; a browser has no such files
 _OF_THE_KERNEL = () if _IN_TAB else ("/proc", "/sys")
 

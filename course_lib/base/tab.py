@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 IN_TAB = sys.platform == "emscripten"
-FOLDER = Path(
-    "/drive"
-)  # where JupyterLite's kernel finds the files of the browser, and where a tab has its course folder
+# where JupyterLite's kernel finds the files of the browser, and where a tab has its course folder
+FOLDER = Path("/drive")
 
 
 def prepare() -> None:
-    """Set in the process of a tab what JupyterLite's kernel sets otherwise."""
+    """Change in the process of a tab what JupyterLite's kernel has set in a way that the course cannot use."""
     os.umask(0o022)  # with the kernel's 0o777 a new file could not be read again
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # it warns in a cell that it looks for fonts

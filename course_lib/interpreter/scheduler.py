@@ -53,9 +53,8 @@ class Scheduler:
 
         self.builder = interpreter_builder
         self.kernel = kernel.fn
-        named = {
-            k: v for k, v in constexprs.items() if k in kernel.arg_names
-        }  # num_warps and similar options have no meaning here
+        # num_warps and similar options have no meaning here
+        named = {name: value for name, value in constexprs.items() if name in kernel.arg_names}
         bound = inspect.getcallargs(kernel.fn, *arguments, **named)
         fixed = GridExecutor(kernel.fn, kernel.arg_names, ()).constexprs
         self.arguments = {name: value if name in fixed else _implicit_cvt(value) for name, value in bound.items()}

@@ -2,7 +2,7 @@
 
 What the sandbox of an operating system keeps out, a browser keeps out of the whole tab: the files of the machine and other sites. What is
 left to do here are the limits of time and output. They hold for the lines of the submission: each line may raise :class:`Stopped`. A call
-that computes for minutes inside NumPy is not stopped here; the page can end the worker in which this process runs.
+that computes for minutes inside NumPy is not stopped: the reader reloads the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from course_lib.sandbox.machine import Machine, ServerKind, Stopped
 from course_lib.sandbox.stage import Stage
 
 TIER = "browser tab"
-_MOST_RESERVED = 1 << 30  # bytes of address space that one case can have, of 4 GiB
 _LOOK_SECONDS = 0.05  # between two looks at the clock
 _LOG_TAIL = 64 << 10
 _TOOL = 3  # a number for sys.monitoring that neither debuggers nor profilers use
@@ -36,17 +35,15 @@ def make_machine(kind: ServerKind) -> Machine:
     return getattr(importlib.import_module(module), function)(kind.argument)
 
 
-def run(
-    kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any], reserve: Mapping[int, int]
-) -> dict[str, Any]:
-    """Do the job. The arguments are those of :func:`course_lib.sandbox.jobs.run`.
+def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Do the job. The arguments are those of :func:`course_lib.sandbox.jobs.run`. No case is left out: those that a tab has no addresses for
+    are not planned.
 
     Returns: the fields of an :class:`~course_lib.sandbox.jobs.JobAnswer`.
     """
     machine = make_machine(kind)
-    left_out = frozenset(number for number, size in reserve.items() if size > _MOST_RESERVED)
     printed, ended = _Output(limits["log_bytes"]), "finished"
-    plain = json.loads(json.dumps(job)) | {"tier": TIER, "left_out": sorted(left_out)}
+    plain = json.loads(json.dumps(job)) | {"tier": TIER, "left_out": []}
     modules = set(sys.modules)
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), _stopping(folder, limits):
         try:
@@ -58,7 +55,7 @@ def run(
             del sys.modules[name]  # the submission, which the next job has again under the same name
     return {
         "tier": TIER, "ended": ended, "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
-        "exit_code": 0 if ended == "finished" else None, "printed": printed.read_tail(), "refusals": {}, "left_out": left_out,
+        "exit_code": 0 if ended == "finished" else None, "printed": printed.read_tail(), "refusals": {}, "left_out": frozenset(),
     }  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def run(
     process needs cannot be imported, or this machine does not permit the tier that :func:`require_tier` asks for.
     """
     if IN_TAB:
-        return JobAnswer(**in_process.run(kind, job, folder, asdict(limits), reserve or {}))
+        return JobAnswer(**in_process.run(kind, job, folder, asdict(limits)))
     lowest_tier = _lowest_tier.get()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     question = {

@@ -18,9 +18,8 @@ DTYPES = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "int32": np.dtype(np.int32),
 }
-HAS_BF16 = (
-    DTYPES["bf16"] != DTYPES["fp16"]
-)  # False with the stand-in for ml_dtypes of a tab's tests, which has fp16 for it
+# False with the stand-in for ml_dtypes of a tab's tests, which has fp16 in the place of bf16
+HAS_BF16 = DTYPES["bf16"] != DTYPES["fp16"]
 _BITS = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 # The poison of outputs (True) and of inputs (False). They differ, because a copy of x's guard into y's guard has to leave a trace.
 _POISON = {
