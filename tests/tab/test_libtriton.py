@@ -31,7 +31,9 @@ def blocks(draw, dtypes=DTYPES):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     memory = rng.integers(0, 256, 256, dtype=np.uint8)
     offsets = rng.integers(0, 16, count) * dtype.itemsize + (draw(st.integers(0, 3)) if draw(st.booleans()) else 0)
-    mask = rng.random(count) < draw(st.sampled_from([0.0, 0.5, 1.0]))
+    mask = (rng.random(count) < draw(st.sampled_from([0.0, 0.5, 1.0]))).astype(
+        draw(st.sampled_from([bool, np.int8, np.int32]))
+    )
     values = rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8).view(dtype)
     return memory, offsets.reshape(shape), mask.reshape(shape), values.reshape(shape), dtype
 
@@ -78,7 +80,7 @@ def test_atomics(name, dtypes):
         update = lambda library, at: library.atomic_rmw(  # noqa: E731
             getattr(library.RMW_OP, name), at, values, mask, library.MEM_SEMANTIC.ACQUIRE_RELEASE
         )
-        live = np.broadcast_to(mask, offsets.shape)
+        live = np.broadcast_to(mask, offsets.shape).astype(bool)
         mine, theirs = apply(standin.interpreter, update, memory, offsets), apply(native, update, memory, offsets)
         assert mine[0] == theirs[0]
         before = [

@@ -107,10 +107,15 @@ def _read_bytes(addresses: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarra
     return np.ctypeslib.as_array(span), lanes
 
 
+def _find_live(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return which lanes are not masked. A mask may be of integers: Triton's interpreter makes one out of a block and a scalar."""
+    return np.broadcast_to(mask, shape).astype(bool)
+
+
 def _load(addresses: np.ndarray, mask: np.ndarray, other: np.ndarray, dtype: Any) -> np.ndarray:
     dtype = np.dtype(dtype)
     loaded = np.array(np.broadcast_to(other, addresses.shape), dtype=dtype)
-    live = np.broadcast_to(mask, addresses.shape)
+    live = _find_live(mask, addresses.shape)
     if live.any():
         memory, lanes = _read_bytes(addresses[live], dtype.itemsize)
         loaded[live] = memory[lanes].view(dtype)[:, 0]
@@ -118,7 +123,7 @@ def _load(addresses: np.ndarray, mask: np.ndarray, other: np.ndarray, dtype: Any
 
 
 def _store(addresses: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
-    live = np.broadcast_to(mask, addresses.shape)
+    live = _find_live(mask, addresses.shape)
     if live.any():
         stored = np.ascontiguousarray(np.broadcast_to(values, addresses.shape)[live])
         memory, lanes = _read_bytes(addresses[live], stored.itemsize)
@@ -151,7 +156,7 @@ def _update(
 def _atomic_rmw(operation: Any, addresses: np.ndarray, values: np.ndarray, mask: np.ndarray, order: Any) -> np.ndarray:
     apply = _APPLIED[operation.name]
     given = np.broadcast_to(values, addresses.shape).ravel()
-    live = np.broadcast_to(mask, addresses.shape)
+    live = _find_live(mask, addresses.shape)
     with np.errstate(all="ignore"):
         return _update(addresses, live, values.dtype, lambda lane, old: apply(old, given[lane : lane + 1]))
 
