@@ -437,6 +437,25 @@ def update() -> int:
     return bring_up_to_date()
 
 
+@app.command(rich_help_panel=KEEP, epilog="Example: course export my-course.zip")
+def export(file: Annotated[Path, typer.Argument(metavar="FILE")] = Path("my-course.zip")) -> int:
+    """Put your exercises and your progress into a zip, for another machine."""
+    from course_lib.learner import carrying
+
+    print(carrying.pack(file))
+    return 0
+
+
+@app.command("import", rich_help_panel=KEEP, epilog="Example: course import my-course.zip")
+def import_(file: Annotated[Path, typer.Argument(metavar="FILE")] = Path("my-course.zip")) -> int:
+    """Take the exercises and the progress of such a zip; what you have here is kept."""
+    from course_lib.learner import carrying
+
+    for line in carrying.unpack(file) or ["Everything in it is here already."]:
+        print(line)
+    return 0
+
+
 author = typer.Typer(cls=GroupedCommands, rich_markup_mode=None)
 app.add_typer(author, name="author", rich_help_panel=AUTHOR)
 

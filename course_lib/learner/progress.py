@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from course_lib.base import paths
+from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, lock_file, write_atomic
 from course_lib.base.text import shorten
 from course_lib.grading.verdict import EXIT_CODES, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict, from_dict
@@ -176,6 +177,30 @@ def note_hunt(play: str, hunt: str, level: str, move: dict | None = None) -> Hun
         return record
 
 
+def take_over(data: bytes, *, write: bool = True) -> int:
+    """Take the records of another progress file that are missing here, and its passes; return how many. A record that is here stays otherwise.
+
+    With ``write`` False nothing is changed: the file is only looked at.
+
+    Raises: CourseError if ``data`` is no progress file that this version of the course reads.
+    """
+    try:
+        other = _parse_text(data.decode())
+    except _UNREADABLE as broken:
+        raise CourseError(f"the progress in it cannot be read ({broken}). Nothing was changed.") from broken
+    if not write:
+        return 0
+    taken = 0
+    with _changing_all() as kept:
+        for name, part in vars(kept).items():
+            for key, entry in vars(other)[name].items():
+                here = part.get(key)
+                if here is None or (isinstance(here, Record) and entry.passed and not here.passed):
+                    part[key] = entry
+                    taken += 1
+    return taken
+
+
 @contextlib.contextmanager
 def _changing(exercise_id: str) -> Iterator[Record]:
     with _changing_all() as kept:
@@ -217,20 +242,24 @@ def _locked() -> Iterator[Path]:
 
 def _parse(path: Path) -> _Kept:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data["version"] == 1:
-            data["exercises"] = {_RENUMBERED.get(name, name): e | {"last": {}} for name, e in data["exercises"].items()}
-        elif data["version"] != _VERSION:
-            raise ValueError(f"it was written by another version of the course ({data['version']})")
-        return _Kept(
-            {str(name): _record(entry) for name, entry in data["exercises"].items()},
-            # what was written before there were predictions, steps and hunts has none
-            {str(name): _prediction(entry) for name, entry in data.get("predictions", {}).items()},
-            {str(name): _step(entry) for name, entry in data.get("steps", {}).items()},
-            {str(name): _hunt(entry) for name, entry in data.get("hunts", {}).items()},
-        )
+        return _parse_text(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return _Kept()
+
+
+def _parse_text(text: str) -> _Kept:
+    data = json.loads(text)
+    if data["version"] == 1:
+        data["exercises"] = {_RENUMBERED.get(name, name): e | {"last": {}} for name, e in data["exercises"].items()}
+    elif data["version"] != _VERSION:
+        raise ValueError(f"it was written by another version of the course ({data['version']})")
+    return _Kept(
+        {str(name): _record(entry) for name, entry in data["exercises"].items()},
+        # what was written before there were predictions, steps and hunts has none
+        {str(name): _prediction(entry) for name, entry in data.get("predictions", {}).items()},
+        {str(name): _step(entry) for name, entry in data.get("steps", {}).items()},
+        {str(name): _hunt(entry) for name, entry in data.get("hunts", {}).items()},
+    )
 
 
 def _prediction(entry: dict) -> Prediction:

@@ -1,0 +1,102 @@
+"""Carry a learner's work from one course folder to another in a zip: the exercises that were changed, and the progress.
+
+A browser tab, whose files the browser may delete, and a machine take the same zip.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import keep_copy, read_plain_file, write_atomic
+from course_lib.catalog.texts import find_file
+from course_lib.learner import progress, workspace
+
+DEFAULT = Path("my-course.zip")
+_MOST_BYTES = 8 << 20  # of the zip, and of each file in it
+_PROGRESS = ".course/progress.json"
+
+
+def pack(file: Path = DEFAULT) -> str:
+    """Write the work of this course folder into ``file``, and return a sentence that says what it holds.
+
+    Raises: CourseError if ``file`` is there already, or there is no work; OSError if it cannot be written.
+    """
+    if file.exists():
+        raise CourseError(
+            f"{paths.shown(file)} is there already, and stays as it is. Name another file, or remove it first."
+        )
+    worked = [find_file(exercise) for exercise in catalog.exercises().values() if workspace.has_work(exercise)]
+    if not worked and not progress.file().exists():
+        raise CourseError(
+            f"there is no work to carry yet: no exercise in {paths.shown(paths.exercises())} was changed, and nothing was checked."
+        )
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in worked:
+            archive.writestr(f"exercises/{path.name}", path.read_bytes())
+        if progress.file().exists():
+            archive.writestr(_PROGRESS, progress.file().read_bytes())
+    write_atomic(file, packed.getvalue())
+    names = ", ".join(path.name for path in worked) or "no exercise"
+    return f"{paths.shown(file)} holds {names}, and your progress."
+
+
+def unpack(file: Path = DEFAULT) -> list[str]:
+    """Take the work in ``file`` into this course folder, and return a line for each thing that was done.
+
+    An exercise that is here and differs is copied to ``.course/kept`` first. A record of progress that is here stays, except that a pass in the
+    zip is taken over.
+
+    Raises: CourseError if ``file`` is no such zip: nothing is changed then; OSError if it cannot be read, or something cannot be written.
+    """
+    files, ignored = _read(file)
+    if not files:
+        raise CourseError(
+            f"{paths.shown(file)} holds no work of this course: no exercises/exNN_*.py and no {_PROGRESS}."
+        )
+    written = files.pop(_PROGRESS, None)
+    if written is not None:
+        progress.take_over(written, write=False)  # raises before anything is changed
+    said = [f"{name} is no part of your work, and was left out." for name in ignored]
+    for exercise in catalog.exercises().values():
+        path = find_file(exercise)
+        data = files.get(f"exercises/{path.name}")
+        if data is None or (path.exists() and path.read_bytes() == data):
+            continue
+        kept = keep_copy(path, paths.state() / "kept") if workspace.has_work(exercise) else None
+        write_atomic(path, data)
+        said.append(
+            f"{paths.shown(path)} is from the zip." + (f" Yours is kept as {paths.shown(kept)}." if kept else "")
+        )
+    if written is not None:
+        said.append(f"Records of progress that were taken from the zip: {progress.take_over(written)}.")
+    return said
+
+
+def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files of the zip that are a learner's work, by name, and the names of the others.
+
+    Raises: CourseError if it is no zip, or a file in it is too large.
+    """
+    wanted = {f"exercises/{exercise.file}.py" for exercise in catalog.exercises().values()} | {_PROGRESS}
+    files, ignored = {}, []
+    try:
+        with zipfile.ZipFile(io.BytesIO(read_plain_file(file, _MOST_BYTES))) as archive:
+            for info in archive.infolist():
+                if info.filename in wanted:
+                    with archive.open(info) as packed:
+                        files[info.filename] = packed.read(_MOST_BYTES + 1)
+                elif not info.is_dir():
+                    ignored.append(info.filename)
+    except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError, NotImplementedError) as problem:
+        raise CourseError(f"{paths.shown(file)} cannot be read as a zip ({problem}). Nothing was changed.") from problem
+    if large := [name for name, data in files.items() if len(data) > _MOST_BYTES]:
+        raise CourseError(
+            f"{large[0]} in {paths.shown(file)} is larger than {_MOST_BYTES >> 20} MB. Nothing was changed."
+        )
+    return files, ignored
