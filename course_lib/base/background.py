@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
@@ -33,3 +34,11 @@ def start(work: Callable[[], T]) -> Future[T]:
     else:
         threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def call_soon(work: Callable[[], object]) -> None:
+    """Call ``work``, which answers a click. In a browser tab it is called after the click's own call has ended: only then may it wait."""
+    if IN_TAB:
+        asyncio.get_event_loop().call_soon(work)
+    else:
+        work()

@@ -17,7 +17,7 @@ from typing import Any
 import ipywidgets
 
 from course_lib import catalog
-from course_lib.base import paths
+from course_lib.base import background, paths
 from course_lib.base.errors import CourseError
 from course_lib.base.text import make_visible
 from course_lib.catalog import Exercise, texts
@@ -181,10 +181,13 @@ class ExercisePanel(ipywidgets.VBox):
         self._extra.value = ""
 
     def _guarded(self, action: Callable[[], Any], _button: ipywidgets.Button) -> None:
-        """Run a button's action with the buttons off; an exception in a callback would otherwise be seen by nobody."""
+        """Run a button's action with the buttons off, and show what it raises: Jupyter shows no exception of a callback."""
         controls = [*self._buttons.values(), self._yes, self._no]
         for button in controls:
             button.disabled = True
+        background.call_soon(functools.partial(self._act, action, controls))
+
+    def _act(self, action: Callable[[], Any], controls: list[ipywidgets.Button]) -> None:
         try:
             action()
         except (CourseError, OSError) as problem:

@@ -21,7 +21,7 @@ from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder
 from course_lib.base.tab import IN_TAB
 from course_lib.base.worker import WorkerFailure
-from course_lib.sandbox import in_process, isolation, servers
+from course_lib.sandbox import in_process, in_worker, isolation, servers
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
@@ -119,7 +119,8 @@ def run(
     look: Callable[[], None] | None = None,
     is_over: Callable[[], bool] | None = None,
 ) -> JobAnswer:
-    """Run one job in a process of its own; in a browser tab, which has one process, in this one (:mod:`in_process`).
+    """Run one job in a process of its own. In a browser tab: in a worker (:mod:`in_worker`), or, where none can be waited for, in this process
+    (:mod:`in_process`).
 
     Args:
         job: plain data, which the machine's ``work`` gets.
@@ -133,7 +134,8 @@ def run(
     process needs cannot be imported, or this machine does not permit the tier that :func:`require_tier` asks for.
     """
     if IN_TAB:
-        return JobAnswer(**in_process.run(kind, job, folder, asdict(limits)))
+        way = in_worker if in_worker.can_wait() else in_process
+        return JobAnswer(**way.run(kind, job, folder, asdict(limits)))
     lowest_tier = _lowest_tier.get()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     question = {
@@ -206,7 +208,7 @@ def warm(kind: ServerKind) -> None:
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
     if IN_TAB:
-        in_process.make_machine(kind)
+        in_worker.warm(kind) if in_worker.can_wait() else in_process.make_machine(kind)
     else:
         servers.warm(kind)
 

@@ -56,9 +56,14 @@ class ServerKind:
         return cls(**plain | {"needs": Needs(plain["needs"])})
 
 
+on_begin: Callable[[], None] | None = None  # is called when a case has begun; the worker of a browser tab sets it
+
+
 def begin_case(folder: Path, number: int) -> None:
     """Report that case ``number``, counted from 0, begins. The time limit of the case counts from here."""
     (folder / f"{number:02}.begin").touch()
+    if on_begin is not None:
+        on_begin()
 
 
 def write_whole(file: Path, data: bytes) -> None:

@@ -55,10 +55,10 @@ class Tab:
         self.page = page
         page.evaluate(_START)
 
-    def check(self, exercise, text: str) -> dict:
-        return json.loads(
-            self.page.evaluate("([id, text]) => python.globals.get('judge')(id, text)", [exercise.id, text])
-        )
+    def check(self, exercise, text: str, call: str = "judge.callPromising") -> dict:
+        """Check in a worker of the page; with "judge" in the page's own Python, as in a browser that cannot wait for a worker."""
+        words = f"([id, text]) => {{ const judge = python.globals.get('judge'); return {call}(id, text); }}"
+        return json.loads(self.page.evaluate(words, [exercise.id, text]))
 
 
 @pytest.fixture(scope="module")
@@ -113,21 +113,53 @@ def test_a_wrong_solution_has_the_same_verdict(exercise, tab, tmp_path):
             assert here == there, entry["id"]
 
 
-@pytest.mark.timeout(120)
-def test_an_endless_loop_is_ended(tab):
-    exercise = catalog.get("00a")
-    text = read_solution(exercise)
+def add_before_the_store(line: str) -> str:
+    """The solution of 00a with one more line in its kernel."""
+    text = read_solution(catalog.get("00a"))
     assert text.count("    tl.store(") == 1
-    endless = text.replace("    tl.store(", "    while program >= 0:\n        program = program * 1\n    tl.store(")
-    verdict = tab.check(exercise, endless)
+    return text.replace("    tl.store(", f"    {line}\n    tl.store(")
+
+
+WAYS = pytest.mark.parametrize("call", ["judge.callPromising", "judge"])
+
+
+@WAYS
+def test_a_check_runs_in_a_worker_where_the_browser_can_wait_for_one(call, tab):
+    exercise = catalog.get("04b")
+    text = read_solution(exercise) + "\nimport course_lib\ncourse_lib.touched = True\n"
+    assert tab.check(exercise, text, call)["status"] in ("pass", "error")
+    assert tab.page.evaluate("python.runPython('hasattr(course_lib, \"touched\")')") is False or call == "judge"
+
+
+@WAYS
+@pytest.mark.timeout(180)
+def test_an_endless_loop_is_ended(call, tab):
+    verdict = tab.check(
+        catalog.get("00a"), add_before_the_store("while program >= 0:\n        program = program * 1"), call
+    )
     assert verdict["status"] == "fail" and verdict["cause"] == "time_limit", verdict
-    assert tab.check(exercise, text)["status"] == "pass"
+    assert tab.check(catalog.get("00a"), read_solution(catalog.get("00a")), call)["status"] == "pass"
 
 
-def test_a_flood_of_words_is_ended(tab):
+@WAYS
+def test_a_flood_of_words_is_ended(call, tab):
     exercise = catalog.get("04b")
     text = read_solution(exercise)
     flooding = text.replace("    return ", "    while True:\n        print('x' * 10000)\n    return ")
-    verdict = tab.check(exercise, flooding)
+    verdict = tab.check(exercise, flooding, call)
     assert verdict["cause"] == "output_flood", verdict
+    assert tab.check(exercise, text, call)["status"] == "pass"
+
+
+# What no line of Python can stop: a call that never ends, and a recursion that ends Python itself.
+@pytest.mark.parametrize("line, cause", [("sum(iter(int, 1))", "time_limit"), ("DEEP", "crash")])
+@pytest.mark.timeout(240)
+def test_what_cannot_be_stopped_ends_its_worker_and_not_the_page(line, cause, tab):
+    exercise = catalog.get("04b")
+    text = read_solution(exercise)
+    deep = "k = []\n    for _ in range(10**6):\n        k = [k]\n    hash(tuple(map(repr, [k])))"
+    bad = text.replace("    return ", f"    {deep if line == 'DEEP' else line}\n    return ", 1)
+    verdict = tab.check(exercise, bad)
+    assert verdict["status"] == "fail" and verdict["cause"] == cause, verdict
     assert tab.check(exercise, text)["status"] == "pass"
+    assert tab.page.evaluate("python.runPython('1 + 1')") == 2

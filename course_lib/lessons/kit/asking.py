@@ -14,6 +14,7 @@ from typing import Any
 import ipywidgets
 from IPython.display import DisplayHandle, display
 
+from course_lib.base import background
 from course_lib.base.errors import CourseError
 from course_lib.lessons.kit.output import MovingPicture
 
@@ -45,7 +46,7 @@ class AskingPicture:
         self.error: Exception | None = None
         self.picture = make(**self.read_values())
         self.button = ipywidgets.Button(description=label, layout=ipywidgets.Layout(width="auto"))
-        self.button.on_click(lambda _: self.ask())
+        self.button.on_click(lambda _: background.call_soon(self.ask))
         self.said = ipywidgets.HTML()
         for control in self.controls.values():
             control.style.description_width = "auto"

@@ -1,0 +1,155 @@
+"""Do a job in a web worker: a second Python of the same browser tab, which can be ended and which the notebook's Python waits for.
+
+The worker does the job as :mod:`course_lib.sandbox.in_process` does it, with the same limits. What that module cannot stop, an endless call
+inside NumPy or a recursion that ends Python itself, ends the worker here, and the next job gets a new one. Waiting needs a browser whose
+WebAssembly can be suspended (JavaScript Promise Integration: Chromium since 137); in others :func:`can_wait` is False.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from course_lib.base.errors import EnvironmentFault
+from course_lib.sandbox import in_process, machine
+from course_lib.sandbox.machine import ServerKind
+from course_lib.sandbox.stage import Stage
+
+_START_SECONDS = 180.0  # until a new worker has loaded Python and the course
+_GRACE_SECONDS = 3.0  # beyond the limit of a case, at which the worker's own look at the clock stops a job
+# A message to the worker is [files, question]; one from it is [files, answer]. Files are {path: bytes}; the answer is "" when a job or a case begins, and "!" with words
+# when Python has ended.
+_WORKER = """
+importScripts(PYODIDE + "pyodide.js");
+const loaded = loadPyodide({indexURL: PYODIDE}).then(async (python) => {
+    await python.loadPackage("norm-kernels-course", {messageCallback() {}});
+    return python.pyimport("course_lib.sandbox.in_worker");
+});
+onmessage = async ({data: [files, question]}) => {
+    try {
+        (await loaded).answer(files, question, (files, answer) => postMessage([files, answer]));
+    } catch (error) {
+        postMessage([{}, "!" + error]);
+    }
+};
+"""
+# Resolves to the list of all [files, answer]. An answer that begins with "!" says how the worker ended.
+_ASK = """
+(worker, message, startSeconds, caseSeconds) => new Promise((resolve) => {
+    const told = [];
+    let timer;
+    const end = (words) => { clearTimeout(timer); worker.terminate(); told.push([{}, words]); resolve(told); };
+    const wait = (seconds) => { clearTimeout(timer); timer = setTimeout(() => end("!timed out"), 1000 * seconds); };
+    worker.onerror = worker.onmessageerror = (event) => { event.preventDefault?.(); end("!" + event.message); };
+    worker.onmessage = ({data}) => {
+        if (data[1].startsWith("!")) { end(data[1]); return; }
+        told.push(data);
+        if (data[1]) { clearTimeout(timer); resolve(told); } else { wait(caseSeconds); }
+    };
+    wait(startSeconds);
+    worker.postMessage(message);
+})
+"""
+_idle: list[Any] = []  # workers that have no job
+
+
+def can_wait() -> bool:
+    """Return whether this call of Python may wait for a worker. False in a callback that the browser calls at once."""
+    js, ffi = importlib.import_module("js"), importlib.import_module("pyodide.ffi")
+    return hasattr(js, "Worker") and ffi.can_run_sync()
+
+
+def warm(kind: ServerKind) -> None:
+    """Start a worker if none is idle, and let it make the machine of this kind. This call does not wait."""
+    if not _idle:
+        _idle.append(_start_worker())
+    _idle[0].postMessage(_to_js([{}, json.dumps({"kind": kind.to_json()})]))
+
+
+def run(kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Do the job in a worker, with the arguments and the result of :func:`course_lib.sandbox.in_process.run`.
+
+    Raises: EnvironmentFault if no worker starts.
+    """
+    ffi, code = importlib.import_module("pyodide.ffi"), importlib.import_module("pyodide.code")
+    worker = _idle.pop() if _idle else _start_worker()
+    question = {"kind": kind.to_json(), "job": job, "folder": str(folder), "limits": limits}
+    message = _to_js([_read_files(folder, set()), json.dumps(question)])
+    promise = code.run_js(_ASK)(worker, message, _START_SECONDS, limits["case"] + _GRACE_SECONDS)
+    told = ffi.run_sync(promise).to_py()
+    for files, _ in told:
+        _write_files(folder, files)
+    answer = told[-1][1]
+    if answer.startswith("!"):
+        _idle.append(_start_worker())
+        if len(told) == 1:
+            raise EnvironmentFault(
+                f"the browser's second Python, which runs your code, did not start ({answer[1:]}). Reload the page."
+            )
+        if answer.startswith("!PythonError"):
+            raise RuntimeError(answer[1:])  # of the course itself: what a submission raises is a part of its answer
+        return _describe_end(answer[1:], folder)
+    _idle.append(worker)
+    plain = json.loads(answer)
+    return plain | {"stage": Stage(plain["stage"]), "left_out": frozenset(plain["left_out"])}
+
+
+def answer(files: Any, question: str, post: Any) -> None:
+    """Do, in the worker, the job of a message. ``post(files, answer)`` sends the files that are new, when a case begins and at the end."""
+    plain = json.loads(question)
+    kind = ServerKind.from_json(plain["kind"])
+    if "job" not in plain:
+        in_process.make_machine(kind)
+        return
+    folder, sent = Path(plain["folder"]), set()
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_files(folder, files.to_py())
+    sent.update(_read_files(folder, sent))
+
+    def send(answer: str) -> None:
+        files = _read_files(folder, sent)
+        sent.update(files)
+        post(_to_js(files), answer)
+
+    send("")  # the time of the job counts from here
+    machine.on_begin = lambda: send("")
+    done = in_process.run(kind, plain["job"], folder, plain["limits"])
+    send(json.dumps(done | {"left_out": sorted(done["left_out"])}))
+
+
+def _describe_end(words: str, folder: Path) -> dict[str, Any]:
+    """Return the answer of a job whose worker was ended, or ended itself."""
+    timed_out = words == "timed out"
+    return {
+        "tier": in_process.TIER, "ended": words if timed_out else "finished",
+        "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
+        "exit_code": None if timed_out else 1, "printed": "" if timed_out else words, "refusals": {}, "left_out": frozenset(),
+    }  # fmt: skip
+
+
+def _start_worker() -> Any:
+    js, pyodide = importlib.import_module("js"), importlib.import_module("pyodide_js")
+    script = f"const PYODIDE = {json.dumps(pyodide._api.config.indexURL)};{_WORKER}"
+    parts = _to_js([script])
+    return js.Worker.new(js.URL.createObjectURL(js.Blob.new(parts, _to_js({"type": "text/javascript"}))))
+
+
+def _to_js(plain: Any) -> Any:
+    js, ffi = importlib.import_module("js"), importlib.import_module("pyodide.ffi")
+    return ffi.to_js(plain, dict_converter=js.Object.fromEntries)
+
+
+def _read_files(folder: Path, known: set[str]) -> dict[str, bytes]:
+    """Return the files of ``folder`` whose names are not ``known``."""
+    files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
+    return {name: file.read_bytes() for name, file in files.items() if name not in known and not name.endswith(".part")}
+
+
+def _write_files(folder: Path, files: Mapping[str, Any]) -> None:
+    for name, data in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(bytes(data))
