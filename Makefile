@@ -70,13 +70,11 @@ nbval-gpu: dev ## instructors: the same on a GPU, or it stops
 bundle: dev ## instructors: collect the wheels for a GPU machine without network
 	@$(VENV)/python tools/bundle.py collect $(BUNDLE_ARGS)
 
-site: dev ## authors: lessons and guides as a web site, in build/site
-	@$(VENV)/python -m course_lib.authoring.site
-
-PYODIDE = build/pyodide
+site: dev ## authors: lessons and guides as a web site; PYODIDE=FOLDER
+	@$(VENV)/python -m course_lib.authoring.site $(if $(PYODIDE),--pyodide "$(PYODIDE)")
 
 tab: dev ## authors: the lessons, running in a browser tab; PYODIDE=FOLDER
-	@$(VENV)/python -m course_lib.authoring.tab $(PYODIDE) build/tab
+	@$(VENV)/python -m course_lib.authoring.tab "$(or $(PYODIDE),build/pyodide)" build/tab
 
 pyodide: dev ## authors: fetch the Pyodide with which tab-test runs
 	@$(VENV)/python tests/tab/fetch_pyodide.py build/pyodide

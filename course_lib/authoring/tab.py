@@ -21,9 +21,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_lib import catalog
-from course_lib.base import paths
+from course_lib.base import paths, tab
 from course_lib.catalog.texts import make_unsolved_text
 
 STANDINS = paths.PACKAGE / "tab" / "standins"
@@ -35,14 +39,16 @@ NEEDED = (
     "micropip",
     "packaging",
     "sqlite3",
-    "ssl",
-    "matplotlib",
     "matplotlib-inline",
     "pygments",
     "six",
     "traitlets",
 )
 OPTIONAL = ("ml-dtypes",)  # from Pyodide 0.29 on
+# What the kernel of JupyterLite asks for at its start, and what no lesson uses: empty here, 2 MB in Pyodide.
+EMPTY = ("ssl",)
+# What Matplotlib has for files that no lesson writes.
+_WITHOUT_LATER = ("fontTools/", "matplotlib/tests/", "matplotlib/mpl-data/sample_data/", "pytz/")
 # Pure Python, as the environment of the build has them; the import names, and what they need.
 PURE = {
     "ipywidgets": ("comm", "ipython", "traitlets"),
@@ -53,6 +59,8 @@ PURE = {
     "sympy": ("mpmath",),
     "mpmath": (),
 }
+NOT_IN_TAB = ("14", "15")  # lessons that can only be read there: they train on PyTorch, and measure a GPU
+_FILES = "files.json"
 _WITHOUT = ("tests/", "backends/amd/", "backends/nvidia/", "experimental/", "instrumentation/", "plugins/", "profiler/")
 _DATE = (2020, 1, 1, 0, 0, 0)  # of every file in an archive, so that the same sources give the same bytes
 
@@ -71,7 +79,7 @@ class Package:
     def file_name(self) -> str:
         return f"{self.name.replace('-', '_')}-{self.version}-py3-none-any.whl"
 
-    def write(self, folder: Path) -> dict[str, object]:
+    def write(self, folder: Path) -> dict[str, Any]:
         """Write the wheel into ``folder``. Returns: its entry for Pyodide's lock file."""
         info = f"{self.name.replace('-', '_')}-{self.version}.dist-info"
         described = {
@@ -114,7 +122,7 @@ def read_course(answers: dict[str, object]) -> Package:
                 if not name.endswith(".ipynb") and ".dist-info/" not in name
             }
     files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
-    depends = ("ipython", "ipywidgets", "matplotlib", "ml_dtypes", "numpy", "rich", "torch", "triton")
+    depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton")
     return Package("norm-kernels-course", _read_version("norm-kernels-course"), files, ("course_lib",), depends)
 
 
@@ -218,6 +226,7 @@ def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: I
         read_triton(),
         read_torch(),
         *(read_pure(name, needs) for name, needs in PURE.items()),
+        *(Package(name, "0", {}, (), ()) for name in EMPTY),
         *extra,
     ]
     entries = {package.name.replace("_", "-"): package.write(out) for package in own}
@@ -225,18 +234,39 @@ def build_pyodide(pyodide: Path, out: Path, answers: dict[str, object], extra: I
         *(name for name in (*NEEDED, *OPTIONAL) if name in known),
         *(need for package in own for need in package.depends),
     ]
+    kept = _find_needed(known, wanted, entries.keys())
+    for entry in kept.values():
+        shutil.copy(pyodide / entry["file_name"], out / entry["file_name"])
+    later = _find_needed(known, [tab.LATER], entries.keys())
+    _write_later(pyodide, [entry for name, entry in later.items() if name not in kept], out / tab.LATER_FILE)
+    # loaded by the kernel of a notebook in any case, but not by the worker of a check
+    entries["norm-kernels-course"]["depends"] += sorted(later.keys() & kept.keys())
+    lock["packages"] = kept | entries
+    (out / "pyodide-lock.json").write_text(json.dumps(lock))
+
+
+def _find_needed(known: dict[str, dict], wanted: list[str], there: Iterable[str]) -> dict[str, dict]:
+    """Return the entries of Pyodide's lock file for the ``wanted`` packages and all that they need, without those that are ``there``."""
     kept: dict[str, dict] = {}
     while wanted:
         name = re.sub(r"[-_.]+", "-", wanted.pop()).lower()
-        if name in entries or name in kept:
+        if name in there or name in kept:
             continue
         if name not in known:
-            raise SystemExit(f"{pyodide} has no package {name!r}: take a Pyodide distribution that has it")
+            raise SystemExit(f"this Pyodide has no package {name!r}: take a distribution that has it")
         kept[name] = known[name]
         wanted += known[name]["depends"]
-        shutil.copy(pyodide / known[name]["file_name"], out / known[name]["file_name"])
-    lock["packages"] = kept | entries
-    (out / "pyodide-lock.json").write_text(json.dumps(lock))
+    return kept
+
+
+def _write_later(pyodide: Path, entries: Iterable[dict], file: Path) -> None:
+    """Write the archive that :mod:`course_lib.base.tab` fetches when Matplotlib is first imported."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for entry in entries:
+            with zipfile.ZipFile(pyodide / entry["file_name"]) as wheel:
+                for name in wheel.namelist():
+                    if not name.startswith(_WITHOUT_LATER):
+                        archive.writestr(zipfile.ZipInfo(name, _DATE), wheel.read(name), zipfile.ZIP_DEFLATED)
 
 
 def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iterable[Package] = ()) -> None:
@@ -256,6 +286,7 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
         (work / "files" / "exercises").mkdir()
         for exercise in catalog.exercises().values():  # as the course wrote them, whatever the author has in exercises/
             (work / "files" / "exercises" / f"{exercise.file}.py").write_text(make_unsolved_text(exercise), "utf-8")
+        (work / "files" / "your_work.ipynb").write_text(nbformat.writes(make_work_notebook()), "utf-8")
         settings = {"jupyter-lite-schema-version": 0, "jupyter-config-data": SETTINGS}
         (work / "jupyter-lite.json").write_text(json.dumps(settings))
         python = _make_environment(work / "environment", version)
@@ -264,6 +295,44 @@ def build_site(pyodide: Path, out: Path, answers: dict[str, object], extra: Iter
             cwd=work, check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
     build_pyodide(pyodide, out / "pyodide", answers, extra)
+    _list_first_files(out)
+
+
+def count_bytes(site: Path) -> int:
+    """Return the bytes that a browser fetches from the ``site`` before the first cell of a lesson runs."""
+    return sum(size for _, size in json.loads((site / _FILES).read_text()))
+
+
+def _list_first_files(site: Path) -> None:
+    """Write the list of [path, bytes] of what a lesson needs first: Python, and all packages but those that a lesson fetches later.
+
+    A page of the site loads them before it opens a lesson, and shows how far it is. JupyterLab is not in it: it is there before Python is asked for.
+    """
+    lock = json.loads((site / "pyodide" / "pyodide-lock.json").read_text())["packages"]
+    names = [*CORE[2:], *(entry["file_name"] for name, entry in lock.items() if name not in ("sympy", "mpmath"))]
+    files = [site / "pyodide" / name for name in names]
+    (site / _FILES).write_text(json.dumps([[str(file.relative_to(site)), file.stat().st_size] for file in files]))
+
+
+def make_work_notebook() -> nbformat.NotebookNode:
+    """Return the notebook with which a reader carries the work of a tab to a machine, or back."""
+    cells = [
+        new_markdown_cell(
+            "# Your work, out of this browser and into it\n\nYour exercises and your progress are in this browser's storage. They are gone when you delete "
+            "the data of this site, and a browser that runs out of space may delete them.\n\n**Out:** run this cell. Then reload the file list on the "
+            "left, right-click `my-course.zip` and choose Download. On a machine, `course import my-course.zip` takes it."
+        ),
+        new_code_cell("import course_lib\nfrom course_lib.learner import carrying\n\nprint(carrying.pack())"),
+        new_markdown_cell(
+            "**In:** drag a `my-course.zip` into the file list on the left, beside this notebook. Then run this cell."
+        ),
+        new_code_cell(
+            'import course_lib\nfrom course_lib.learner import carrying\n\nprint(*carrying.unpack(), sep="\\n")'
+        ),
+    ]
+    return new_notebook(
+        cells=cells, metadata={"kernelspec": {"name": "python", "display_name": "Python", "language": "python"}}
+    )
 
 
 def _make_environment(folder: Path, pyodide_version: str) -> Path:
@@ -301,7 +370,15 @@ JUPYTERLITE = {
 SETTINGS = {
     "appName": "LayerNorm and RMSNorm in Triton",
     "exposeAppInBrowser": True,
-    "litePluginSettings": {"@jupyterlite/pyodide-kernel-extension:kernel": {"pyodideUrl": "../pyodide/pyodide.js"}},
+    "litePluginSettings": {
+        "@jupyterlite/pyodide-kernel-extension:kernel": {
+            "pyodideUrl": "../pyodide/pyodide.js",
+            # loaded side by side with Python itself; else the kernel loads one after the other
+            "loadPyodideOptions": {
+                "packages": ["micropip", "packaging", "ssl", "sqlite3", "comm", "ipython", "norm-kernels-course"]
+            },
+        }
+    },
 }
 
 

@@ -56,7 +56,11 @@ class Lesson:
     def __init__(self, page: Any, site: str, name: str):
         self.page, self.site, self.name = page, site, name
         self.hosts: set[str] = set()
-        page.on("request", lambda request: self.hosts.add("/".join(request.url.split("/")[:3])))
+        self.asked: set[str] = set()
+        page.on("request", lambda request: self.hosts.add("/".join(request.url.removeprefix("blob:").split("/")[:3])))
+        page.context.on(
+            "request", lambda request: self.asked.add(request.url.removeprefix(f"{site}/").partition("?")[0])
+        )
         page.set_default_timeout(_PATIENCE)
 
     def open(self) -> None:
@@ -119,6 +123,15 @@ def test_lesson_00_from_the_first_cell_to_a_pass_that_is_still_there_after_a_rel
     assert "pass" in lesson.page.locator(_PANEL).inner_text()
     assert solution == lesson.run("print(open('/drive/exercises/ex00a_masked_copy.py').read(), end='')")
     assert lesson.hosts == {site}
+
+
+def test_the_files_that_a_page_loads_before_a_lesson_are_those_that_its_first_cell_asks_for(open_lesson, site):
+    lesson = open_lesson("00")
+    lesson.page.wait_for_function("jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === 'idle'")
+    assert lesson.run("import course_lib; print(course_lib.DEVICE)").endswith("cpu\n")
+    listed = {name for name, _ in lesson.page.evaluate("async () => (await fetch('/files.json')).json()")}
+    first = {"pyodide/pyodide.js", "pyodide/pyodide-lock.json"}
+    assert {name for name in lesson.asked if name.startswith("pyodide/")} - first == listed
 
 
 @pytest.mark.parametrize("number", ["03", "12"])

@@ -19,10 +19,15 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, default=paths.ROOT / "build" / "site", help="the folder of the site (build/site)"
     )
+    parser.add_argument(
+        "--pyodide",
+        type=Path,
+        help="a folder with a Pyodide distribution: the lessons then run in a browser tab, in OUT/tab",
+    )
     arguments = parser.parse_args()
     started = time.monotonic()
     try:
-        pages = build(arguments.out.resolve(), arguments.lessons)
+        pages = build(arguments.out.resolve(), arguments.lessons, pyodide=arguments.pyodide)
     except CourseError as problem:
         print(f"course: {problem}", file=sys.stderr)
         return 1

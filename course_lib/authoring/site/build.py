@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import nbformat
 
+from course_lib.authoring import tab
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source
 from course_lib.base import paths
@@ -25,17 +27,25 @@ _ICON = (
 _SEARCH = '{% extends "!search.html" %}{% block content %}<h1>Search</h1>{{ super() }}{% endblock %}'
 
 
-def build(out: Path, wanted: Collection[str] = (), source: Source | None = None) -> list[Path]:
+def build(
+    out: Path, wanted: Collection[str] = (), source: Source | None = None, pyodide: Path | None = None
+) -> list[Path]:
     """Write the site into ``out``, in the place of what was there; its pages. ``wanted`` are lessons, "03"; none means all.
+
+    With a ``pyodide`` distribution the lessons run there, too, in ``out/tab``.
 
     Raises: CourseError if a page cannot be made, or Sphinx has a warning: a link that leads nowhere, a formula that cannot be drawn.
     """
     staged = out.with_name(f"{out.name}-source")
     for folder in (staged, out):
         shutil.rmtree(folder, ignore_errors=True)
-    stage(staged, wanted, source or Source.read())
+    source, in_tab = source or Source.read(), staged / "_extra" / "tab"
+    if pyodide is not None:
+        tab.build_site(pyodide.resolve(), in_tab, tab.record_answers(sorted(paths.NOTEBOOKS.glob("*.ipynb"))))
+        source = replace(source, tab_bytes=tab.count_bytes(in_tab))
+    stage(staged, wanted, source)
     run_sphinx(staged, out)
-    return sorted(out.rglob("*.html"))
+    return sorted(page for page in out.rglob("*.html") if out / "tab" not in page.parents)
 
 
 def stage(folder: Path, wanted: Collection[str], source: Source) -> None:

@@ -56,7 +56,7 @@ def write_front(
     """The first page as Markdown; ``notebooks`` as they were built, by name."""
     name, moves, picture = find_picture(notebooks)
     commands = write_raw(f'<pre class="commands">{chr(10).join(map(html.escape, source.commands))}</pre>')
-    buttons = write_launches(source.repository)
+    buttons = write_launches(source)
     hours = round(sum(lesson.minutes for lesson in lessons) / 60)
     parts = [
         _HEAD,

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 
 from course_lib.authoring.repository import FIRST, list_launches, read_repository
+from course_lib.authoring.tab import NOT_IN_TAB
 from course_lib.base import paths
 
 _HEADING = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
@@ -21,10 +22,12 @@ class Source:
     Attributes:
         repository: the address of its web page, without a slash at the end; empty if the site is built for a folder.
         address: where the site itself will be read, with a slash at the end; empty if that is not known.
+        tab_bytes: what a browser fetches before the first cell of a lesson runs in a tab; 0 if the site is built without that.
     """
 
     repository: str = ""
     address: str = ""
+    tab_bytes: int = 0
 
     @classmethod
     def read(cls) -> Source:
@@ -58,11 +61,21 @@ def write_raw(markup: str) -> str:
     return f"````````{{raw}} html\n{markup}\n````````"
 
 
-def write_launches(repository: str, notebook: str = FIRST) -> str:
-    """A line of buttons that open the course without an installation, as HTML; empty if the address of the repository is not known."""
-    launches = list_launches(repository, notebook).items()
+def write_launches(source: Source, notebook: str = FIRST, up: str = "") -> str:
+    """The buttons that open a lesson without an installation, as HTML: here in a tab, and at other services. Empty if there is neither.
+
+    ``up`` leads from the page to the site's first page.
+    """
+    written = ""
+    if source.tab_bytes and not notebook.partition("/")[2].startswith(NOT_IN_TAB):
+        written = (
+            f'<p class="launch"><a class="button here" data-files="{up}tab/files.json" href="{up}tab/lab/index.html?path={notebook}">Run lesson '
+            f"{notebook.partition('/')[2][:2]} here</a> in this browser, with nothing to install: {source.tab_bytes / 1e6:.0f} MB the first time. "
+            f'<a href="{up}docs/browser.html">What a tab can do</a><progress hidden aria-label="loaded"></progress> <span role="status"></span></p>'
+        )
+    launches = list_launches(source.repository, notebook).items()
     buttons = "".join(f'<a class="button" href="{html.escape(address)}">{name}</a>' for name, address in launches)
-    return buttons and f'<p class="launch">Or in a browser: {buttons}</p>'
+    return written + (buttons and f'<p class="launch">Or on a machine of a service: {buttons}</p>')
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:

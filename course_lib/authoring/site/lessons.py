@@ -135,7 +135,7 @@ def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
         "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux, Python 3.11 or newer; no GPU needed):</p>"
         f"<pre>{folder}\n{lab}</pre>"
         f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p>'
-        f"{write_launches(source.repository, f'notebooks/{name}.ipynb')}</div>"
+        f"{write_launches(source, f'notebooks/{name}.ipynb', '../')}</div>"
     )
 
 

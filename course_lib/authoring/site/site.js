@@ -31,6 +31,31 @@ function sayWhatWasPredicted(fold) {
   line.textContent = `You predicted ${words}.${expected === null ? "" : expected ? " As it is." : " A surprise."}`;
 }
 for (const fold of document.querySelectorAll("[data-answers]")) fold.addEventListener("toggle", () => fold.open && sayWhatWasPredicted(fold));
+// "Run here": what the lesson needs is loaded into the browser's cache, with a bar, while the page can be read; then the lesson is opened
+async function loadFiles(link, bar, words) {
+  const list = new URL(link.dataset.files, location.href);
+  const files = await (await fetch(list)).json();
+  const sum = files.reduce((total, [, size]) => total + size, 0);
+  let read = 0;
+  for (const [name] of files) {
+    const reader = (await fetch(new URL(name, list))).body.getReader();
+    for (let part; !(part = await reader.read()).done; ) {
+      bar.value = (read += part.value.length) / sum;
+      words.textContent = `${Math.round(read / 1e6)} of ${Math.round(sum / 1e6)} MB`;
+    }
+  }
+}
+for (const link of document.querySelectorAll("a.here"))
+  link.addEventListener("click", async (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const [bar, words] = link.parentElement.querySelectorAll("progress, [role=status]");
+    bar.hidden = false;
+    navigator.storage?.persist?.(); // asks the browser not to delete what the reader will write
+    // a file that does not come is asked for again by the lesson, which says what is missing
+    await loadFiles(link, bar, words).catch((problem) => (words.textContent = String(problem)));
+    location.assign(link.href);
+  });
 // the theme leaves its two side columns without names that tell them apart
 document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages of the site");
 document.querySelector(".toc-drawer")?.setAttribute("aria-label", "Sections of this page");
