@@ -10,8 +10,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, unfold_answer
-from course_lib.authoring.repository import list_launches
+from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, read_with_answers, unfold_answer
+from course_lib.authoring.repository import START, list_launches
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source, write_headings_flat
 from course_lib.base import paths
@@ -120,7 +120,7 @@ def test_a_sentence_stands_where_only_python_can_answer():
         HERE,
     )
     outputs = [output["data"]["text/html"] for cell in page.cells for output in cell.get("outputs", [])]
-    assert all("make lab" in markup and "#run-this-lesson" in markup for markup in outputs)
+    assert all(lessons.RUN in markup for markup in outputs)
     assert outputs[-1] == f"<p>A game. To play it, {lessons.RUN}; or leave it.</p>"
     assert "marked REPAIR" in outputs[0] and "not yet" not in outputs[0]
     assert any('id="run-this-lesson"' in cell.source for cell in page.cells)
@@ -153,9 +153,16 @@ def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences()
     assert lessons.read_lesson(make_notebook(), "99_nothing", row).about == "What is not there."
 
 
-def test_the_commands_name_the_repository_where_it_is_known():
-    assert PUBLISHED.commands == ("git clone https://example.org/norms/course && cd course", "make lab")
-    assert HERE.commands[1] == "make lab" and "http" not in HERE.commands[0]
+def test_the_commands_of_a_clone_name_the_repository_where_it_is_known():
+    assert PUBLISHED.clone == ("git clone https://example.org/norms/course && cd course", "make lab")
+    assert HERE.clone == ()
+
+
+def test_the_same_commands_stand_wherever_the_course_says_how_it_starts():
+    setup = (paths.ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
+    assert "\n".join(START) in setup
+    assert START[0] in README
+    assert START[-1] in (paths.ROOT / "course_lib" / "learner" / "folder_readme.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

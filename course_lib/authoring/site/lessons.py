@@ -17,11 +17,21 @@ from nbformat.v4 import new_markdown_cell
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, unfold_answer
-from course_lib.authoring.site.html import Source, close_fold, open_fold, write_headings_flat, write_launches, write_raw
+from course_lib.authoring.repository import START
+from course_lib.authoring.site.html import (
+    Source,
+    close_fold,
+    open_fold,
+    write_commands,
+    write_headings_flat,
+    write_launches,
+    write_raw,
+)
 from course_lib.base.errors import CourseError
+from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.panel_page import write_box, write_inline
+from course_lib.lessons.panel_page import find_first_line, write_box, write_inline
 
 Cell = nbformat.NotebookNode
 
@@ -33,7 +43,7 @@ _STYLE_ALONE = re.compile(
 )  # what JupyterLab's page takes from it, this page has of its own
 _MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)
 
-RUN = '<a href="#run-this-lesson">run the lesson</a> with <code>make lab</code>'
+RUN = '<a href="#run-this-lesson">run the lesson</a> on your machine'
 _REVIEW = f"Here the lesson sums up your predictions: how many came out as you thought, and what surprised you. For that, {RUN}."
 _CONTROLS = (
     f'<p class="needs-python">Here are controls that have Python compute another picture. For them, {RUN}. The picture below moves '
@@ -129,11 +139,13 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
 
 
 def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
-    folder, lab = (html.escape(command) for command in source.commands)
     return write_raw(
         f'<div class="run" id="run-this-lesson"><p>{"The pictures of this page move, and its" if moves else "The"} answers are folded: predict '
-        "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux, Python 3.11 or newer; no GPU needed):</p>"
-        f"<pre>{folder}\n{lab}</pre>"
+        "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux or WSL, Python 3.11 or newer; no GPU needed). "
+        'The first command makes a course folder, the last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; '
+        '<a href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):</p>'
+        f"{write_commands(START)}"
+        f"<p>There this lesson is <code>notebooks/{name}.ipynb</code>.</p>"
         f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p>'
         f"{write_launches(source.repository, f'notebooks/{name}.ipynb')}</div>"
     )
