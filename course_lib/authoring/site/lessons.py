@@ -130,6 +130,8 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
             number += run + bool(asked) - 1
         else:
             cells.append(_make_cell(cell, flat=diving))
+            if exercise_id := _find_call(cell, "exercise"):
+                cells.append(_markdown(_write_unsolved(catalog.get(exercise_id))))
         number += 1
     page.cells = cells + [_markdown(close_fold())] * diving
     for index, cell in enumerate(page.cells):
@@ -149,6 +151,13 @@ def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
         f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p>'
         f"{write_launches(source.repository, f'notebooks/{name}.ipynb')}</div>"
     )
+
+
+def _write_unsolved(exercise: Exercise) -> str:
+    """The file of an unsolved exercise without its task, which the panel above it shows."""
+    text = texts.make_unsolved_text(exercise)
+    code = "".join(text.splitlines(keepends=True)[find_first_line(text) - 1 :])
+    return f"Your file as you get it, `exercises/{exercise.file}.py`:\n\n```python\n{code.rstrip()}\n```"
 
 
 def _find_call(cell: Cell, call: str) -> str | None:
