@@ -232,9 +232,13 @@ def _write_field(question: prediction.Question) -> str:
             for row, labels in enumerate(question.cells)
         )
         return f'<table class="course-cells prediction">{rows}</table>'
-    size, unit = (12, f" {html.escape(question.unit)}") if question.kind == "number" else (30, "")
+    if question.kind != "number":
+        return '<label class="prediction">Your prediction <input type="text" size="30" autocomplete="off"></label>'
+    assert isinstance(question.answer, (int, float))
+    keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone these keys often have no minus
     return (
-        f'<label class="prediction">Your prediction <input type="text" size="{size}" autocomplete="off">{unit}</label>'
+        f'<label class="prediction">Your prediction <input type="text"{keys} size="12" autocomplete="off"> '
+        f"{html.escape(question.unit)}</label>"
     )
 
 
