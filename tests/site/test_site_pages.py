@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 
 import nbformat
@@ -68,7 +69,7 @@ def test_every_answer_of_a_lesson_is_folded(file):
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
-    notebook = nbformat.read(file, as_version=4)
+    notebook = read_with_answers(file)
     page = lessons.make_page(notebook, file.stem, HERE)
 
     def list_kept(of):
@@ -78,6 +79,35 @@ def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
         ]))  # fmt: skip
 
     assert list_kept(page) == list_kept(notebook)
+
+
+def test_outputs_of_other_code_are_refused(tmp_path):
+    other = nbformat.read(NOTEBOOKS[0], as_version=4)
+    next(
+        cell for cell in other.cells if ANSWER in cell.metadata.get("tags", []) and cell.cell_type == "code"
+    ).source = "1"
+    nbformat.write(other, tmp_path / NOTEBOOKS[0].name)
+    with pytest.raises(CourseError, match="outputs of other code"):
+        read_with_answers(tmp_path / NOTEBOOKS[0].name)
+
+
+def test_a_lesson_links_the_next_one():
+    for file, following in itertools.pairwise(NOTEBOOKS):
+        words = "".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
+        assert f"**Next:** [lesson {following.name[:2]}]({following.name})" in words
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_each_exercise_of_a_lesson_shows_the_code_that_is_given(file):
+    page = lessons.make_page(nbformat.read(file, as_version=4), file.stem, HERE)
+    shown = [cell.source for cell in page.cells if cell.source.startswith("Your file as you get it")]
+    given = [exercise for exercise in catalog.exercises().values() if exercise.id[:2] == file.stem[:2]]
+    assert len(shown) == len(given)
+    for exercise, source in zip(given, shown, strict=True):
+        unsolved = (paths.ROOT / "exercises" / f"{exercise.file}.py").read_text(encoding="utf-8")
+        code = source.partition("```python\n")[2].removesuffix("\n```")
+        assert unsolved.rstrip().endswith(code) and ("YOUR CODE" in code or "REPAIR" in code)
+        assert exercise.file in source
 
 
 def test_answers_in_a_row_share_a_fold_with_their_question():

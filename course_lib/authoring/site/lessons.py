@@ -49,7 +49,6 @@ _CONTROLS = (
     f'<p class="needs-python">Here are controls that have Python compute another picture. For them, {RUN}. The picture below moves '
     "without them.</p>"
 )
-_UNSEEN = f'<p class="needs-python">What this code prints or draws, you see when you {RUN}.</p>'
 # what a notebook says to somebody who can run its cells, and what stands there on a page
 _INSTEAD = {
     "<p><em>Run this cell for the controls that ask Python.</em></p>": _CONTROLS,
@@ -178,8 +177,7 @@ def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
     """A prediction's question, if there is one, and folded what answers it."""
     made = []
     if asked is None:
-        unseen = all(cell.cell_type == "code" and not cell.outputs for cell in answers)
-        made.append(_markdown(open_fold("The code that shows it" if unseen else "What came out")))
+        made.append(_markdown(open_fold("What came out")))
     else:
         question = prediction.find(asked)
         made += [
@@ -194,8 +192,6 @@ def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
         told = f"<p>Other answers:</p><ul>{others}</ul>" if others else ""
         made.append(_markdown(write_raw(f"{answer}<p>{write_inline(question.why)}</p>{told}")))
     made += [_make_cell(_unfold(cell), flat=True) for cell in answers]
-    if any(cell.cell_type == "code" and not cell.outputs for cell in answers):
-        made.append(_markdown(write_raw(_UNSEEN)))
     return [*made, _markdown(close_fold())]
 
 
