@@ -52,6 +52,8 @@ An L4 or an A100 (8.9 and 8.0) runs the lessons in GPU mode. The course was not 
 def make_notebook() -> nbformat.NotebookNode:
     """Return the notebook without outputs: the set-up, what the machine can do, and the lesson."""
     notebook = read_source(list_sources()[0])
+    # the other lessons do not lie beside this one
+    notebook.cells[-1].source = re.sub(r"\[(lesson \d\d)\]\([^)]*\)", r"\1", notebook.cells[-1].source)
     # such a page has no folder in which the picture could lie
     notebook.cells[0].source = re.sub(r"!\[[^\]]*\]\([^)]*\)\n\n", "", notebook.cells[0].source)
     notebook.cells = [

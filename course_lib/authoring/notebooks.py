@@ -5,13 +5,15 @@ own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those lesson
 
 A script makes two notebooks. The learner's lacks the cells tagged ``check``, which prove what the page says. Its cells tagged ``answer``,
 before which a prediction stands, are folded if they are text, and shipped without output if they are code; code names the predictions that it
-answers, so that its output stays closed until they are made (``lessons/answers.py``). Its cells tagged ``step`` are cut as an exercise is cut
+answers, so that its output stays closed until they are made (``lessons/answers.py``). The web site shows that output in a fold: it is kept in
+``site/answers``. Its cells tagged ``step`` are cut as an exercise is cut
 from its solution. A heading tagged ``dive`` is folded with all that stands under it. The proof has every cell, solved: tests run it, and it
 raises if the course's answer to a step does not pass.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import sys
@@ -23,9 +25,11 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError
+from nbformat.v4 import new_notebook
 
 from course_lib.authoring import exercises, stills
 from course_lib.base import paths, runtime
+from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.catalog.cut import drop_marks
 from course_lib.catalog.step_cells import cut_cell
@@ -39,6 +43,7 @@ _METADATA = {
 _CELL_SECONDS = 120
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in a traceback
 _ASKS = re.compile(r'^predict\("([^"]+)"\)', re.MULTILINE)
+_NEXT = re.compile(r"(?<=^\*\*Next:\*\* )lesson (\d\d)", re.MULTILINE)
 _FOLD = "<details><summary><b>{}.</b> Predict first, or open it here.</summary>\n\n{}\n\n</details>"  # markdown stands between blank lines
 _NO_NAME = "What came out"
 CHECK, ANSWER, STEP, DIVE = "check", "answer", "step", "dive"  # tags of cells
@@ -51,6 +56,28 @@ def list_sources() -> list[Path]:
 
 def find_notebook(source: Path) -> Path:
     return paths.NOTEBOOKS / f"{source.stem}.ipynb"
+
+
+def find_answers(name: str) -> Path:
+    """The file with a lesson's code cells tagged ``answer`` and their outputs, by the lesson's name: a notebook that no linter takes for code."""
+    return Path(__file__).parent / "site" / "answers" / f"{name}.json"
+
+
+def read_with_answers(file: Path) -> nbformat.NotebookNode:
+    """A built notebook with the outputs that :func:`build` took out of it.
+
+    Raises: CourseError if the notebook and these outputs were not built together.
+    """
+    notebook, kept = nbformat.read(file, as_version=4), nbformat.read(find_answers(file.stem), as_version=4)
+    cells = [cell for cell in notebook.cells if _is_code_answer(cell)]
+    if [(cell.id, cell.source) for cell in cells] != [(cell.id, cell.source) for cell in kept.cells]:
+        raise CourseError(
+            f"{paths.shown(find_answers(file.stem))} has the outputs of other code than {paths.shown(file)}. "
+            f"`python -m course_lib.authoring.notebooks {file.name[:2]}` builds both."
+        )
+    for cell, answer in zip(cells, kept.cells, strict=True):
+        cell.outputs = answer.outputs
+    return notebook
 
 
 def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
@@ -69,8 +96,10 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
         if cell.cell_type == "code" and (ids := _ASKS.findall(cell.source)):
             # predictions that stand together are answered together
             asked = ids if number == 0 or not _ASKS.search(notebook.cells[number - 1].source) else [*asked, *ids]
-        if ANSWER in tags and cell.cell_type == "code" and asked and not proof:
+        if _is_code_answer(cell) and asked and not proof:
             cell.metadata[answers.METADATA] = asked
+        if cell.cell_type == "markdown":
+            cell.source = _NEXT.sub(_link_lesson, cell.source)
         if STEP in tags:
             where = f"{paths.shown(source)}, {cell['id']}"
             cell.source = _prove(drop_marks(cell.source)) if proof else cut_cell(cell.source, where)
@@ -79,6 +108,12 @@ def read_source(source: Path, *, proof: bool = False) -> nbformat.NotebookNode:
         if DIVE in tags and not proof:
             cell.metadata["jp-MarkdownHeadingCollapsed"] = True
     return notebook
+
+
+def _link_lesson(match: re.Match[str]) -> str:
+    """A lesson's name as a link to its notebook; its name alone if there is no such lesson yet."""
+    found = [source for source in list_sources() if source.stem[:2] == match[1]]
+    return f"[{match[0]}]({find_notebook(found[0]).name})" if found else match[0]
 
 
 def fold_answer(text: str) -> str:
@@ -105,6 +140,10 @@ def _prove(solved: str) -> str:
 
 def _get_tags(cell: nbformat.NotebookNode) -> list[str]:
     return cell.metadata.get("tags", [])
+
+
+def _is_code_answer(cell: nbformat.NotebookNode) -> bool:
+    return cell.cell_type == "code" and ANSWER in _get_tags(cell)
 
 
 def execute(notebook: nbformat.NotebookNode, folder: Path, **environment: str) -> None:
@@ -149,8 +188,13 @@ def build(source: Path) -> float:
     notebook.metadata = nbformat.from_dict(_METADATA)  # running adds this machine's Python version
     for cell in notebook.cells:
         _join_streams(cell)
-        if ANSWER in _get_tags(cell) and cell.cell_type == "code":
-            cell.outputs = []
+    answered = [cell for cell in notebook.cells if _is_code_answer(cell)]
+    kept = new_notebook(cells=copy.deepcopy(answered), metadata=notebook.metadata)
+    for cell in answered:
+        cell.outputs = []
+    answers_file = find_answers(source.stem)
+    answers_file.parent.mkdir(exist_ok=True)
+    write_atomic(answers_file, nbformat.writes(kept) + "\n")
     write_atomic(find_notebook(source), nbformat.writes(notebook) + "\n")
     return time.monotonic() - started
 

@@ -8,7 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from course_lib.base import paths
+from course_lib.learner.environment import DISTRIBUTION
 
+# what opens lesson 00 on a machine that has uv, a command per line
+START = (f"uvx {DISTRIBUTION} my-course", "cd my-course", f"uvx {DISTRIBUTION} lab")
 FIRST, HOSTED = "notebooks/00_start_here.ipynb", "notebooks/hosted/00_start_here.ipynb"
 _GITHUB = re.compile(r"https://github\.com/([^/]+/[^/]+?)(?:\.git)?")
 # the button that each service offers for a README

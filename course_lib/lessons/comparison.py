@@ -123,7 +123,7 @@ def _write_grid(title: str, left: int, rows: list[str], values: np.ndarray, look
         cells = "".join(_write_cell(value, *_LOOKS[int(s)]) for value, s in zip(line, look, strict=True))
         body += f'<tr><th scope="row">{row}</th>{cells}</tr>'
     caption = f"<caption>{title}</caption>" if title else ""
-    return f'<table class="course-grid">{caption}<tr><th></th>{head}</tr>{body}</table>'
+    return f'<table class="course-grid">{caption}<tr><td></td>{head}</tr>{body}</table>'
 
 
 def _write_cell(value: float, look: str, meaning: str) -> str:

@@ -299,7 +299,7 @@ def _write_grid(grid: Grid) -> str:
         f"<tr><th>{html.escape(row.name)}{', given' if row.kind == 'input' else ''}</th>{''.join(map(_write_cell, row.cells))}</tr>"
         for row in grid.rows
     )
-    return f'<table class="course-grid"><tr><th></th>{head}</tr>{rows}</table>'
+    return f'<table class="course-grid"><tr><td></td>{head}</tr>{rows}</table>'
 
 
 def _write_cell(cell: Cell) -> str:

@@ -203,7 +203,7 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
             f"<td class='number'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td>{html.escape(c.detail)}</td></tr>"
             for c in verdict.cases
         )
-        head = "<tr><th></th><th>case</th><th>error / allowed</th><th>what is special</th></tr>"
+        head = "<tr><th>verdict</th><th>case</th><th>error / allowed</th><th>what is special</th></tr>"
         parts.append(f"<details><summary>{len(verdict.cases)} cases</summary><table>{head}{rows}</table></details>")
     if told.debrief:
         parts.append(f"<p><b>What you avoided.</b> {write_inline(told.debrief)}</p>")

@@ -293,7 +293,10 @@ def write_review(lesson: str) -> str:
     questions, made = read_lesson(lesson), progress.read_predictions()
     here = {key: made[key] for key in questions if key in made}
     surprises = [key for key, prediction in here.items() if prediction.surprised]
-    told = f"<p><b>{len(here)} of {format_count(len(questions), 'prediction')} made</b>, {len(here) - len(surprises)} as you thought.</p>"
+    summed = (
+        f", {len(here) - len(surprises)} as you thought." if here else ". What you predict above is summed up here."
+    )
+    told = f"<p><b>{len(here)} of {format_count(len(questions), 'prediction')} made</b>{summed}</p>"
     rows = "".join(
         f"<li>{write_inline(questions[key].question)} You said {html.escape(here[key].said)}; it is {write_inline(questions[key].write(questions[key].answer))}.</li>"
         for key in surprises
@@ -407,10 +410,16 @@ class _NumberField(ipywidgets.Text):
 
     @property
     def number(self) -> float | None:
-        try:
-            return float(self.value.replace(",", ".").strip()) if self.value.strip() else None
-        except ValueError:
-            return math.nan
+        return read_number(self.value) if self.value.strip() else None
+
+
+def read_number(words: str) -> float:
+    """Return the number that a learner wrote: 0.0625, 0,0625 or 1/16; NaN if it is none. The site's script has the same rule (site.js)."""
+    above, slash, below = words.replace(",", ".").partition("/")
+    try:
+        return float(above) / float(below) if slash else float(above)
+    except (ValueError, ZeroDivisionError):
+        return math.nan
 
 
 def _make_button(words: str, action: Callable[[], None], style: str = "") -> ipywidgets.Button:

@@ -13,7 +13,7 @@ from course_lib.cli import status
 from course_lib.learner import progress
 from course_lib.lessons import answers, prediction
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.prediction import Question, find, predict, read_lesson, review_predictions
+from course_lib.lessons.prediction import Question, find, predict, read_lesson, read_number, review_predictions
 
 LESSONS = [source.stem[:2] for source in list_sources() if read_lesson(source.stem[:2])]
 DIGITS = Question("03-a", "How many?", "number", 4, "Because `x`.", unit="digits", within=1, others={"7": "Not seven."})
@@ -71,7 +71,17 @@ def test_a_wrong_answer_that_many_give_has_words_of_its_own():
     assert "Not seven." in words(number._revealed)
 
 
-@pytest.mark.parametrize(("said", "asks"), [("", "Choose or write an answer first"), ("many", "Write a number")])
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [("0,0625", 0.0625), ("1/16", 0.0625), (" 1 / 16 ", 0.0625), ("-1/5", -0.2), ("6.25e-2", 0.0625), ("1,5/3", 0.5)],
+)
+def test_a_number_is_read_as_it_is_written(said, number):
+    assert read_number(said) == number
+
+
+@pytest.mark.parametrize(
+    ("said", "asks"), [("", "Choose or write an answer first"), ("many", "Write a number"), ("1/0", "Write a number")]
+)
 def test_what_is_no_answer_is_asked_for_again(said, asks):
     asked = predict("03-a")
     asked._field.value = said
@@ -205,7 +215,7 @@ def test_the_first_answer_stays_and_is_shown_again():
 
 def test_a_review_follows_what_is_predicted_after_it_was_shown():
     review = review_predictions("03")
-    assert "0 of 4 predictions made" in words(review._words)
+    assert "0 of 4 predictions made. What you predict above is summed up here." in words(review._words)
     for key, said in (("03-a", "4"), ("03-b", "one")):
         asked = predict(key)
         asked._field.value = said

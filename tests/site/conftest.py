@@ -42,8 +42,10 @@ def browser() -> Iterator[Any]:
 class Opened:
     """A page of the site, opened from its folder, and what went wrong with it."""
 
-    def __init__(self, browser: Any, file: Path, anchor: str = "", width: int = 1280) -> None:
-        self.page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="light")
+    def __init__(self, browser: Any, file: Path, anchor: str = "", width: int = 1280, *, touch: bool = False) -> None:
+        self.page = browser.new_page(
+            viewport={"width": width, "height": 900}, color_scheme="light", has_touch=touch, is_mobile=touch
+        )
         self.faults: list[str] = []
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on("console", lambda said: self.faults.append(said.text) if said.type == "error" else None)
@@ -72,8 +74,8 @@ def open_page(site: Path, browser: Any) -> Iterator[Any]:
     """Opens a page by its path in the site."""
     opened: list[Opened] = []
 
-    def open_one(name: str, anchor: str = "", width: int = 1280) -> Opened:
-        opened.append(Opened(browser, site / name, anchor, width))
+    def open_one(name: str, anchor: str = "", width: int = 1280, *, touch: bool = False) -> Opened:
+        opened.append(Opened(browser, site / name, anchor, width, touch=touch))
         return opened[-1]
 
     yield open_one

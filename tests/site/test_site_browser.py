@@ -15,9 +15,8 @@ import nbformat
 import pytest
 
 from course_lib.authoring.notebooks import ANSWER, unfold_answer
-from course_lib.authoring.repository import list_launches
+from course_lib.authoring.repository import START, list_launches
 from course_lib.authoring.site import guides
-from course_lib.authoring.site.html import Source
 from course_lib.base import paths
 from course_lib.lessons import prediction
 
@@ -105,6 +104,43 @@ def _find_plain_words(text: str) -> str:
     return max(re.split(r"[`$*\[\]_#\n\"'|<>]|\.\.\.|--", text), key=len).strip()
 
 
+_LOW = """() => {
+  const inside = [...document.querySelectorAll("[data-picture]")].flatMap((picture) => [...picture.shadowRoot.querySelectorAll("button, label")]);
+  const all = [...document.querySelectorAll("article :is(.button, summary, label, input[type=text])"), ...inside];
+  return all.filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 39.5).map((e) => `${e.tagName}: ${e.textContent.trim()}`);
+}"""
+
+
+@pytest.mark.parametrize("name", ["index.html", "notebooks/00_start_here.html", "notebooks/02_rms_norm.html"])
+def test_a_finger_can_hit_what_is_to_press(open_page, name):
+    opened = open_page(name, width=400, touch=True)
+    opened.open_folds()
+    assert opened.page.evaluate(_LOW) == []
+
+
+def test_nothing_lies_over_a_page_that_is_scrolled_up(open_page):
+    opened = open_page("notebooks/00_start_here.html", width=400)
+    opened.page.mouse.wheel(0, 3000)
+    opened.page.wait_for_timeout(200)
+    opened.page.mouse.wheel(0, -300)
+    opened.page.wait_for_selector(".show-back-to-top", state="attached")
+    assert not opened.page.locator(".back-to-top").is_visible()
+
+
+def test_code_that_goes_on_beyond_the_edge_shows_a_shadow_there(open_page):
+    opened = open_page("notebooks/00_start_here.html", width=400)
+    code = opened.page.locator(".cell_input pre").nth(1)
+    assert code.evaluate("(pre) => pre.scrollWidth > pre.clientWidth + 8")
+    assert (
+        code.evaluate("(pre) => getComputedStyle(pre).backgroundAttachment") == "local, local, scroll, scroll, scroll"
+    )
+    dark = """async (pre) => {
+      const image = getComputedStyle(pre).backgroundImage; document.body.dataset.theme = 'dark';
+      return [image, getComputedStyle(pre).backgroundImage]; }"""
+    light, other = code.evaluate(dark)
+    assert light != other, "the shadow has the colours of the theme"
+
+
 @pytest.mark.parametrize("name", ["index.html", *LESSONS])
 def test_each_picture_answers_to_a_key_or_a_click(open_page, name):
     opened = open_page(name)
@@ -188,6 +224,8 @@ def test_axe_finds_no_serious_fault(open_page, name):
     ("prediction_id", "said", "told"),
     [
         ("03-spacing", "0,0625", "You predicted 0,0625. As it is."),
+        ("03-spacing", "1/16", "You predicted 1/16. As it is."),
+        ("03-spacing", "1/0", "You predicted 1/0."),
         ("03-spacing", "2", "You predicted 2. A surprise."),
         ("03-spacing", "a lot", "You predicted a lot."),
         (
@@ -285,7 +323,7 @@ def test_the_first_page_leads_to_every_lesson_and_a_lesson_to_its_notebook(site)
         page = (site / "notebooks" / f"{file.stem}.html").read_text(encoding="utf-8")
         assert f'download href="{file.name}"' in page
         assert (site / "notebooks" / file.name).read_bytes() == file.read_bytes()
-        assert Source().commands[1] in page
+        assert "\n".join(START) in page and 'href="../docs/setup.html"' in page
 
 
 def test_a_published_site_says_what_it_is_and_where(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import re
 
 import nbformat
@@ -10,8 +11,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from course_lib import catalog
-from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, unfold_answer
-from course_lib.authoring.repository import list_launches
+from course_lib.authoring.notebooks import ANSWER, DIVE, fold_answer, read_with_answers, unfold_answer
+from course_lib.authoring.repository import START, list_launches
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source, write_headings_flat
 from course_lib.base import paths
@@ -68,7 +69,7 @@ def test_every_answer_of_a_lesson_is_folded(file):
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
-    notebook = nbformat.read(file, as_version=4)
+    notebook = read_with_answers(file)
     page = lessons.make_page(notebook, file.stem, HERE)
 
     def list_kept(of):
@@ -78,6 +79,35 @@ def test_what_a_lesson_printed_and_drew_is_on_its_page(file):
         ]))  # fmt: skip
 
     assert list_kept(page) == list_kept(notebook)
+
+
+def test_outputs_of_other_code_are_refused(tmp_path):
+    other = nbformat.read(NOTEBOOKS[0], as_version=4)
+    next(
+        cell for cell in other.cells if ANSWER in cell.metadata.get("tags", []) and cell.cell_type == "code"
+    ).source = "1"
+    nbformat.write(other, tmp_path / NOTEBOOKS[0].name)
+    with pytest.raises(CourseError, match="outputs of other code"):
+        read_with_answers(tmp_path / NOTEBOOKS[0].name)
+
+
+def test_a_lesson_links_the_next_one():
+    for file, following in itertools.pairwise(NOTEBOOKS):
+        words = "".join(cell.source for cell in nbformat.read(file, as_version=4).cells)
+        assert f"**Next:** [lesson {following.name[:2]}]({following.name})" in words
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_each_exercise_of_a_lesson_shows_the_code_that_is_given(file):
+    page = lessons.make_page(nbformat.read(file, as_version=4), file.stem, HERE)
+    shown = [cell.source for cell in page.cells if cell.source.startswith("Your file as you get it")]
+    given = [exercise for exercise in catalog.exercises().values() if exercise.id[:2] == file.stem[:2]]
+    assert len(shown) == len(given)
+    for exercise, source in zip(given, shown, strict=True):
+        unsolved = (paths.ROOT / "exercises" / f"{exercise.file}.py").read_text(encoding="utf-8")
+        code = source.partition("```python\n")[2].removesuffix("\n```")
+        assert unsolved.rstrip().endswith(code) and ("YOUR CODE" in code or "REPAIR" in code)
+        assert exercise.file in source
 
 
 def test_answers_in_a_row_share_a_fold_with_their_question():
@@ -120,7 +150,7 @@ def test_a_sentence_stands_where_only_python_can_answer():
         HERE,
     )
     outputs = [output["data"]["text/html"] for cell in page.cells for output in cell.get("outputs", [])]
-    assert all("make lab" in markup and "#run-this-lesson" in markup for markup in outputs)
+    assert all(lessons.RUN in markup for markup in outputs)
     assert outputs[-1] == f"<p>A game. To play it, {lessons.RUN}; or leave it.</p>"
     assert "marked REPAIR" in outputs[0] and "not yet" not in outputs[0]
     assert any('id="run-this-lesson"' in cell.source for cell in page.cells)
@@ -153,9 +183,16 @@ def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences()
     assert lessons.read_lesson(make_notebook(), "99_nothing", row).about == "What is not there."
 
 
-def test_the_commands_name_the_repository_where_it_is_known():
-    assert PUBLISHED.commands == ("git clone https://example.org/norms/course && cd course", "make lab")
-    assert HERE.commands[1] == "make lab" and "http" not in HERE.commands[0]
+def test_the_commands_of_a_clone_name_the_repository_where_it_is_known():
+    assert PUBLISHED.clone == ("git clone https://example.org/norms/course && cd course", "make lab")
+    assert HERE.clone == ()
+
+
+def test_the_same_commands_stand_wherever_the_course_says_how_it_starts():
+    setup = (paths.ROOT / "docs" / "setup.md").read_text(encoding="utf-8")
+    assert "\n".join(START) in setup
+    assert START[0] in README
+    assert START[-1] in (paths.ROOT / "course_lib" / "learner" / "folder_readme.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

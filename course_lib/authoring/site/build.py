@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 
 from course_lib.authoring import tab
+from course_lib.authoring.notebooks import read_with_answers
 from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import Source
 from course_lib.base import paths
@@ -59,7 +60,7 @@ def stage(folder: Path, wanted: Collection[str], source: Source) -> None:
             f"not every one of the lessons {', '.join(wanted) or 'of the course'} is in {paths.shown(paths.NOTEBOOKS)}. "
             "`make notebooks` builds them."
         )
-    built = {file.stem: nbformat.read(file, as_version=4) for file in files}
+    built = {file.stem: read_with_answers(file) for file in files}
     names = guides.list_guides()
     pages = {*names, *(f"notebooks/{name}.ipynb" for name in built)}
     for name, notebook in built.items():

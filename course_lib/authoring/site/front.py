@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import nbformat
 
-from course_lib.authoring.site.html import Source, write_launches, write_raw
+from course_lib.authoring.repository import START
+from course_lib.authoring.site.html import Source, write_commands, write_launches, write_raw
 from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
 from course_lib.base.errors import CourseError
 from course_lib.lessons.words import format_count
@@ -31,22 +31,27 @@ have both norms, forward and backward, at the speed of the GPU's memory, and a s
 
 """
 _FIRST = (
-    """<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> five minutes to your first kernel</p>"""
+    '<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> Here you read it and move its pictures. In JupyterLab, on your '
+    'machine, your first kernel runs after five minutes: <a href="#start">Start</a> says how.</p>'
 )
 _MOVES = """
 This picture of lesson {number} moves: {moves}.
 
 ## Start
 
-On Linux with Python 3.11 or newer, `uvx norm-kernels-course my-course` (with [uv](https://docs.astral.sh/uv/)) makes a course folder and says how
-to open lesson 00 in JupyterLab. From a clone ([](./docs/setup.md) has Windows and macOS):
+On this site you can read every lesson, with its answers folded. To write kernels and have them checked, you need Linux or WSL, Python 3.11 or
+newer, and [uv](https://docs.astral.sh/uv/). The first command makes a course folder, the last one opens lesson 00 in JupyterLab:
 
 {commands}
+
+{clone}
+
+[](./docs/setup.md) has the way without uv, Windows and macOS.
 
 {launches}
 
 You need no GPU: without one, kernels run in Triton's interpreter, and a kernel that passes is compiled, too. The first start says what it
-fetches before it does: about 0.5 GB without a GPU. On this site you can read every lesson first, with its answers folded.
+fetches before it does: about 0.5 GB without a GPU.
 """
 
 
@@ -55,14 +60,17 @@ def write_front(
 ) -> str:
     """The first page as Markdown; ``notebooks`` as they were built, by name."""
     name, moves, picture = find_picture(notebooks)
-    commands = write_raw(f'<pre class="commands">{chr(10).join(map(html.escape, source.commands))}</pre>')
+    commands = write_raw(write_commands(START))
+    clone = source.clone and f"From a clone:\n\n{write_raw(write_commands(source.clone))}"
     buttons = write_launches(source)
     hours = round(sum(lesson.minutes for lesson in lessons) / 60)
     parts = [
         _HEAD,
         write_raw(_FIRST.format(name=min(notebooks))),
         write_raw(picture),
-        _MOVES.format(number=name[:2], moves=moves, commands=commands, launches=buttons and write_raw(buttons)),
+        _MOVES.format(
+            number=name[:2], moves=moves, commands=commands, clone=clone or "", launches=buttons and write_raw(buttons)
+        ),
         f"## Lessons\n\n{len(lessons)} lessons, {hours} hours.\n",
     ]
     for title, group in groupby(lessons, key=find_part):
@@ -116,6 +124,8 @@ def _write_guides(guides: Sequence[str]) -> str:
         "docs/verdicts.md": "what the grader says to each kind of mistake",
         "docs/cpu-mode.md": "what Triton's interpreter does otherwise than a GPU, and what the course corrects",
         "docs/site.md": "how this site is made",
+        "docs/browser.md": "the lessons with nothing installed: what a tab can do, and how to build one",
+        "docs/grading-a-class.md": "what counts, what is written, and what becomes of files that cannot be read",
         "docs/security.md": "how code that a stranger handed in is kept in",
     }
     items = "\n".join(f"- [](./{guide}){f': {lines[guide]}' if guide in lines else ''}" for guide in guides)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.authoring.repository import FIRST, list_launches, read_repository
@@ -48,12 +49,17 @@ class Source:
         return f"{self.repository}/edit/main/{file}" if self.repository and whole else ""
 
     @property
-    def commands(self) -> tuple[str, str]:
-        """The two commands that open lesson 00."""
+    def clone(self) -> tuple[str, ...]:
+        """The two commands that open lesson 00 in a clone; none if the repository is not known."""
         if not self.repository:
-            return "cd FOLDER-OF-THE-COURSE", "make lab"
+            return ()
         name = self.repository.rpartition("/")[2].removesuffix(".git")
         return f"git clone {self.repository} && cd {name}", "make lab"
+
+
+def write_commands(commands: Sequence[str]) -> str:
+    """Commands for a terminal, as HTML."""
+    return f'<pre class="commands">{chr(10).join(map(html.escape, commands))}</pre>'
 
 
 def write_raw(markup: str) -> str:

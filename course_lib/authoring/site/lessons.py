@@ -17,11 +17,21 @@ from nbformat.v4 import new_markdown_cell
 
 from course_lib import catalog
 from course_lib.authoring.notebooks import ANSWER, DIVE, STEP, unfold_answer
-from course_lib.authoring.site.html import Source, close_fold, open_fold, write_headings_flat, write_launches, write_raw
+from course_lib.authoring.repository import START
+from course_lib.authoring.site.html import (
+    Source,
+    close_fold,
+    open_fold,
+    write_commands,
+    write_headings_flat,
+    write_launches,
+    write_raw,
+)
 from course_lib.base.errors import CourseError
+from course_lib.catalog import Exercise, texts
 from course_lib.lessons import prediction
 from course_lib.lessons.live import VIEW
-from course_lib.lessons.panel_page import write_box, write_inline
+from course_lib.lessons.panel_page import find_first_line, write_box, write_inline
 
 Cell = nbformat.NotebookNode
 
@@ -33,13 +43,12 @@ _STYLE_ALONE = re.compile(
 )  # what JupyterLab's page takes from it, this page has of its own
 _MINUTES = re.compile(r"^\*About (\d+) minutes", re.MULTILINE)
 
-RUN = '<a href="#run-this-lesson">run the lesson</a> with <code>make lab</code>'
+RUN = '<a href="#run-this-lesson">run the lesson</a> on your machine'
 _REVIEW = f"Here the lesson sums up your predictions: how many came out as you thought, and what surprised you. For that, {RUN}."
 _CONTROLS = (
     f'<p class="needs-python">Here are controls that have Python compute another picture. For them, {RUN}. The picture below moves '
     "without them.</p>"
 )
-_UNSEEN = f'<p class="needs-python">What this code prints or draws, you see when you {RUN}.</p>'
 # what a notebook says to somebody who can run its cells, and what stands there on a page
 _INSTEAD = {
     "<p><em>Run this cell for the controls that ask Python.</em></p>": _CONTROLS,
@@ -120,6 +129,8 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
             number += run + bool(asked) - 1
         else:
             cells.append(_make_cell(cell, flat=diving))
+            if exercise_id := _find_call(cell, "exercise"):
+                cells.append(_markdown(_write_unsolved(catalog.get(exercise_id))))
         number += 1
     page.cells = cells + [_markdown(close_fold())] * diving
     for index, cell in enumerate(page.cells):
@@ -129,14 +140,23 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
 
 
 def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
-    folder, lab = (html.escape(command) for command in source.commands)
     return write_raw(
         f'<div class="run" id="run-this-lesson"><p>{"The pictures of this page move, and its" if moves else "The"} answers are folded: predict '
-        "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux, Python 3.11 or newer; no GPU needed):</p>"
-        f"<pre>{folder}\n{lab}</pre>"
+        "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux or WSL, Python 3.11 or newer; no GPU needed). "
+        'The first command makes a course folder, the last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; '
+        '<a href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):</p>'
+        f"{write_commands(START)}"
+        f"<p>There this lesson is <code>notebooks/{name}.ipynb</code>.</p>"
         f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p>'
         f"{write_launches(source, f'notebooks/{name}.ipynb', '../')}</div>"
     )
+
+
+def _write_unsolved(exercise: Exercise) -> str:
+    """The file of an unsolved exercise without its task, which the panel above it shows."""
+    text = texts.make_unsolved_text(exercise)
+    code = "".join(text.splitlines(keepends=True)[find_first_line(text) - 1 :])
+    return f"Your file as you get it, `exercises/{exercise.file}.py`:\n\n```python\n{code.rstrip()}\n```"
 
 
 def _find_call(cell: Cell, call: str) -> str | None:
@@ -157,8 +177,7 @@ def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
     """A prediction's question, if there is one, and folded what answers it."""
     made = []
     if asked is None:
-        unseen = all(cell.cell_type == "code" and not cell.outputs for cell in answers)
-        made.append(_markdown(open_fold("The code that shows it" if unseen else "What came out")))
+        made.append(_markdown(open_fold("What came out")))
     else:
         question = prediction.find(asked)
         made += [
@@ -173,8 +192,6 @@ def _make_fold(answers: list[Cell], asked: str | None) -> list[Cell]:
         told = f"<p>Other answers:</p><ul>{others}</ul>" if others else ""
         made.append(_markdown(write_raw(f"{answer}<p>{write_inline(question.why)}</p>{told}")))
     made += [_make_cell(_unfold(cell), flat=True) for cell in answers]
-    if any(cell.cell_type == "code" and not cell.outputs for cell in answers):
-        made.append(_markdown(write_raw(_UNSEEN)))
     return [*made, _markdown(close_fold())]
 
 
@@ -211,9 +228,13 @@ def _write_field(question: prediction.Question) -> str:
             for row, labels in enumerate(question.cells)
         )
         return f'<table class="course-cells prediction">{rows}</table>'
-    size, unit = (12, f" {html.escape(question.unit)}") if question.kind == "number" else (30, "")
+    if question.kind != "number":
+        return '<label class="prediction">Your prediction <input type="text" size="30" autocomplete="off"></label>'
+    assert isinstance(question.answer, (int, float))
+    keys = ' inputmode="decimal"' if question.answer >= 0 else ""  # on a phone these keys often have no minus
     return (
-        f'<label class="prediction">Your prediction <input type="text" size="{size}" autocomplete="off">{unit}</label>'
+        f'<label class="prediction">Your prediction <input type="text"{keys} size="12" autocomplete="off"> '
+        f"{html.escape(question.unit)}</label>"
     )
 
 

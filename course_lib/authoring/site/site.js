@@ -12,11 +12,16 @@ function reachScrolling() {
     else box.removeAttribute("tabindex");
   }
 }
+// as read_number in lessons/prediction.py reads it; NaN if it is none
+function readNumber(said) {
+  const parts = said.replaceAll(",", ".").split("/").map((part) => (part.trim() ? Number(part) : NaN));
+  return parts.length === 1 ? parts[0] : parts.length === 2 && parts[1] ? parts[0] / parts[1] : NaN;
+}
 // as Question.is_expected judges in a lesson
 function isExpected(said, { kind, answer, within, factor }) {
   if (kind === "text") return null;
   if (kind === "choice" || kind === "cells") return said === answer;
-  const [number, right] = [Number(said.replace(",", ".")), Number(answer)];
+  const [number, right] = [readNumber(said), Number(answer)];
   if (Number.isNaN(number)) return null;
   if (Number(factor) && number * right > 0) return number / right >= 1 / factor && number / right <= Number(factor);
   return Math.abs(number - right) <= Number(within);
