@@ -114,11 +114,19 @@ def _name_shadow(name: str, file: str) -> str:
     )
 
 
+def name_command(name: str) -> str:
+    """Return what a person types to make the environment (``env``) or to open the lessons (``lab``)."""
+    return f"course {name}" if paths.is_installed() else f"make {name}"
+
+
 def install_again() -> str:
     """Return the remedy for an environment that lacks a part, or has a damaged one."""
     home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
     if home is None:
-        return f"`course init my-course` makes a course folder, and `course env` there its environment; `pip install 'norm-kernels-course[lab]'` installs it here. {this_python}"
+        return (
+            "A course folder gets an environment that has it all. To grade a class with this Python: "
+            f"`pip install 'norm-kernels-course[lab]'`. {this_python}"
+        )
     if paths.is_installed():
         again = "`rm -r .venv`, then `course env`," if (home / ".venv").exists() else "`course env`"
         return f"{again} makes the environment of {home}; your exercises and progress stay. {this_python}"

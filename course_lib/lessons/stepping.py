@@ -20,6 +20,7 @@ from IPython.display import display
 import course_lib
 from course_lib.base import background, runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.installation import name_command
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.catalog import step_cells
 from course_lib.grading.public import (
@@ -75,7 +76,7 @@ def step(step_id: str) -> None:
     text = _read_cell(frame.f_code.co_filename)
     if not text:
         raise CourseError(
-            f"step({step_id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `make lab` opens the lessons."
+            f"step({step_id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `{name_command('lab')}` opens the lessons."
         )
     display(check_cell(wanted, text, frame.f_globals))
 
