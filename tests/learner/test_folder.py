@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.installation import install_again, missing_package
 from course_lib.catalog import exercises, texts
 from course_lib.cli import app
 from course_lib.grading.check import check
@@ -184,3 +185,24 @@ def test_a_file_is_checked_where_there_is_no_course_folder(tmp_path):
     file = tmp_path / "ex00a_masked_copy.py"
     file.write_text(texts.read_solution(exercise))
     assert paths.find_folder() is None and check(exercise, file, mode="cpu").passed
+
+
+@pytest.mark.parametrize(
+    ("left", "says"), [((), "not made yet"), ((".course-building",), "not finished"), (("lib",), "not finished")]
+)
+def test_an_environment_that_was_not_finished_has_one_remedy_and_it_deletes_nothing(left, says, tmp_path, monkeypatch):
+    """`course env` starts afresh by itself, and waits for an installer that is still at work; `rm` would work against it."""
+    folder.make(tmp_path / "c")
+    for name in left:
+        (tmp_path / "c" / ".venv" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "c")
+    said = str(missing_package("numpy"))
+    assert says in said and "`course env`" in said and "rm -r" not in said + install_again()
+
+
+def test_a_finished_environment_that_lacks_a_package_is_made_anew(tmp_path, monkeypatch):
+    folder.make(tmp_path / "c")
+    (tmp_path / "c" / ".venv").mkdir()
+    (tmp_path / "c" / ".venv" / ".course-stamp").write_text("{}")
+    monkeypatch.chdir(tmp_path / "c")
+    assert "`rm -r .venv`, then `course env`," in str(missing_package("numpy"))
