@@ -59,11 +59,6 @@ def check(
     return verdict.exit_code
 
 
-def list_of_lesson(number: str) -> list[str]:
-    """Return the ids of a lesson's exercises, such as "01a" and "01b" of "01"; none if that is no lesson."""
-    return [name for name, exercise in catalog.exercises().items() if exercise.lesson == number]
-
-
 def note(verdict: Verdict) -> str:
     """Remember a verdict. It stands, and is shown, even where the progress file cannot be written; returns that in words, or ""."""
     try:

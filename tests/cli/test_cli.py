@@ -90,7 +90,7 @@ def test_exit_codes_of_the_five_verdicts(command, learner, monkeypatch):
         ("reset",),
         ("chekc", "00a"),
         ("check", "00a", "--nonsense"),
-        ("check", "00a", "00b"),
+        ("hint", "00a", "00b"),
         ("check", "--file", "mine.py"),
         ("--nonsense",),
     ],
@@ -681,3 +681,26 @@ def test_a_lessons_number_checks_all_of_its_exercises(command):
     code, printed, said = command("check", "01", "--json")
     assert code == 64 and not printed and "01a, 01b" in said
     assert command("check", "99")[0] == 3
+
+
+def test_several_exercises_are_checked_one_after_the_other_and_the_worst_counts(command):
+    solve()
+    code, printed, _ = command("check", "00a", "01a")
+    assert code == 2 and 0 <= printed.index("00a A masked copy: pass") < printed.index("01a")
+    code, printed, said = command("check", "00a", "99z")
+    assert code == 3 and not printed and "99z" in said, "a wrong name is told before anything is checked"
+    for option in ("--json", "--file=x.py"):
+        code, printed, said = command("check", "00a", "01a", option)
+        assert code == 64 and not printed and "name one" in said
+
+
+def test_status_of_one_exercise_says_what_it_asks_for_and_where_it_stands(command):
+    progress.note_verdict(Verdict("07a", FAIL, "cause", "", (CaseResult("one", "fail", None, ""),)))
+    code, printed, _ = command("status", "07a")
+    assert code == 0 and catalog.get("07a").objective in printed and "fail" in printed
+    assert "exercises/ex07a_" in printed and "00a" not in printed
+    code, printed, _ = command("status", "01", "00a")
+    titles = [catalog.get(name).title for name in ("01a", "01b", "00a")]
+    assert code == 0 and sorted(titles, key=printed.index) == titles
+    assert list(json.loads(command("status", "00a", "--json")[1])) == ["00a"]
+    assert command("status", "99z")[0] == 3
