@@ -92,12 +92,12 @@ def hint(exercise_id: str | None) -> int:
 
 
 def solution(exercise_id: str, confirmed: bool) -> int:
-    """Print the solution: numbered lines, wrapped, in a terminal; elsewhere the file as it is."""
+    """Print the solution: numbered lines, wrapped, in a terminal; elsewhere the text alone."""
     exercise = catalog.get(exercise_id)
     texts.require_solution(exercise)
     if not (confirmed or progress.record(exercise.id).passed or _confirm(exercise)):
         return 1
-    text = texts.read_solution(exercise)
+    text = texts.make_plain_solution(exercise)
     progress.note_solution_seen(exercise.id)
     if sys.stdout.isatty():
         show(highlighted(text))

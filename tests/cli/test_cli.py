@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import json
@@ -259,7 +260,7 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
     os.close(terminal)
     os.close(keyboard)
     assert done.returncode == 0 and "Show the solution all the same?" in done.stderr
-    assert (tmp_path / "solution.py").read_text() == texts.read_solution(EX)
+    assert (tmp_path / "solution.py").read_text() == texts.make_plain_solution(EX)
 
 
 @pytest.mark.parametrize(
@@ -505,15 +506,18 @@ def test_ids_are_completed():
     )
 
 
-def test_the_solution_loses_nothing():
-    source = (paths.SOLUTIONS / f"{catalog.get('07a').file}.py").read_bytes()
+def test_the_solution_comes_without_the_authors_marks_and_loses_nothing():
+    source = texts.make_plain_solution(catalog.get("07a")).encode()
+    whole = texts.read_solution(catalog.get("07a"))
+    assert "BEGIN SOLUTION" in whole and ast.dump(ast.parse(whole)) == ast.dump(ast.parse(source))
     done = subprocess.run(
         [sys.executable, COURSE, "solution", "07a", "--yes"],
         capture_output=True,
         env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
         timeout=60,
     )
-    assert done.stdout == source, "into a pipe it is the file, byte for byte"
+    assert done.stdout == source, "into a pipe it is the text, byte for byte"
+    assert b"SOLUTION" not in source and b"#:" not in source
     code, text = in_terminal("solution", "07a", "--yes")
     shown = "".join(re.sub(r"^ *\d* ", "", line.removesuffix("\n")) for line in text.splitlines())
     assert code == 0 and "".join(shown.split()) == "".join(source.decode().split())
