@@ -234,8 +234,10 @@ def test_a_message_with_half_a_character_is_printed(command, learner):
 
 
 def test_hints_come_one_at_a_time_and_stop_at_the_last(command):
-    shown = [command("hint", "00a")[1].count("Hint ") for _ in range(4)]
-    assert shown == [1, 2, 3, 3]
+    printed = [command("hint", "00a")[1] for _ in range(4)]
+    assert [text.count("Hint ") for text in printed] == [1, 2, 3, 3]
+    assert ["no more hints" in text for text in printed] == [False, False, True, True]
+    assert "Compare" in printed[3] and "`course solution 00a`" in printed[3]
 
 
 def test_a_hint_is_shown_as_it_is_written(command):
