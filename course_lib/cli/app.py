@@ -144,7 +144,7 @@ def main(
               course init /content/my-course --newest""",
 )
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to make, such as my-course.", metavar="DIR")],
+    folder: Annotated[Path | None, typer.Argument(help="The folder to make, such as my-course.", metavar="DIR")] = None,
     newest: Annotated[
         bool,
         typer.Option(
@@ -156,9 +156,11 @@ def init(
     renew: Annotated[bool, typer.Option("--renew", hidden=True)] = False,
 ) -> int:
     """Make a course folder: exercises, lessons, your progress."""
+    if folder is None and paths.is_installed():
+        raise typer.BadParameter(f"name the folder to make: `{paths.name_program()} init my-course`.", param_hint="DIR")
     from course_lib.cli import folder as folders
 
-    return folders.init(folder, newest, renew)
+    return folders.init(folder or Path(), newest, renew)  # a checkout refuses any
 
 
 @app.command(rich_help_panel=START)

@@ -90,7 +90,9 @@ def hint(exercise_id: str | None) -> int:
     show(hints)
     if progress.record(exercise.id).hints == len(exercise.hints):
         ours = "" if paths.is_release() else f" `course solution {exercise.id}` shows the course's solution."
-        show(f"\nThere are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}")
+        show(
+            f"\nThere are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}"
+        )
     return 0
 
 

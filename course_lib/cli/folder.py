@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,12 +40,8 @@ def init(place: Path, newest: bool, renew: bool) -> int:
         f"{place}: {lessons} lessons in notebooks/, {len(catalog.exercises())} exercises in exercises/."
         + had_work * " What you wrote is as it was."
     )
-    if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
-        command = f"uvx {environment.DISTRIBUTION}"
-    else:
-        command = "course" if shutil.which("course") else str(Path(sys.executable).with_name("course"))
     enter = "" if place.resolve() == Path.cwd() else f"cd {place} && "
-    print(f"Next: {enter}{command} lab")
+    print(f"Next: {enter}{paths.name_program()} lab")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -139,8 +140,27 @@ def test_a_command_outside_a_folder_says_how_to_make_one_and_writes_nothing(comm
     before = read_all(tmp_path)
     assert app.run(command) == app.BAD_REQUEST
     said = capsys.readouterr().err
-    assert "is not in a course folder" in said and "`course init my-course`" in said and len(said.splitlines()) == 1
+    assert "is not in a course folder" in said and "course init my-course`" in said and len(said.splitlines()) == 1
     assert read_all(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"UV": "/bin/uv"}, "`uvx norm-kernels-course init my-course`"),
+        ({"PATH": "{bin}"}, "`course init my-course`"),
+        ({"PATH": ""}, f"`{Path(sys.executable).with_name('course')} init my-course`"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [[], ["init"]])
+def test_who_names_no_folder_is_told_what_to_type(settings, says, arguments, capsys, tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "course").touch(0o755)
+    monkeypatch.delenv("UV", raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value.format(bin=tmp_path / "bin"))
+    assert app.run(arguments) in (app.BAD_REQUEST, app.USAGE_ERROR)
+    assert says in capsys.readouterr().err
 
 
 def test_help_and_init_need_no_folder(capsys, tmp_path, monkeypatch):
