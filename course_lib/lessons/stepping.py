@@ -22,6 +22,7 @@ from course_lib.base import background, runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.installation import name_command
 from course_lib.base.text import make_visible_line, shorten
+from course_lib.base.words import format_count, format_number
 from course_lib.catalog import step_cells
 from course_lib.grading.public import (
     FAIL,
@@ -43,7 +44,6 @@ from course_lib.learner import progress
 from course_lib.lessons import steps
 from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
 from course_lib.lessons.steps.step import In, Out, Step, Try, WrongForm
-from course_lib.lessons.words import format_count, format_number
 
 _LOOKS = {PASS: "good", NOT_ATTEMPTED: "open"}
 _SHOW_ANSWER_AFTER = 2  # failed runs
