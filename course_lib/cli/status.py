@@ -193,9 +193,12 @@ def _facts(exercise: Exercise, records: dict[str, Record]) -> Iterator[tuple[str
     for notebook in sorted((paths.folder() / "notebooks").glob(f"{exercise.lesson}_*.ipynb")):
         yield "lesson", f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
     yield "your file", link(exercise)
-    now = state(records.get(exercise.id))
-    if now != NOT_ATTEMPTED:
-        yield "last check", f"[{STYLES[now]}]{SIGNS[now]} {now}[/]"
+    record = records.get(exercise.id, Record())
+    last = record.last.get("status", NOT_ATTEMPTED)
+    if last != NOT_ATTEMPTED:
+        yield "last check", f"[{STYLES[last]}]{SIGNS[last]} {last}[/]"
+    if record.passed and last != PASS:
+        yield "before", f"[{STYLES[PASS]}]{SIGNS[PASS]} {PASS}[/]"
 
 
 def _need(text: str, records: dict[str, Record]) -> str:

@@ -709,4 +709,8 @@ def test_status_of_one_exercise_says_what_it_asks_for_and_where_it_stands(comman
     titles = [catalog.get(name).title for name in ("01a", "01b", "00a")]
     assert code == 0 and sorted(titles, key=printed.index) == titles
     assert list(json.loads(command("status", "00a", "--json")[1])) == ["00a"]
+    progress.note_verdict(Verdict("00a", PASS, "none", ""))
+    progress.note_verdict(Verdict("00a", FAIL, "cause", ""))
+    told = command("status", "00a")[1]
+    assert re.search(r"last check +✗ fail", told) and re.search(r"before +✓ pass", told)
     assert command("status", "99z")[0] == 3
