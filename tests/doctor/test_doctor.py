@@ -145,7 +145,7 @@ def test_outside_a_course_folder_that_is_said_first_and_once(monkeypatch, instal
     remove(monkeypatch, *packages.NEEDED, *packages.USEFUL)
     findings = doctor.examine()
     text = doctor.as_text(findings)
-    assert findings[0].level == PROBLEM and "`course init my-course`" in findings[0].remedy
+    assert findings[0].level == PROBLEM and "course init my-course`" in findings[0].remedy
     assert text.count("course init") == 1 and text.count("not in a") == 1, text
     assert "make " not in text.replace("makes", "") and "constraints.txt" not in text, text
     assert [finding.name for finding in findings if finding.level == PROBLEM] == ["course folder"]
