@@ -38,9 +38,10 @@ def _leave_to_folder(arguments: list[str]) -> None:
         or arguments[:1] in (["init"], ["update"], ["env"])
     ):
         return
+    from course_lib.base.installation import find_python
     from course_lib.learner import environment
 
-    python = environment.find_python(folder)
+    python = find_python(folder)
     if python is not None and not environment.runs_here(folder):
         os.execv(python, [str(python), "-m", "course_command", *arguments])
 

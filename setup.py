@@ -1,6 +1,11 @@
-"""Put into a wheel what a course folder is made of. A checkout has it beside ``course_lib``; an installed package, inside."""
+"""Put into a wheel what a course folder is made of, and write the package's page out of README.
 
+A checkout has the files of a course folder beside ``course_lib``; an installed package, inside.
+"""
+
+import re
 import shutil
+import tomllib
 from pathlib import Path
 
 from setuptools import setup
@@ -25,4 +30,26 @@ class BuildWithCourse(build_py):
                 shutil.copy(file, shipped / file)
 
 
-setup(cmdclass={"build_py": BuildWithCourse})
+def write_page(readme: str, repository: str) -> str:
+    """Return README for the index of packages, where a relative link leads nowhere: such a link leads to ``repository``.
+
+    If ``repository`` is empty, the words of a link stay, and pictures go.
+    """
+    file = r"(?!https?:|#)"  # where a link to a file of the repository begins
+    if not repository:
+        return re.sub(
+            rf"(?<!!)\[([^\]]+)\]\({file}[^)]+\)", r"\1", re.sub(r"(?s)<picture>.*?</picture>\s*", "", readme)
+        )
+    page = re.sub(rf"\]\({file}([^)]+)\)", rf"]({repository}/blob/main/\1)", readme)
+    return re.sub(rf'\b(src|srcset)="{file}([^"]+)"', rf'\1="{repository}/raw/main/\2"', page)
+
+
+if __name__ == "__main__":
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    setup(
+        cmdclass={"build_py": BuildWithCourse},
+        long_description=write_page(
+            Path("README.md").read_text(encoding="utf-8"), project.get("urls", {}).get("Repository", "").rstrip("/")
+        ),
+        long_description_content_type="text/markdown",
+    )

@@ -22,8 +22,8 @@ from course_lib.authoring import exercises
 from course_lib.authoring.notebooks import find_notebook, list_sources, read_source
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.words import format_count
 from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
-from course_lib.lessons.words import format_count
 
 CELL_SECONDS = 120.0
 DEVICE = "COURSE_NBVAL_DEVICE"  # read by notebooks/conftest.py: the mode in which every notebook has to have run

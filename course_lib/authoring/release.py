@@ -25,7 +25,7 @@ from course_lib.catalog import step_cells
 COPIED = (
     ".binder", ".devcontainer", "AGENTS.md", ".gitattributes", ".gitignore", "CITATION.cff", "LICENSE", "SECURITY.md", "constraints.txt",
     "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
-    "notebooks/images", "pyproject.toml", "tools/bootstrap.py", "tools/installer.py", "tools/jupyter", "tools/machine.py",
+    "notebooks/images", "pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/installer.py", "tools/jupyter", "tools/machine.py",
 )  # fmt: skip
 LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
 _README = Path(__file__).parent / "release_readme.md"

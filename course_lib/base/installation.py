@@ -11,6 +11,7 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 
+_STAMP = ".course-stamp"  # tools/bootstrap.py writes it last
 _PACKAGES = {"torch": "PyTorch", "triton": "Triton", "numpy": "NumPy"}
 _NEEDED = {*_PACKAGES, "ml_dtypes", "rich", "typer", "psutil", "sympy", "matplotlib", "ipywidgets", "landlockpy"}
 _REMEDIES = {
@@ -46,9 +47,10 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
 def missing_package(package: str) -> EnvironmentFault:
     """A package that the course itself needs is not there; ``package`` as one imports it."""
     home = paths.find_folder()
-    if paths.is_installed() and home is not None and not (home / ".venv").exists():
+    if paths.is_installed() and home is not None and find_python(home) is None:
+        how_far = "not finished" if (home / ".venv").exists() else "not made yet"
         return EnvironmentFault(
-            f"the environment of {home} is not made yet. `course lab` makes it and opens lesson 00; `course env` makes it alone. "
+            f"the environment of {home} is {how_far}. `course lab` makes it and opens lesson 00; `course env` makes it alone. "
             f"(This Python is {sys.executable}, and has no {_PACKAGES.get(package, package)}.)"
         )
     return EnvironmentFault(
@@ -114,13 +116,27 @@ def _name_shadow(name: str, file: str) -> str:
     )
 
 
+def find_python(folder: Path) -> Path | None:
+    """Return the Python of a course folder's own environment; None if there is no finished one."""
+    return folder / ".venv" / "bin" / "python" if (folder / ".venv" / _STAMP).is_file() else None
+
+
+def name_command(name: str) -> str:
+    """Return what a person types to make the environment (``env``) or to open the lessons (``lab``)."""
+    return f"course {name}" if paths.is_installed() else f"make {name}"
+
+
 def install_again() -> str:
     """Return the remedy for an environment that lacks a part, or has a damaged one."""
     home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
     if home is None:
-        return f"`course init my-course` makes a course folder, and `course env` there its environment; `pip install 'norm-kernels-course[lab]'` installs it here. {this_python}"
+        return (
+            "A course folder gets an environment that has it all. To grade a class with this Python: "
+            f"`pip install 'norm-kernels-course[lab]'`. {this_python}"
+        )
     if paths.is_installed():
-        again = "`rm -r .venv`, then `course env`," if (home / ".venv").exists() else "`course env`"
+        # an unfinished one `course env` replaces by itself, after an installer that is still at work in it
+        again = "`course env`" if find_python(home) is None else "`rm -r .venv`, then `course env`,"
         return f"{again} makes the environment of {home}; your exercises and progress stay. {this_python}"
     return (
         "`make clean`, then `make lab`, installs it anew (in an environment of your own: `pip install -c constraints.txt -e '.[lab]'` in the "

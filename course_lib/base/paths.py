@@ -10,6 +10,8 @@ Two environment variables move things, so that tests never touch a learner's wor
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from pathlib import Path
 
 from course_lib.base.errors import CourseError
@@ -40,6 +42,13 @@ def is_installed() -> bool:
     return FILES is SHIPPED
 
 
+def name_program() -> str:
+    """Return what a person types for ``course`` where it is an installed package."""
+    if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
+        return "uvx norm-kernels-course"
+    return "course" if shutil.which("course") else str(Path(sys.executable).with_name("course"))
+
+
 def find_folder() -> Path | None:
     """Return the folder in which the learner works: the checkout, or the course folder that holds the current folder; None if there is none.
 
@@ -60,7 +69,7 @@ def folder() -> Path:
     """
     if (found := find_folder()) is None:
         raise CourseError(
-            f"{Path.cwd()} is not in a course folder. `course init my-course` makes one here, with exercises and lessons; "
+            f"{Path.cwd()} is not in a course folder. `{name_program()} init my-course` makes one here, with exercises and lessons; "
             "if you have one already, change to it: `cd my-course`."
         )
     return found

@@ -96,6 +96,12 @@ class Weights(enum.StrEnum):
 ExerciseId = Annotated[
     str, typer.Argument(help="The exercise, such as 07a.", metavar="ID", autocompletion=_complete_exercise)
 ]
+ExerciseIds = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Exercises, such as 07a, or lessons, such as 07.", metavar="[ID]...", autocompletion=_complete_exercise
+    ),
+]
 ExerciseIdOrNext = Annotated[
     str | None,
     typer.Argument(
@@ -138,7 +144,7 @@ def main(
               course init /content/my-course --newest""",
 )
 def init(
-    folder: Annotated[Path, typer.Argument(help="The folder to make, such as my-course.", metavar="DIR")],
+    folder: Annotated[Path | None, typer.Argument(help="The folder to make, such as my-course.", metavar="DIR")] = None,
     newest: Annotated[
         bool,
         typer.Option(
@@ -150,9 +156,11 @@ def init(
     renew: Annotated[bool, typer.Option("--renew", hidden=True)] = False,
 ) -> int:
     """Make a course folder: exercises, lessons, your progress."""
+    if folder is None and paths.is_installed():
+        raise typer.BadParameter(f"name the folder to make: `{paths.name_program()} init my-course`.", param_hint="DIR")
     from course_lib.cli import folder as folders
 
-    return folders.init(folder, newest, renew)
+    return folders.init(folder or Path(), newest, renew)  # a checkout refuses any
 
 
 @app.command(rich_help_panel=START)
@@ -166,14 +174,14 @@ def env() -> int:
 @app.command(
     rich_help_panel=START,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    epilog="""What stands behind it goes to JupyterLab.
+    epilog="""Options that are not named here go to JupyterLab as they are.
 
     \b
     Examples: course lab
               course lab --no-browser --port 8899""",
 )
 def lab(context: typer.Context) -> int:
-    """Open lesson 00 in JupyterLab; the first time, make the environment."""
+    """Open lesson 00 in JupyterLab, and before that, the first time, make the environment."""
     from course_lib.cli import folder as folders
 
     return folders.lab(context.args)
@@ -187,10 +195,11 @@ def lab(context: typer.Context) -> int:
 
     \b
     Examples: course check
+              course check 07a 08a
               course check 07a --file other.py --json""",
 )
 def check(
-    exercise_id: ExerciseIdOrNext = None,
+    exercise_ids: ExerciseIds = None,
     file: Annotated[
         Path | None, typer.Option(help="Check this file instead of yours in exercises/. Progress is then left alone.")
     ] = None,
@@ -210,19 +219,22 @@ def check(
         ),
     ] = None,
 ) -> int:
-    """Grade your file of an exercise, such as 07a, or of all of a lesson, such as 07; without an ID, of the next one."""
-    if exercise_id is None and (file or secret_file):
+    """Grade your file of an exercise, such as 07a, or of all of a lesson, such as 07; without an ID, of the next one.
+
+    Of several, the worst verdict decides the exit code.
+    """
+    if not exercise_ids and (file or secret_file):
         raise typer.BadParameter(
             "name the exercise that the file belongs to: `course check ID --file PATH`.", param_hint="ID"
         )
-    from course_lib.cli import exercise
+    from course_lib.cli import exercise, status
 
-    lesson = exercise.list_of_lesson(exercise_id or "")
-    if lesson and (file or as_json):
+    names = [found.id for found in status.find(exercise_ids or [])]
+    if len(names) > 1 and (file or as_json):
         raise typer.BadParameter(
-            f"lesson {exercise_id} has {', '.join(lesson)}: with --file or --json, name one of them.", param_hint="ID"
+            f"these are {', '.join(names)}: with --file or --json, name one of them.", param_hint="ID"
         )
-    return max(exercise.check(name, file, secret_file, as_json, require_tier) for name in lesson or [exercise_id])
+    return max(exercise.check(name, file, secret_file, as_json, require_tier) for name in names or [None])
 
 
 @app.command(
@@ -299,16 +311,25 @@ def hunt(
     return hunting.hunt(exercise_id, seen=seen, daily=daily, give_up=give_up, listing=listing, confirmed=yes)
 
 
-@app.command(rich_help_panel=LEARN)
-def status(as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False) -> int:
-    """List the exercises, what is passed, and what comes next."""
+@app.command(
+    rich_help_panel=LEARN,
+    epilog="""\b
+    Examples: course status
+              course status 07a""",
+)
+def status(
+    exercise_ids: ExerciseIds = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, for programs.")] = False,
+) -> int:
+    """List the exercises, what is passed, and what comes next; with an ID, say what that exercise asks for."""
     from course_lib.cli import status as where
     from course_lib.cli.terminal import show
 
+    chosen = where.find(exercise_ids or [])
     if as_json:
-        print(where.as_json())
+        print(where.as_json(chosen))
     else:
-        show(where.listing())
+        show(where.describe(chosen) if chosen else where.listing())
     return 0
 
 

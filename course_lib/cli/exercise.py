@@ -59,11 +59,6 @@ def check(
     return verdict.exit_code
 
 
-def list_of_lesson(number: str) -> list[str]:
-    """Return the ids of a lesson's exercises, such as "01a" and "01b" of "01"; none if that is no lesson."""
-    return [name for name, exercise in catalog.exercises().items() if exercise.lesson == number]
-
-
 def note(verdict: Verdict) -> str:
     """Remember a verdict. It stands, and is shown, even where the progress file cannot be written; returns that in words, or ""."""
     try:
@@ -93,16 +88,21 @@ def hint(exercise_id: str | None) -> int:
     if exercise_id is None:
         show(f"{exercise.id} {escape(exercise.title)}")
     show(hints)
+    if progress.record(exercise.id).hints == len(exercise.hints):
+        ours = "" if paths.is_release() else f" `course solution {exercise.id}` shows the course's solution."
+        show(
+            f"\nThere are no more hints. Compare, in the lesson's panel, sets your outputs beside the right ones.{ours}"
+        )
     return 0
 
 
 def solution(exercise_id: str, confirmed: bool) -> int:
-    """Print the solution: numbered lines, wrapped, in a terminal; elsewhere the file as it is."""
+    """Print the solution: numbered lines, wrapped, in a terminal; elsewhere the text alone."""
     exercise = catalog.get(exercise_id)
     texts.require_solution(exercise)
     if not (confirmed or progress.record(exercise.id).passed or _confirm(exercise)):
         return 1
-    text = texts.read_solution(exercise)
+    text = texts.make_plain_solution(exercise)
     progress.note_solution_seen(exercise.id)
     if sys.stdout.isatty():
         show(highlighted(text))

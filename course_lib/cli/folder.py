@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.base.installation import install_again
+from course_lib.base.installation import find_python, install_again
 from course_lib.cli.terminal import say
 from course_lib.learner import environment, folder, notebook_filter, update
 
@@ -34,19 +33,15 @@ def init(place: Path, newest: bool, renew: bool) -> int:
         print(line)
     if newest:
         environment.complete_this_environment()
-    if renew and environment.find_python(place):
+    if renew and find_python(place):
         environment.make_environment(place)
     lessons = len(list((place / "notebooks").glob("[0-9]*.ipynb")))
     print(
         f"{place}: {lessons} lessons in notebooks/, {len(catalog.exercises())} exercises in exercises/."
         + had_work * " What you wrote is as it was."
     )
-    if "UV" in os.environ:  # set by uvx, which leaves no command `course` in the shell
-        command = f"uvx {environment.DISTRIBUTION}"
-    else:
-        command = "course" if shutil.which("course") else str(Path(sys.executable).with_name("course"))
     enter = "" if place.resolve() == Path.cwd() else f"cd {place} && "
-    print(f"Next: {enter}{command} lab")
+    print(f"Next: {enter}{paths.name_program()} lab")
     return 0
 
 
@@ -58,7 +53,7 @@ def env() -> int:
     home = paths.folder()
     if not paths.is_installed():
         raise CourseError(f"{paths.ROOT} is a checkout: `make env` makes its environment.")
-    if environment.find_python(home) is None and not environment.list_missing():
+    if find_python(home) is None and not environment.list_missing():
         print(f"{sys.executable} has all that the course needs; `course lab` uses it.")
     else:
         environment.make_environment(home)

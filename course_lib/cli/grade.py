@@ -11,6 +11,7 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.words import agree, format_count
 from course_lib.classroom import workers
 from course_lib.classroom.grade_class import GRADEBOOK, Graded, Options, Progress, grade_class
 from course_lib.cli.terminal import console, say
@@ -106,13 +107,18 @@ def _show_progress() -> Iterator[Callable[[Progress], None]]:
     columns = (
         TextColumn("checking"),
         BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} learners, {task.fields[files]} files, time left"),
+        TextColumn("{task.completed:.0f} of {task.fields[learners]}, {task.fields[files]}, time left"),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     with Bar(*columns, console=console(), transient=True) as bar:
-        task = bar.add_task("checking", total=None, visible=False, files=0)
+        task = bar.add_task("checking", total=None, visible=False, learners="", files="")
         yield lambda progress: bar.update(
-            task, completed=progress.done, total=progress.learners, files=progress.files, visible=True
+            task,
+            completed=progress.done,
+            total=progress.learners,
+            visible=True,
+            learners=format_count(progress.learners, "learner"),
+            files=format_count(progress.files, "file"),
         )
 
 
@@ -125,7 +131,7 @@ def _tell_lines() -> Callable[[Progress], None]:
         if tenth > last:
             last = tenth
             print(
-                f"{progress.done:.0f} of {progress.learners} learners, {progress.files} files",
+                f"{progress.done:.0f} of {format_count(progress.learners, 'learner')}, {format_count(progress.files, 'file')}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -137,10 +143,12 @@ def _say_what_came_out(graded: Graded) -> None:
     out = paths.shown(graded.out)
     better = "" if graded.tier == isolation.NAMESPACES else " or better"
     print(
-        f"{graded.learners} learners: {graded.checked} files checked, {graded.kept} verdicts kept from before. Isolation: {graded.tier}{better}."
+        f"{format_count(graded.learners, 'learner')}: {format_count(graded.checked, 'file')} checked, "
+        f"{format_count(graded.kept, 'verdict')} kept from before. Isolation: {graded.tier}{better}."
     )
     if graded.torn:
-        print(f"{graded.torn} lines of the journal were torn; what they said was checked again.")
+        lines = agree(graded.torn, "line of the journal was torn; what it", "lines of the journal were torn; what they")
+        print(f"{graded.torn} {lines} said was checked again.")
     for title, lines in (
         ("Nothing could be read of", [f"{learner}: {why}" for learner, why in graded.problems]),
         (

@@ -49,6 +49,18 @@ def chosen(exercise_id: str | None) -> Exercise:
     return exercise
 
 
+def find(names: list[str]) -> list[Exercise]:
+    """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as "07"; each of them once.
+
+    Raises: CourseError if there is no exercise of a name.
+    """
+    found = {}
+    for name in names:
+        of_lesson = [exercise for exercise in catalog.exercises().values() if exercise.lesson == name]
+        found |= {exercise.id: exercise for exercise in of_lesson or [catalog.get(name)]}
+    return list(found.values())
+
+
 def state(record: Record | None) -> str:
     """The last verdict's status; a pass that was reset since is still a pass."""
     record = record or Record()
@@ -86,9 +98,6 @@ def overview() -> Group:
             ("course --help", "lists all commands"),
         ]
         return Group(progress_bar(records), "", "You have passed every exercise.", "", _commands(ways))
-    facts = Table.grid(padding=(0, 2))
-    for name, text in _facts(upcoming, records):
-        facts.add_row(f"[dim]{name}[/dim]", text)
     ways = [
         ("course check", "grades your file"),
         ("course watch", "grades it each time you save it"),
@@ -96,8 +105,21 @@ def overview() -> Group:
         ("course lab", "opens the lessons in JupyterLab"),
         ("course --help", "lists all commands"),
     ]
-    title = f"Next: [bold]{upcoming.id} {escape(upcoming.title)}[/bold], about {upcoming.minutes} minutes"
-    return Group(progress_bar(records), "", title, Padding(facts, (0, 2)), "", _commands(ways))
+    return Group(progress_bar(records), "", *_describe(upcoming, records, "Next: "), "", _commands(ways))
+
+
+def describe(exercises: list[Exercise]) -> Group:
+    """What `course status 07a` prints: what each exercise asks for, what it needs, and how it stands."""
+    records = progress.read()
+    return Group(*(part for exercise in exercises for part in _describe(exercise, records)))
+
+
+def _describe(exercise: Exercise, records: dict[str, Record], before: str = "") -> tuple[str, Padding]:
+    facts = Table.grid(padding=(0, 2))
+    for name, text in _facts(exercise, records):
+        facts.add_row(f"[dim]{name}[/dim]", text)
+    title = f"{before}[bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes"
+    return title, Padding(facts, (0, 2))
 
 
 def listing() -> Group:
@@ -153,13 +175,13 @@ def next_line(exercise: Exercise) -> str:
     return f"Next: [bold]{exercise.id} {escape(exercise.title)}[/bold], about {exercise.minutes} minutes. `course check` takes it."
 
 
-def as_json() -> str:
-    """What `course status --json` prints: status and hints of each exercise, by id."""
+def as_json(exercises: list[Exercise]) -> str:
+    """What `course status --json` prints: status and hints of each exercise, or of those named, by id."""
     records = progress.read()
     return json.dumps(
         {
             name: {"status": state(records.get(name)), "hints": records.get(name, Record()).hints}
-            for name in catalog.exercises()
+            for name in [exercise.id for exercise in exercises] or catalog.exercises()
         },
         indent=2,
     )
@@ -171,9 +193,12 @@ def _facts(exercise: Exercise, records: dict[str, Record]) -> Iterator[tuple[str
     for notebook in sorted((paths.folder() / "notebooks").glob(f"{exercise.lesson}_*.ipynb")):
         yield "lesson", f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
     yield "your file", link(exercise)
-    now = state(records.get(exercise.id))
-    if now != NOT_ATTEMPTED:
-        yield "last check", f"[{STYLES[now]}]{SIGNS[now]} {now}[/]"
+    record = records.get(exercise.id, Record())
+    last = record.last.get("status", NOT_ATTEMPTED)
+    if last != NOT_ATTEMPTED:
+        yield "last check", f"[{STYLES[last]}]{SIGNS[last]} {last}[/]"
+    if record.passed and last != PASS:
+        yield "before", f"[{STYLES[PASS]}]{SIGNS[PASS]} {PASS}[/]"
 
 
 def _need(text: str, records: dict[str, Record]) -> str:

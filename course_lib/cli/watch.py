@@ -263,7 +263,7 @@ class WatchSession:
             self._asks, self.message = True, question
 
     def _show_solution(self) -> None:
-        text = texts.read_solution(self.current)
+        text = texts.make_plain_solution(self.current)
         progress.note_solution_seen(self.current.id)
         self._show(highlighted(text), "Esc goes back to the verdict.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable
 
 from course_lib.doctor import gpu, isolation, kernels, machine, packages, trials
@@ -10,44 +11,61 @@ from course_lib.doctor.trials import Trial
 
 CANARY_SECONDS = 180.0
 PROBE_SECONDS = 120.0
+Check = Callable[[], Iterable[DoctorFinding]]
 
 
 def examine() -> list[DoctorFinding]:
-    """Everything there is to find, in the order in which to read it. Never raises; takes as long as two imports of PyTorch."""
+    """Everything there is to find, in the order in which to read it. Never raises; takes as long as two imports of PyTorch.
+
+    Where packages are missing, nothing that needs them is tried: it would only say so again.
+    """
+    complete = not packages.list_missing()
+    before: list[tuple[str, Check]] = [
+        ("course folder", lambda: machine.examine_folder(can_check=complete)),
+        ("system", machine.examine_system),
+        ("Python", packages.examine_python),
+        ("packages", packages.examine_packages),
+        ("settings", packages.examine_settings),
+    ]
+    after: list[tuple[str, Check]] = [
+        ("disk", machine.examine_disk),
+        ("your files", machine.examine_files),
+        ("Chromium", machine.examine_chromium),
+    ]
+    if not complete:
+        return _collect([*before, *after])
     canary = Trial(trials.CANARY, CANARY_SECONDS)
     probe = Trial(trials.PROBE, PROBE_SECONDS)
     compiler = Trial(trials.COMPILER, CANARY_SECONDS)
     confinement = Trial(trials.CONFINEMENT, PROBE_SECONDS)
-    checks: list[tuple[str, Callable[[], Iterable[DoctorFinding]]]] = [
-        ("system", machine.examine_system),
-        ("Python", packages.examine_python),
-        ("packages", packages.examine_packages),
+    tried: list[tuple[str, Check]] = [
         ("torch and triton", packages.examine_pair),
-        ("settings", packages.examine_settings),
         ("GPU", lambda: gpu.examine_gpu(probe.report(), gpu.ask_nvidia_smi())),
         ("kernels", lambda: kernels.examine_kernels(canary)),
         ("compiler", lambda: kernels.examine_compiler(compiler)),
         ("isolation", lambda: isolation.examine_isolation(confinement.report())),
         ("memory", lambda: machine.examine_memory(probe.report())),
-        ("disk", machine.examine_disk),
-        ("your files", machine.examine_files),
-        ("Chromium", machine.examine_chromium),
     ]
-    findings: list[DoctorFinding] = []
     try:
-        for name, check in checks:
-            try:
-                findings += check()
-            except Exception as error:
-                findings.append(
-                    DoctorFinding(
-                        name,
-                        NOTE,
-                        f"this check broke itself: {type(error).__name__}: {error}",
-                        "Report this line to the authors.",
-                    )
-                )
+        return _collect([*before, *tried, *after])
     finally:
         for trial in (canary, probe, compiler, confinement):
             trial.stop()
+
+
+def _collect(checks: Iterable[tuple[str, Check]]) -> list[DoctorFinding]:
+    """Run the checks and return what they find. A remedy that stands above already is not written again."""
+    findings: list[DoctorFinding] = []
+    for name, check in checks:
+        try:
+            findings += check()
+        except Exception as error:
+            what = f"this check broke itself: {type(error).__name__}: {error}"
+            findings.append(DoctorFinding(name, NOTE, what, "Report this line to the authors."))
+    said: set[str] = set()
+    for number, finding in enumerate(findings):
+        if finding.remedy in said:
+            findings[number] = dataclasses.replace(finding, remedy="As said above.")
+        elif finding.remedy:
+            said.add(finding.remedy)
     return findings

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 
-from course_lib.base.installation import install_again
+from course_lib.base.installation import install_again, name_command
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 from course_lib.doctor.packages import find_other_package
 
@@ -86,7 +86,10 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
     here = f"{card.name} is here (driver {card.driver})"
     cuda = probe.get("cuda")
     if not cuda:
-        remedy = "Unset PIP_EXTRA_INDEX_URL and PIP_INDEX_URL if they name PyTorch's CPU index, then `make clean env`. CPU mode works meanwhile."
+        remedy = (
+            "Unset PIP_EXTRA_INDEX_URL and PIP_INDEX_URL if they name PyTorch's CPU index, then "
+            f"`TORCH=cuda {name_command('env')}`. CPU mode works meanwhile."
+        )
         return [*findings, DoctorFinding("GPU", NOTE, f"{here}, but torch {version} is a build without CUDA", remedy)]
     needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
     if needed is not None and _read_major(card.driver) < needed:

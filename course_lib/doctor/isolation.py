@@ -43,6 +43,6 @@ def examine_isolation(facts: dict) -> list[DoctorFinding]:
             NOTE,
             f"checks run with limits only, which end a runaway and confine nobody ({reasons})",
             "For your own files this will do. Before you grade other people's: a kernel with Landlock (5.13 or newer, `landlock` in "
-            "/sys/kernel/security/lsm) and the package landlockpy (`pip install -c constraints.txt landlockpy`).",
+            "/sys/kernel/security/lsm) and the package landlockpy.",
         )
     ]

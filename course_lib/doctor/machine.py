@@ -23,7 +23,8 @@ def examine_system() -> list[DoctorFinding]:
                 "system",
                 PROBLEM,
                 f"this is {name}, and there is no Triton for it",
-                'docs/setup.md, "Other systems": WSL, dev container, hosted notebook.',
+                "Take WSL, the dev container or a hosted notebook"
+                + ("." if paths.is_installed() else ': docs/setup.md, "Other systems".'),
             )
         ]
     what = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
@@ -33,10 +34,8 @@ def examine_system() -> list[DoctorFinding]:
 
 
 def examine_memory(probe: dict) -> list[DoctorFinding]:
-    try:
-        import psutil
-    except ImportError:
-        return []  # said by examine_packages()
+    import psutil  # loaded here: the checks before this one run without it
+
     free = psutil.virtual_memory().available
     limit = _read_container_limit()
     if limit is not None:
@@ -81,7 +80,7 @@ def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 def examine_disk() -> list[DoctorFinding]:
     free = shutil.disk_usage(paths.find_folder() or Path.cwd()).free
-    what = f"{free / GB:.1f} GB free in the course's folder"
+    what = f"{free / GB:.1f} GB free here"
     if free < GB / 10:
         return [DoctorFinding("disk", PROBLEM, what, "Free at least 1 GB: your work cannot be saved on a full disk.")]
     if free < GB:
@@ -89,20 +88,32 @@ def examine_disk() -> list[DoctorFinding]:
     return [DoctorFinding("disk", OK, what)]
 
 
+def examine_folder(can_check: bool) -> list[DoctorFinding]:
+    """Whether this is a course folder. Where a Python can check without one (``can_check``), as to grade a class, none is needed."""
+    try:
+        paths.exercises()
+    except CourseError as nowhere:
+        what, _, remedy = str(nowhere).partition(". ")
+        return [DoctorFinding("course folder", NOTE if can_check else PROBLEM, what, remedy)]
+    return []
+
+
 def examine_files() -> list[DoctorFinding]:
     """Whether the learner's files and progress can be written."""
     findings = []
     try:
         folder = paths.exercises()
-    except CourseError as nowhere:
-        return [DoctorFinding("your files", NOTE, "none here", str(nowhere))]
+    except CourseError:
+        return []  # said by examine_folder()
     if not folder.is_dir():
         findings.append(
             DoctorFinding(
                 "your exercises",
                 PROBLEM,
                 f"there is no folder {paths.shown(folder)}",
-                "Take a full copy of the course; authors: `make exercises`.",
+                f"`course init {paths.find_folder()}` writes what is missing."
+                if paths.is_installed()
+                else "Take a full copy of the course; authors: `make exercises`.",
             )
         )
     else:
@@ -126,6 +137,8 @@ def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> Doc
 
 
 def examine_chromium() -> list[DoctorFinding]:
+    if paths.is_installed() or paths.is_release():
+        return []  # no tests are there
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if shutil.which(name):
             return [DoctorFinding("Chromium", OK, "found: the browser test can run (authors only)")]

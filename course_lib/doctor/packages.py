@@ -20,7 +20,7 @@ TESTED_PAIRS = (("2.13", "3.7"), ("2.11", "3.6"))
 NEEDED = ("torch", "triton", "numpy", "ml_dtypes", "matplotlib", "ipykernel", "ipywidgets", "psutil", "rich", "typer")
 # What a hosted notebook may lack: the lessons run without it, and this is what does not.
 USEFUL = {
-    "jupyterlab": "`make lab` opens it; another notebook program will do",
+    "jupyterlab": "the lessons open in it; another notebook program will do",
     "landlockpy": "checks then run with resource limits only, which confine nobody",
 }
 
@@ -35,7 +35,7 @@ def examine_python() -> list[DoctorFinding]:
                 "Python",
                 PROBLEM,
                 f"{version}; the course needs 3.11 or newer",
-                "`make lab PYTHON=python3.12` makes the environment with another.",
+                _name_other_python(),
             )
         ]
     if sys.version_info >= (3, 14):
@@ -44,10 +44,21 @@ def examine_python() -> list[DoctorFinding]:
                 "Python",
                 NOTE,
                 f"{version}; tested are 3.11 to 3.13",
-                "If something odd happens, `make lab PYTHON=python3.12`.",
+                f"Only if something odd happens: {_name_other_python()}",
             )
         ]
     return [DoctorFinding("Python", OK, f"{version} in {sys.prefix}")]
+
+
+def _name_other_python() -> str:
+    if paths.is_installed():
+        return "Install the course for Python 3.12 (`python3.12 -m pip install norm-kernels-course`); in the course folder `rm -r .venv`, then `course env`."
+    return "`make lab PYTHON=python3.12` makes the environment with another Python."
+
+
+def list_missing() -> list[str]:
+    """List the packages without which no check and no lesson runs, and which this Python lacks."""
+    return [name for name in NEEDED if find_version(name) is None]
 
 
 def read_tested_versions(text: str | None = None) -> dict[str, str]:
@@ -60,22 +71,24 @@ def read_tested_versions(text: str | None = None) -> dict[str, str]:
 
 def examine_packages() -> list[DoctorFinding]:
     """Each package that the course imports against the tested set; torch and triton have a check of their own."""
-    tested = read_tested_versions()
-    findings, good = [], 0
+    tested, findings = read_tested_versions(), []
+    if missing := list_missing():
+        level = NOTE if paths.find_folder() is None else PROBLEM  # without a course folder, that is the problem
+        what = f"not installed: {', '.join([*missing, *(name for name in USEFUL if find_version(name) is None)])}"
+        return [DoctorFinding("packages", level, what, install_again())]
+    others, good = [], 0
     for name in (*NEEDED, *USEFUL):
         have = find_version(name)
-        if have is None and name in USEFUL:
+        if have is None:
             findings.append(DoctorFinding(name, NOTE, f"not installed: {USEFUL[name]}", install_again()))
-        elif have is None:
-            findings.append(DoctorFinding(name, PROBLEM, "not installed", install_again()))
         elif name in ("torch", "triton"):
             continue
         elif normalise(name) in tested and have.split("+")[0] != tested[normalise(name)]:
-            findings.append(
-                DoctorFinding(name, NOTE, f"{have} is installed, {tested[normalise(name)]} was tested", install_again())
-            )
+            others.append(f"{name} {have} ({tested[normalise(name)]} was tested)")
         else:
             good += 1
+    if others:
+        findings.append(DoctorFinding("packages", NOTE, f"other versions: {', '.join(others)}", install_again()))
     if not tested:
         findings.append(
             DoctorFinding(

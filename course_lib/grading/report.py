@@ -75,8 +75,9 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
     if exercise.kind == "tests" and verdict.cases:
         count = f", {verdict.count_right_parts(exercise.entry_points)} of {len(exercise.entry_points)} bugs caught"
     where = _WHERE.get(verdict.mode, verdict.mode)
-    ran = f"{where}, isolation: {verdict.tier}, " if verdict.cases else ""
-    ran += f"hidden cases {verdict.hidden}, " if verdict.hidden else ""
+    ran = f"{where}, " if verdict.cases else ""
+    if verdict.hidden:  # the isolation matters to a person who grades the files of others
+        ran += f"isolation: {verdict.tier}, " * bool(verdict.cases) + f"hidden cases {verdict.hidden}, "
     first, place = verdict.first or Finding("", ""), verdict.place
     return Report(
         headline=f"{SIGNS[verdict.status]} {exercise.id} {exercise.title}: {verdict.status}{count}",

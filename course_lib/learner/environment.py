@@ -13,15 +13,10 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.installation import find_python
 
 DISTRIBUTION = "norm-kernels-course"
-_STAMP = ".course-stamp"  # tools/bootstrap.py writes it last
 _NEEDED = re.compile(r"""([A-Za-z0-9._-]+).*;\s*extra\s*==\s*['"]lab['"]""")
-
-
-def find_python(folder: Path) -> Path | None:
-    """Return the Python of the folder's own environment; None if there is no finished one."""
-    return folder / ".venv" / "bin" / "python" if (folder / ".venv" / _STAMP).is_file() else None
 
 
 def runs_here(folder: Path) -> bool:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from course_lib.base.words import format_number
 from course_lib.catalog import Exercise
 from course_lib.grading.public import SIGNS, Element, Judged, check_with_cases, make_report
 from course_lib.lessons.panel_page import write_inline, write_quotation
-from course_lib.lessons.words import format_number
 
 _ROWS, _COLUMNS = 6, 8  # of an output that is shown: as much as stands beside one another on a narrow page
 _NEAR = len(Element)  # the look of an element that is off by little; all others look as their Element says

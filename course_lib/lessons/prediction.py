@@ -20,13 +20,13 @@ from typing import Any
 import ipywidgets
 
 from course_lib.base.errors import CourseError
+from course_lib.base.words import format_count, format_number
 from course_lib.hunt import draw
 from course_lib.learner import progress
 from course_lib.lessons import answers, stepping
 from course_lib.lessons.hunt_panel import hunt
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
-from course_lib.lessons.words import format_count, format_number
 
 _FOLDER = Path(__file__).parent / "predictions"
 KINDS = ("number", "choice", "text", "cells")

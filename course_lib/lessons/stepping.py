@@ -20,7 +20,9 @@ from IPython.display import display
 import course_lib
 from course_lib.base import background, runtime
 from course_lib.base.errors import CourseError
+from course_lib.base.installation import name_command
 from course_lib.base.text import make_visible_line, shorten
+from course_lib.base.words import format_count, format_number
 from course_lib.catalog import step_cells
 from course_lib.grading.public import (
     FAIL,
@@ -42,7 +44,6 @@ from course_lib.learner import progress
 from course_lib.lessons import steps
 from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
 from course_lib.lessons.steps.step import In, Out, Step, Try, WrongForm
-from course_lib.lessons.words import format_count, format_number
 
 _LOOKS = {PASS: "good", NOT_ATTEMPTED: "open"}
 _SHOW_ANSWER_AFTER = 2  # failed runs
@@ -75,7 +76,7 @@ def step(step_id: str) -> None:
     text = _read_cell(frame.f_code.co_filename)
     if not text:
         raise CourseError(
-            f"step({step_id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `make lab` opens the lessons."
+            f"step({step_id!r}) checks the cell of a notebook in which it stands, and this is no notebook. `{name_command('lab')}` opens the lessons."
         )
     display(check_cell(wanted, text, frame.f_globals))
 

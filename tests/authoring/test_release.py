@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -214,3 +215,13 @@ def test_watch_says_in_its_footer_that_there_is_no_solution(monkeypatch, made):
     assert SAYS_SO in session.message
     session.press("y")
     assert "does nothing here" in session.message, "nothing was asked"
+
+
+def test_a_release_can_be_installed_in_place_as_its_environment_does_it(made, tmp_path):
+    """The build asks setup.py for what pyproject.toml leaves to it."""
+    place = tmp_path / "course"  # a build leaves its notes there
+    shutil.copytree(made, place)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "--name"], cwd=place, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout.strip().splitlines()[-1:]) == (0, ["norm-kernels-course"]), done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import fcntl
 import json
@@ -90,7 +91,7 @@ def test_exit_codes_of_the_five_verdicts(command, learner, monkeypatch):
         ("reset",),
         ("chekc", "00a"),
         ("check", "00a", "--nonsense"),
-        ("check", "00a", "00b"),
+        ("hint", "00a", "00b"),
         ("check", "--file", "mine.py"),
         ("--nonsense",),
     ],
@@ -233,8 +234,10 @@ def test_a_message_with_half_a_character_is_printed(command, learner):
 
 
 def test_hints_come_one_at_a_time_and_stop_at_the_last(command):
-    shown = [command("hint", "00a")[1].count("Hint ") for _ in range(4)]
-    assert shown == [1, 2, 3, 3]
+    printed = [command("hint", "00a")[1] for _ in range(4)]
+    assert [text.count("Hint ") for text in printed] == [1, 2, 3, 3]
+    assert ["no more hints" in text for text in printed] == [False, False, True, True]
+    assert "Compare" in printed[3] and "`course solution 00a`" in printed[3]
 
 
 def test_a_hint_is_shown_as_it_is_written(command):
@@ -259,7 +262,7 @@ def test_the_question_before_the_solution_stays_out_of_the_file(tmp_path):
     os.close(terminal)
     os.close(keyboard)
     assert done.returncode == 0 and "Show the solution all the same?" in done.stderr
-    assert (tmp_path / "solution.py").read_text() == texts.read_solution(EX)
+    assert (tmp_path / "solution.py").read_text() == texts.make_plain_solution(EX)
 
 
 @pytest.mark.parametrize(
@@ -505,15 +508,18 @@ def test_ids_are_completed():
     )
 
 
-def test_the_solution_loses_nothing():
-    source = (paths.SOLUTIONS / f"{catalog.get('07a').file}.py").read_bytes()
+def test_the_solution_comes_without_the_authors_marks_and_loses_nothing():
+    source = texts.make_plain_solution(catalog.get("07a")).encode()
+    whole = texts.read_solution(catalog.get("07a"))
+    assert "BEGIN SOLUTION" in whole and ast.dump(ast.parse(whole)) == ast.dump(ast.parse(source))
     done = subprocess.run(
         [sys.executable, COURSE, "solution", "07a", "--yes"],
         capture_output=True,
         env=os.environ | {"PYTHONPATH": str(paths.ROOT)},
         timeout=60,
     )
-    assert done.stdout == source, "into a pipe it is the file, byte for byte"
+    assert done.stdout == source, "into a pipe it is the text, byte for byte"
+    assert b"SOLUTION" not in source and b"#:" not in source
     code, text = in_terminal("solution", "07a", "--yes")
     shown = "".join(re.sub(r"^ *\d* ", "", line.removesuffix("\n")) for line in text.splitlines())
     assert code == 0 and "".join(shown.split()) == "".join(source.decode().split())
@@ -681,3 +687,30 @@ def test_a_lessons_number_checks_all_of_its_exercises(command):
     code, printed, said = command("check", "01", "--json")
     assert code == 64 and not printed and "01a, 01b" in said
     assert command("check", "99")[0] == 3
+
+
+def test_several_exercises_are_checked_one_after_the_other_and_the_worst_counts(command):
+    solve()
+    code, printed, _ = command("check", "00a", "01a")
+    assert code == 2 and 0 <= printed.index("00a A masked copy: pass") < printed.index("01a")
+    code, printed, said = command("check", "00a", "99z")
+    assert code == 3 and not printed and "99z" in said, "a wrong name is told before anything is checked"
+    for option in ("--json", "--file=x.py"):
+        code, printed, said = command("check", "00a", "01a", option)
+        assert code == 64 and not printed and "name one" in said
+
+
+def test_status_of_one_exercise_says_what_it_asks_for_and_where_it_stands(command):
+    progress.note_verdict(Verdict("07a", FAIL, "cause", "", (CaseResult("one", "fail", None, ""),)))
+    code, printed, _ = command("status", "07a")
+    assert code == 0 and catalog.get("07a").objective in printed and "fail" in printed
+    assert "exercises/ex07a_" in printed and "00a" not in printed
+    code, printed, _ = command("status", "01", "00a")
+    titles = [catalog.get(name).title for name in ("01a", "01b", "00a")]
+    assert code == 0 and sorted(titles, key=printed.index) == titles
+    assert list(json.loads(command("status", "00a", "--json")[1])) == ["00a"]
+    progress.note_verdict(Verdict("00a", PASS, "none", ""))
+    progress.note_verdict(Verdict("00a", FAIL, "cause", ""))
+    told = command("status", "00a")[1]
+    assert re.search(r"last check +✗ fail", told) and re.search(r"before +✓ pass", told)
+    assert command("status", "99z")[0] == 3

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from course_lib.base.errors import CourseError
+from course_lib.classroom.grade_class import Graded
 from course_lib.cli import app
 from course_lib.cli import grade as grading
 
@@ -46,6 +47,23 @@ def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tm
     assert [line.split(",")[0] for line in lines[1:]] == ["'=bob", "ann", "cy"]
     assert app.run(["grade", str(folder), "-o", str(out), "--no-resume"]) == app.BAD_REQUEST
     assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        ((1, 1, 1, 1), ["1 learner: 1 file checked, 1 verdict kept", "1 line of the journal was torn; what it said"]),
+        (
+            (2, 0, 3, 2),
+            ["2 learners: 0 files checked, 3 verdicts kept", "2 lines of the journal were torn; what they said"],
+        ),
+    ],
+)
+def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, says):
+    learners, checked, kept, torn = counts
+    grading._say_what_came_out(Graded(tmp_path, learners, checked, kept, torn, problems=(), faults=(), tier="Landlock"))
+    said = capsys.readouterr().out
+    assert all(words in said for words in says), said
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,18 @@ def test_a_fail_has_each_piece_apart_and_in_order():
         "\n"
         "Stuck? `course hint 07a`\n"
         "\n"
-        "in the interpreter (CPU), isolation: namespaces and Landlock, 1.5 s\n"
+        "in the interpreter (CPU), 1.5 s\n"
     )
 
 
 def words(text: str) -> str:
     return "".join(text.split())
+
+
+def test_the_isolation_is_told_to_who_grades_others_and_every_program():
+    assert "isolation" not in drawn(replace(WRONG, tier="limits only"))
+    assert "isolation: limits only, hidden cases 0123" in drawn(replace(WRONG, tier="limits only", hidden="0123"))
+    assert json.loads(WRONG.as_json())["isolation"] == "namespaces and Landlock"
 
 
 @pytest.mark.parametrize("width", [80, 60, 40, 24])

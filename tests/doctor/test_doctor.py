@@ -18,7 +18,7 @@ import pytest
 from rich.console import Console
 
 from course_lib import doctor
-from course_lib.base import runtime
+from course_lib.base import paths, runtime
 from course_lib.cli.doctor import show_findings
 from course_lib.doctor import NOTE, OK, PROBLEM, DoctorFinding, gpu, isolation, kernels, machine, packages, trials
 from course_lib.doctor.gpu import Card
@@ -100,17 +100,84 @@ def test_a_broken_torch_is_a_finding(monkeypatch, tmp_path: Path, torch: str, sa
     assert kernels.level == PROBLEM and kernels.remedy
 
 
-def test_a_missing_torch_is_named_once_as_missing(monkeypatch) -> None:
+def remove(monkeypatch, *missing: str) -> None:
+    """Let this Python look as if it had none of these packages."""
     real = importlib.metadata.version
 
     def version(name: str) -> str:
-        if name == "torch":
+        if name in missing:
             raise importlib.metadata.PackageNotFoundError(name)
         return real(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    assert ("torch", PROBLEM) in levels(packages.examine_packages())
-    assert packages.examine_pair() == []
+
+
+def test_missing_packages_are_named_once_with_one_remedy_and_nothing_is_tried_without_them(monkeypatch) -> None:
+    remove(monkeypatch, "torch", "triton", "landlockpy")
+    findings = doctor.examine()
+    assert [(finding.name, finding.what) for finding in findings if finding.level == PROBLEM] == [
+        ("packages", "not installed: torch, triton, landlockpy")
+    ]
+    remedies = [finding.remedy for finding in findings if finding.remedy]
+    assert len(set(remedies)) == len(remedies), doctor.as_text(findings)
+    assert {"kernels", "compiler", "GPU", "isolation"}.isdisjoint(finding.name for finding in findings)
+
+
+def test_an_equal_remedy_is_written_once(monkeypatch) -> None:
+    broken = DoctorFinding("torch", PROBLEM, "does not import", "Install it anew.")
+    monkeypatch.setattr(gpu, "examine_gpu", lambda *_: [broken])
+    monkeypatch.setattr(kernels, "examine_kernels", lambda _: [DoctorFinding("kernels", PROBLEM, "x", broken.remedy)])
+    text = doctor.as_text(doctor.examine())
+    assert text.count("Install it anew.") == 1 and text.count("As said above.") == 1
+
+
+@pytest.fixture
+def installed_package(monkeypatch, tmp_path):
+    """The course as an installed package has it, in an empty folder."""
+    monkeypatch.setattr(paths, "SHIPPED", paths.FILES)
+    monkeypatch.delenv("COURSE_EXERCISES", raising=False)
+    monkeypatch.delenv("COURSE_STATE", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_outside_a_course_folder_that_is_said_first_and_once(monkeypatch, installed_package) -> None:
+    remove(monkeypatch, *packages.NEEDED, *packages.USEFUL)
+    findings = doctor.examine()
+    text = doctor.as_text(findings)
+    assert findings[0].level == PROBLEM and "course init my-course`" in findings[0].remedy
+    assert text.count("course init") == 1 and text.count("not in a") == 1, text
+    assert "make " not in text.replace("makes", "") and "constraints.txt" not in text, text
+    assert [finding.name for finding in findings if finding.level == PROBLEM] == ["course folder"]
+    assert not doctor.can_run(findings)
+
+
+def test_a_class_can_be_graded_outside_a_course_folder_and_the_doctor_goes_on(monkeypatch, installed_package) -> None:
+    first = doctor.examine()[0]
+    assert (first.name, first.level) == ("course folder", NOTE)
+
+
+def test_in_a_course_folder_remedies_name_the_commands_that_are_there(monkeypatch, installed_package) -> None:
+    from course_lib.learner import folder
+
+    folder.make(installed_package / "c")
+    monkeypatch.chdir(installed_package / "c")
+    findings = [
+        *packages.examine_python(),
+        *gpu.examine_gpu(CPU_BUILD, [Card("H100", "580.1")]),
+        *isolation.examine_isolation({"tier": "limits", "why": {"namespaces": "no", "Landlock": "none"}}),
+        *machine.examine_files(),
+    ]
+    monkeypatch.setattr(sys, "version_info", (3, 10, 0))
+    findings += packages.examine_python()
+    (installed_package / "c" / "exercises").rename(installed_package / "gone")
+    findings += machine.examine_files()
+    remove(monkeypatch, *packages.NEEDED, *packages.USEFUL)
+    findings += doctor.examine()
+    text = doctor.as_text(findings, 10_000)
+    for words in ("`make ", "then make", "constraints.txt", "Chromium"):
+        assert words not in text, text
+    assert "`course env`" in text and "`TORCH=cuda course env`" in text and "course init" in text
 
 
 def test_a_refused_choice_is_a_finding_in_its_own_words(monkeypatch) -> None:
@@ -333,7 +400,8 @@ def test_another_version_is_a_note(monkeypatch) -> None:
     monkeypatch.setattr(
         packages, "find_version", lambda name: "0.1" if name == "numpy" else tested[packages.normalise(name)]
     )
-    assert [pair for pair in levels(packages.examine_packages()) if pair[1] != OK] == [("numpy", NOTE)]
+    found = [finding for finding in packages.examine_packages() if finding.level != OK]
+    assert "numpy 0.1" in one(found).what and one(found).level == NOTE
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,23 @@ def test_the_solution_passes(exercise):
     assert max(case.error or 0 for case in verdict.cases) <= 1  # what was timed has no error
 
 
+@pytest.mark.parametrize(
+    ("exercise", "old", "new", "common"),
+    [
+        ("00a", "    tl.store(y_ptr + offsets, x, mask=mask)", "    if program == 0:\n        tl.store(y_ptr + offsets, x, mask=mask)", "with more than one block."),
+        ("00a", "mask = offsets < n", "mask = offsets < tl.minimum(n, 1)", "with 8 elements or more."),
+        ("06a", "for start in range(0, N, BLOCK):", "for start in range(0, BLOCK, BLOCK):", "with more than one block per row."),
+    ],
+)  # fmt: skip
+def test_what_failing_cases_share_is_said_of_rows_only_where_there_are_some(exercise, old, new, common, tmp_path):
+    exercise, file = catalog.get(exercise), tmp_path / "own.py"
+    text = texts.read_solution(exercise)
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    verdict = check(exercise, file)
+    assert verdict.status == "fail" and verdict.common.endswith(common), verdict.common
+
+
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_the_unsolved_file_is_not_attempted(exercise, tmp_path):
     file = tmp_path / f"{exercise.file}.py"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.installation import install_again, missing_package
 from course_lib.catalog import exercises, texts
 from course_lib.cli import app
 from course_lib.grading.check import check
@@ -138,8 +140,27 @@ def test_a_command_outside_a_folder_says_how_to_make_one_and_writes_nothing(comm
     before = read_all(tmp_path)
     assert app.run(command) == app.BAD_REQUEST
     said = capsys.readouterr().err
-    assert "is not in a course folder" in said and "`course init my-course`" in said and len(said.splitlines()) == 1
+    assert "is not in a course folder" in said and "course init my-course`" in said and len(said.splitlines()) == 1
     assert read_all(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"UV": "/bin/uv"}, "`uvx norm-kernels-course init my-course`"),
+        ({"PATH": "{bin}"}, "`course init my-course`"),
+        ({"PATH": ""}, f"`{Path(sys.executable).with_name('course')} init my-course`"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [[], ["init"]])
+def test_who_names_no_folder_is_told_what_to_type(settings, says, arguments, capsys, tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "course").touch(0o755)
+    monkeypatch.delenv("UV", raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value.format(bin=tmp_path / "bin"))
+    assert app.run(arguments) in (app.BAD_REQUEST, app.USAGE_ERROR)
+    assert says in capsys.readouterr().err
 
 
 def test_help_and_init_need_no_folder(capsys, tmp_path, monkeypatch):
@@ -184,3 +205,24 @@ def test_a_file_is_checked_where_there_is_no_course_folder(tmp_path):
     file = tmp_path / "ex00a_masked_copy.py"
     file.write_text(texts.read_solution(exercise))
     assert paths.find_folder() is None and check(exercise, file, mode="cpu").passed
+
+
+@pytest.mark.parametrize(
+    ("left", "says"), [((), "not made yet"), ((".course-building",), "not finished"), (("lib",), "not finished")]
+)
+def test_an_environment_that_was_not_finished_has_one_remedy_and_it_deletes_nothing(left, says, tmp_path, monkeypatch):
+    """`course env` starts afresh by itself, and waits for an installer that is still at work; `rm` would work against it."""
+    folder.make(tmp_path / "c")
+    for name in left:
+        (tmp_path / "c" / ".venv" / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "c")
+    said = str(missing_package("numpy"))
+    assert says in said and "`course env`" in said and "rm -r" not in said + install_again()
+
+
+def test_a_finished_environment_that_lacks_a_package_is_made_anew(tmp_path, monkeypatch):
+    folder.make(tmp_path / "c")
+    (tmp_path / "c" / ".venv").mkdir()
+    (tmp_path / "c" / ".venv" / ".course-stamp").write_text("{}")
+    monkeypatch.chdir(tmp_path / "c")
+    assert "`rm -r .venv`, then `course env`," in str(missing_package("numpy"))

@@ -12,7 +12,7 @@ from course_lib.authoring.repository import START
 from course_lib.authoring.site.html import Source, write_commands, write_launches, write_raw
 from course_lib.authoring.site.lessons import Lesson, list_exercises, mend_words
 from course_lib.base.errors import CourseError
-from course_lib.lessons.words import format_count
+from course_lib.base.words import format_count
 
 # the parts of the course, by the number of their last lesson
 _PARTS = ((5, "A kernel you can trust"), (9, "Forward, fast, for any input"), (14, "Backward"), (99, "Know it"))

@@ -142,13 +142,13 @@ def make_page(notebook: Cell, name: str, source: Source) -> Cell:
 def _write_way_to_run(name: str, source: Source, moves: bool) -> str:
     return write_raw(
         f'<div class="run" id="run-this-lesson"><p>{"The pictures of this page move, and its" if moves else "The"} answers are folded: predict '
-        "first, then open them. To write kernels and have them checked, run the lesson on your machine (Linux or WSL, Python 3.11 or newer; no GPU needed). "
+        f"first, then open them.</p>{write_launches(source, f'notebooks/{name}.ipynb', '../')}"
+        "<p>To write kernels and have them checked, run the lesson on your machine (Linux or WSL, Python 3.11 or newer; no GPU needed). "
         'The first command makes a course folder, the last one opens JupyterLab (with <a href="https://docs.astral.sh/uv/">uv</a>; '
         '<a href="../docs/setup.html">Setting up</a> has the way without it, Windows and macOS):</p>'
         f"{write_commands(START)}"
         f"<p>There this lesson is <code>notebooks/{name}.ipynb</code>.</p>"
-        f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p>'
-        f"{write_launches(source, f'notebooks/{name}.ipynb', '../')}</div>"
+        f'<p><a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the course around it.</p></div>'
     )
 
 

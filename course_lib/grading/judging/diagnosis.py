@@ -277,11 +277,12 @@ def _has_short_tile(case: Case) -> bool:
 
 def describe_shared_trait(judged: list[Judged], failed: list[Judged]) -> str:
     """Say what all failing cases have in common and no passing case has; return "" if there is nothing."""
+    cases = [j.plan.case for j in failed]
     shared = (
         ("with padded lanes", lambda c: c.padded_lanes > 0),
-        ("with more than one block a row", lambda c: not c.one_block),
+        ("with more than one block" + evidence.per_row(cases), lambda c: not c.one_block),
         ("with M no multiple of the rows taken at a time", _has_short_tile),
         ("with a NaN or an Inf", lambda c: c.has_bad_row),
-        *evidence.list_rivals([j.plan.case for j in failed]),
+        *evidence.list_rivals(cases),
     )
     return next((words for words, trait in shared if evidence.is_exactly(trait, judged, failed)), "")

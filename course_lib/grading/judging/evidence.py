@@ -46,9 +46,18 @@ def _tells_apart(trait: Trait, wrong: list[Case], passed: list[Case]) -> bool:
     return all(trait(c) for c in wrong) and not any(trait(c) for c in passed)
 
 
+def are_vectors(cases: list[Case]) -> bool:
+    return all(case.vector for case in cases)
+
+
+def per_row(cases: list[Case]) -> str:
+    """Return the words that follow a number of blocks: a vector has no rows."""
+    return "" if are_vectors(cases) else " per row"
+
+
 def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
     """Yield the plain facts that all wrong cases share: the words, and the trait."""
-    for of, name in (("M", "rows"), ("N", "columns")):
+    for of, name in (("M", "rows"), ("N", "elements" if are_vectors(wrong) else "columns")):
         least, most = min(getattr(c, of) for c in wrong), max(getattr(c, of) for c in wrong)
         if least > 1:
             yield f"with {least} {name} or more", lambda c, of=of, least=least: getattr(c, of) >= least
@@ -63,8 +72,8 @@ def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
         ("with an eps of its own", lambda c: c.eps != 1e-5),
         ("with a small spread", lambda c: c.std < 0.1),
         ("with rows that are all alike", lambda c: c.fill == "constant"),
-        ("with several rows a program", lambda c: c.rows > 1),
-        ("with one block a row", lambda c: c.one_block),
+        ("with several rows per program", lambda c: c.rows > 1),
+        ("with one block" + per_row(wrong), lambda c: c.one_block),
         ("with a mean that is not 0", lambda c: c.mean != 0),
         ("with a large mean", lambda c: abs(c.mean) >= 100 * c.std),
         ("with rows that do not follow each other", lambda c: c.layout != "packed"),
@@ -217,9 +226,7 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
     by_size = any(
-        _tells_apart(rival, wrong, passed)
-        for words, rival in list_rivals(wrong)
-        if "rows or more" in words or "columns or more" in words
+        _tells_apart(rival, wrong, passed) for words, rival in list_rivals(wrong) if words.endswith(" or more")
     )
     return (len(failed) > 1 or len(half) < 3) and not by_size
 

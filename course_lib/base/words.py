@@ -1,4 +1,4 @@
-"""Numbers and counts as every picture writes them."""
+"""Numbers and counts as every picture and command writes them."""
 
 from __future__ import annotations
 
