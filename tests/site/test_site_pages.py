@@ -221,6 +221,17 @@ def test_a_lesson_opens_elsewhere_where_the_repository_is_known():
     assert list_links(HERE) == list_links(PUBLISHED) == set()
 
 
+def test_a_lesson_runs_here_where_the_site_is_built_with_a_tab():
+    def list_links(name, source):
+        page = lessons.make_page(make_notebook(), name, source)
+        return re.findall(r'href="([^"]*tab/lab/[^"]*)"', "".join(cell.source for cell in page.cells))
+
+    assert list_links("03_large_means", Source(tab_bytes=23_000_000)) == [
+        "../tab/lab/index.html?path=notebooks/03_large_means.ipynb"
+    ]
+    assert list_links("14_a_norm_that_trains", Source(tab_bytes=23_000_000)) == list_links("03_large_means", HERE) == []
+
+
 def test_the_first_page_has_a_picture_that_says_what_moves_it():
     notebooks = {file.stem: nbformat.read(file, as_version=4) for file in NOTEBOOKS[:2]}
     name, moves, markup = front.find_picture(notebooks)
