@@ -219,7 +219,7 @@ def alike(one: str, other: str) -> bool:
         ("a", similarity.take_fingerprint(one.encode(), GIVEN)),
         ("b", similarity.take_fingerprint(other.encode(), GIVEN)),
     ]
-    return bool(similarity.find_pairs("07a", found)[0])
+    return bool(similarity.find_alike(found))
 
 
 def test_a_disguised_copy_is_found_and_another_solution_is_not():
@@ -236,12 +236,14 @@ def test_what_the_course_wrote_counts_for_nothing():
     assert not alike(UNSOLVED, UNSOLVED) and not alike(UNSOLVED + "\nx = 1\n", UNSOLVED + "\ny = 2\n")
 
 
-def test_what_too_many_share_is_said_once():
+def test_all_who_have_one_and_the_same_are_named_however_many():
     hashes = similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
-    pairs, common = similarity.find_pairs("07a", [(str(n), hashes) for n in range(30)])
-    assert not pairs and common == [similarity.Common("07a", 30)]
-    pairs, common = similarity.find_pairs("07a", [(str(n), hashes) for n in range(4)])
-    assert len(pairs) == 6 and not common and all(pair.shared == 1.0 for pair in pairs)
+    near = frozenset(sorted(hashes)[1:])
+    names = [f"{n:02}" for n in range(30)]
+    (same,) = similarity.find_alike((name, hashes) for name in names)
+    assert same == similarity.Alike(tuple(names), 1.0)
+    found = similarity.find_alike([*((name, hashes) for name in names), ("x", near), ("y", frozenset(range(99)))])
+    assert found[0] == same and found[1].learners == ("00", "x") and 0.9 <= found[1].shared < 1 and len(found) == 2
 
 
 @given(st.binary(max_size=300), st.integers(1, 300))
@@ -257,7 +259,7 @@ def test_the_class_lists_pairs_without_judging(tmp_path):
     write_file(folder / "cy", "07a", UNSOLVED)
     grade(folder, tmp_path / "out")
     assert (tmp_path / "out" / "similar.csv").read_bytes().decode().splitlines() == [
-        "Exercise,First,Second,Shared",
-        "07a,'=ann,bob,1.00",
+        "Exercise,Learners,Shared",
+        "07a,'=ann; bob,1.00",
     ]
     assert "=ann and bob" in (tmp_path / "out" / "class.html").read_text()
