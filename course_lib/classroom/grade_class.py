@@ -18,6 +18,7 @@ from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder, open_private
+from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise, texts
 from course_lib.classroom import archives, checking, gradebook, reports, similarity
 from course_lib.classroom.collecting import Collected, collect, read_clock
@@ -40,6 +41,8 @@ GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS, REGRADES = (
     "timings.csv",
     "regrades.csv",
 )
+_VARIANTS = paths.ROOT / "tests" / "slips" / "right"
+_MOST_LINES = 400  # of a file that is shown beside another
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class Options:
     """How a class is graded. ``only``: the exercises that are asked for, all if it is empty; ``recheck``: those to check again.
 
     ``due``: the deadline of each exercise that has one. ``weights``, ``late`` and ``partial`` are the rules for points; one that is None is as the
-    results' folder was begun. ``change_rules`` allows others than those; ``anew`` forgets the marks of earlier runs.
+    results' folder was begun. ``change_rules`` allows others than those; ``anew`` forgets the marks of earlier runs. ``also``: folders of earlier
+    classes, whose files are compared and not graded.
     """
 
     only: tuple[str, ...] = ()
@@ -61,6 +65,7 @@ class Options:
     change_rules: bool = False
     anew: bool = False
     tier: str | None = None
+    also: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,11 @@ def grade_class(
     if unknown := recheck - asked:
         raise CourseError(f"--recheck names {', '.join(sorted(unknown))}, which --only leaves out.")
     people = discover(folder, options.mapping)
+    earlier = [
+        (f"{one.learner.learner} ({clean_name(other.resolve().name)})", one)
+        for other in options.also
+        for one in discover(other)
+    ]
     strays = () if options.mapping else tuple(list_strays(folder))
     prepare_folder(out, folder)
     try:
@@ -133,7 +143,7 @@ def grade_class(
             tier = choose_tier(options.tier, (find_tier or find_best_tier)())
             secret = take_secret(out, options.secret_file)
             exercises = [exercise for exercise in catalog.exercises().values() if exercise.id in asked]
-            return _Run(out, options, exercises, people, journal, tier, secret, record, words, strays).go(
+            return _Run(out, options, exercises, people, journal, tier, secret, record, words, strays, earlier).go(
                 start, width, check, tell
             )
     except OSError as error:
@@ -220,10 +230,11 @@ class _Run:
     def __init__(
         self, out: Path, options: Options, exercises: Sequence[Exercise], people: Sequence[Submissions], journal: Journal, tier: str, secret: bytes,
         record: Record, words: Mapping[tuple[str, str], Word], strays: tuple[str, ...],
+        earlier: Sequence[tuple[str, Submissions]],
     ):  # fmt: skip
         self.out, self.options, self.exercises, self.people, self.journal = out, options, exercises, people, journal
         self.tier, self.secret, self.version = tier, secret, checking.grader_version()
-        self.record, self.words, self.strays = record, words, strays
+        self.record, self.words, self.strays, self.earlier = record, words, strays, earlier
         self.mode = runtime.current().mode
         self.setting = f"{self.version} {Secret(secret).fingerprint} {self.mode}"
         self.recheck = {catalog.get(name).id for name in options.recheck}
@@ -278,10 +289,7 @@ class _Run:
         for submissions in self.people:
             collected = collect(submissions, self.exercises)
             files, attempts = collected.files, self._list_attempts(collected)
-            fingerprints = {
-                name: array("I", sorted(similarity.take_fingerprint(member.data, self._given(name))))
-                for name, member in files.items()
-            }
+            fingerprints = self._take_fingerprints(collected)
             self.known.append(_Submission(self._describe(collected), attempts, fingerprints))
             if not files:
                 self.done += 1
@@ -307,6 +315,12 @@ class _Run:
                 attempts[name] = Attempt("", "", self.version, reason=collected.refused[name], **shared)
         return attempts
 
+    def _take_fingerprints(self, collected: Collected) -> dict[str, array[int]]:
+        return {
+            name: array("I", sorted(similarity.take_fingerprint(member.data, self._given(name))))
+            for name, member in collected.files.items()
+        }
+
     def _given(self, exercise_id: str) -> frozenset[int]:
         """What every file of an exercise shares, because the course wrote it."""
         if exercise_id not in self._unsolved:
@@ -319,7 +333,6 @@ class _Run:
         person = self.record.find(entry.key, entry.learner, self.present) or Person(entry.key, entry.learner)
         person.learner, person.id, person.login = entry.learner, entry.id, entry.login
         person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
-        person.submitted = max((read_clock(entry, member)[0] for member in collected.files.values()), default=0.0)
         person.problem, person.notes = collected.problem, list(collected.notes)
         if collected.progress is not None:
             person.predictions |= read_surprises(collected.progress) or {}
@@ -330,9 +343,46 @@ class _Run:
             self.record.people[one.person.key] = one.person
             for name, attempt in one.attempts.items():
                 one.person.add(name, replace(attempt, fault=faults.get(attempt.key, "")))
+        earlier = [(name, self._take_fingerprints(collect(one, self.exercises))) for name, one in self.earlier]
         for exercise in self.exercises:
-            known = [(one.person.learner, frozenset(one.fingerprints.get(exercise.id, ()))) for one in self.known]
-            self.record.alike[exercise.id] = similarity.find_alike(known)
+            published = self._list_published(exercise)
+            fingerprints = {one.person.learner: frozenset(one.fingerprints.get(exercise.id, ())) for one in self.known}
+            for one in self.known:
+                if words := similarity.describe_published(fingerprints[one.person.learner], published):
+                    one.person.published[exercise.id] = words
+                elif exercise.id in one.attempts:
+                    one.person.published.pop(exercise.id, None)
+            others = [(name, frozenset(found.get(exercise.id, ()))) for name, found in earlier]
+            alike = similarity.find_alike([*fingerprints.items(), *others])
+            self.record.alike[exercise.id] = [
+                one for one in alike if any(name in fingerprints for name in one.learners)
+            ]
+
+    def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
+        """The course's solution, and in a checkout the other right ones of its tests; nothing in a copy without solutions."""
+        files = [] if paths.is_release() else [("the published solution", paths.SOLUTIONS / f"{exercise.file}.py")]
+        files += [
+            (f"the published variant {file.stem}", file) for file in sorted(_VARIANTS.glob(f"ex{exercise.id}_*.py"))
+        ]
+        return [
+            (name, similarity.take_fingerprint(file.read_bytes(), self._given(exercise.id))) for name, file in files
+        ]
+
+    def _show_alike(self, exercise: Exercise) -> None:
+        """Write two files of each group beside each other. They are read again, for not all of a class's files are kept."""
+        people = dict(self.earlier) | {
+            one.person.learner: submissions for one, submissions in zip(self.known, self.people, strict=True)
+        }
+        texts_by_name: dict[str, str] = {}
+        groups = []
+        for one in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
+            for name in one.learners[:2]:
+                if name not in texts_by_name:
+                    member = collect(people[name], [exercise]).files[exercise.id]
+                    lines = member.data.decode("utf-8", "replace").splitlines()[:_MOST_LINES]
+                    texts_by_name[name] = "\n".join(make_visible_line(line.expandtabs()) for line in lines)
+            groups.append((one, [(name, texts_by_name[name]) for name in one.learners[:2]]))
+        reports.write_alike(self.out, exercise, groups)
 
     def _write(self) -> int:
         """Write the record, and all that is made from it; returns how many marks changed that were written before."""
@@ -351,6 +401,8 @@ class _Run:
         write_lines(self.out / RESULTS, gradebook.write_results(rows))
         write_lines(self.out / REGRADES, gradebook.write_regrades(self.record.regrades))
         write_lines(self.out / SIMILAR, gradebook.write_similar(self.record.alike))
+        for exercise in self.exercises:
+            self._show_alike(exercise)
         reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
         return len(changed)
 

@@ -74,13 +74,17 @@ class Person:
     id: str = ""
     login: str = ""
     source: str = ""
-    submitted: float = 0.0
     problem: str = ""
     notes: list[str] = field(default_factory=list)
     predictions: dict[str, bool] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     marks: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def submitted(self) -> float:
+        """The latest time of all files, in seconds since 1970; 0 if none is known."""
+        return max((attempt.time for some in self.attempts.values() for attempt in some), default=0.0)
 
     def add(self, exercise: str, attempt: Attempt) -> None:
         """Add a file, or renew what is known of it. Of two times of one file the earlier one is right: a download sets it anew."""

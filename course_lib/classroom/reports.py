@@ -29,7 +29,7 @@ from course_lib.grading.judging.causes import CAUSES, REFUSALS, make_sentence
 from course_lib.grading.report import SIGNS, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Place
 
-CLASS_PAGE, FOLDER = "class.html", "reports"
+CLASS_PAGE, FOLDER, ALIKE_FOLDER = "class.html", "reports", "alike"
 _STYLES = {
     PASS: "pass",
     FAIL: "fail",
@@ -40,7 +40,7 @@ _STYLES = {
 }
 _SIGNS = SIGNS | {NO_FILE: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
 _MOST_SURPRISES = 20
-_MOST_PAIRS = 100
+MOST_ALIKE = 100  # groups and pairs on the class's page, and on that of an exercise
 _QUESTION = 220  # letters of a prediction's question
 _COLUMNS = 110
 
@@ -69,6 +69,19 @@ def write_reports(
         if old.name not in written:
             old.unlink()
     _write(out / CLASS_PAGE, "class.html", shared | gathered.describe(alike) | {"strays": strays})
+
+
+def write_alike(out: Path, exercise: Exercise, groups: Sequence[tuple[Alike, Sequence[tuple[str, str]]]]) -> None:
+    """Write the page that shows files side by side, each with its learner's name; remove it where there are none.
+
+    Raises: OSError if the disk is full or the folder cannot be written.
+    """
+    make_private_folder(out / ALIKE_FOLDER)
+    file = out / ALIKE_FOLDER / f"{exercise.id}.html"
+    if groups:
+        _write(file, "alike.html", {"exercise": exercise, "groups": groups})
+    else:
+        file.unlink(missing_ok=True)
 
 
 def name_page(row: Row) -> str:
@@ -161,8 +174,8 @@ class _ClassPage:
                 (name, shorten(list_questions()[name], _QUESTION), self.answered[name], self.surprised[name])
                 for name in surprises[:_MOST_SURPRISES]
             ],
-            "alike": found[:_MOST_PAIRS],
-            "alike_left_out": max(len(found) - _MOST_PAIRS, 0),
+            "alike": found[:MOST_ALIKE],
+            "alike_left_out": max(len(found) - MOST_ALIKE, 0),
         }
 
     def _describe_cause(self, cause: str, found: dict[str, list[str]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ A file is cut into tokens by one regular expression, which takes time in proport
 from __future__ import annotations
 
 import keyword
+import math
 import re
 import zlib
 from collections import defaultdict
@@ -83,6 +84,16 @@ def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike
             if (shared := share(small, large)) >= ALIKE:
                 found.append(Alike(tuple(sorted((min(same[small]), min(same[large])))), shared))
     return sorted(found, key=lambda one: (-one.shared, one.learners))
+
+
+def describe_published(hashes: frozenset[int], published: Iterable[tuple[str, frozenset[int]]]) -> str:
+    """Return which of the named texts a file is, or how much it is like the nearest; "" if it is like none."""
+    shared, name = max(
+        ((share(hashes, known), name) for name, known in published), key=lambda one: one[0], default=(0.0, "")
+    )
+    if not hashes or shared < ALIKE:
+        return ""
+    return name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"
 
 
 def share(one: frozenset[int], other: frozenset[int]) -> float:

@@ -411,6 +411,13 @@ def grade(
     change_rules: Annotated[
         bool, typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial.")
     ] = False,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="An earlier class's submissions, to compare with and not to grade; may be given again.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     anew: Annotated[bool, typer.Option(help="Forget the marks of earlier runs in OUT; the verdicts are kept.")] = False,
     recheck: Annotated[
         str | None, typer.Option(help="Check these exercises again, such as 07a, whatever is known.")
@@ -436,7 +443,7 @@ def grade(
 
     return grading.grade(
         folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck, count=workers, secret_file=secret_file,
-        mapping=mapping, due=due, late=late, weights=weights, partial=partial, change_rules=change_rules, anew=anew, tier=require_tier, resume=resume, scheduler=scheduler,
+        mapping=mapping, due=due, late=late, weights=weights, partial=partial, change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume, scheduler=scheduler,
     )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ def grade(
     partial: bool | None,
     change_rules: bool,
     anew: bool,
+    also: list[Path],
     tier: str | None,
     resume: bool | None,
     scheduler: str | None,
@@ -63,7 +64,7 @@ def grade(
         raise CourseError("--late needs a deadline: a line `due` in the plan of the weeks, or --due.")
     options = Options(
         asked, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial, change_rules, anew,
-        _TIERS[tier] if tier else None,
+        _TIERS[tier] if tier else None, tuple(also),
     )  # fmt: skip
     if scheduler:
         start, width = functools.partial(workers.connect, scheduler), count or workers.count_workers(scheduler)
