@@ -7,7 +7,7 @@ Nothing is opened here but folders. Four layouts are told apart by their names:
 - Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file``, with ``_`` at the end in older ones, or files that
   begin so; of a group ``Group A_77_assignsubmission_file``, and without a number for those who are in none
   (``mod/assign/classes/downloader.php`` of moodle/moodle);
-- GitHub Classroom: repositories ``assignment-username``, each with ``exercises`` in it;
+- cloned repositories ``assignment-username``, each with ``exercises`` in it, as GitHub Classroom had them until 2026-08-28;
 - plain: a folder or an archive for each learner, named as they are.
 
 A mapping file says it for any other.
@@ -232,7 +232,7 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
 
 
 def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
-    """What stands before the user's name in GitHub Classroom's repositories: the name of the folder that ``gh classroom clone`` makes
+    """What stands before the user's name in cloned repositories: the name of the folder that ``gh classroom clone`` makes
     without "-submissions"; else what the names of all repositories with exercises share up to a hyphen. Whoever handed in something
     else changes nobody's name."""
     if folder.name.endswith("-submissions"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ from course_lib.classroom.out_folder import JOURNAL, prepare_folder, take_secret
 from course_lib.classroom.own_word import MARKS, Word, read_words
 from course_lib.classroom.predictions import read_surprises
 from course_lib.classroom.record import Attempt, Person, Record, Rules, note_regrades, read_record
-from course_lib.grading.cases.hidden import Secret
+from course_lib.grading.cases.hidden import Secret, derive_secret
 from course_lib.sandbox import isolation, jobs
 
 GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS, REGRADES = (
@@ -288,20 +289,28 @@ class _Run:
         """One learner after the other, so that no more than one's files are held here."""
         for submissions in self.people:
             collected = collect(submissions, self.exercises)
-            files, attempts = collected.files, self._list_attempts(collected)
-            fingerprints = self._take_fingerprints(collected)
-            self.known.append(_Submission(self._describe(collected), attempts, fingerprints))
+            files, person = collected.files, self._describe(collected)
+            attempts = self._list_attempts(collected, person)
+            self.known.append(_Submission(person, attempts, self._take_fingerprints(collected)))
             if not files:
                 self.done += 1
             for name, member in files.items():
+                owner = self._find_owner(person, name, member.data)
                 self._parts.setdefault(attempts[name].key, []).append(Fraction(1, len(files)))
                 yield Job(
                     attempts[name].key,
-                    checking.Request(name, member.data, self.secret, self.tier, self.mode, self.version),
+                    checking.Request(name, member.data, self._find_secret(owner), self.tier, self.mode, self.version),
                     anew=name in self.recheck,
                 )
 
-    def _list_attempts(self, collected: Collected) -> dict[str, Attempt]:
+    def _find_owner(self, person: Person, name: str, data: bytes) -> str:
+        """Return whose hidden cases a file is checked with: the learner's own; "" for the unsolved text, which is checked once for all."""
+        return "" if data == _make_unsolved_text(name).encode() else person.key
+
+    def _find_secret(self, owner: str) -> bytes:
+        return derive_secret(self.secret, owner) if owner else self.secret
+
+    def _list_attempts(self, collected: Collected, person: Person) -> dict[str, Attempt]:
         """What one learner handed in, without its verdicts."""
         attempts = {}
         for name in [*collected.files, *collected.refused]:
@@ -309,7 +318,9 @@ class _Run:
             shared = {"due": due.timestamp() if due else 0.0, "marked_late": collected.entry.late}
             if member := collected.files.get(name):
                 time, clock = read_clock(collected.entry, member)
-                key, file = checking.make_key(name, member.data, self.setting), hashlib.sha256(member.data).hexdigest()
+                owner = make_visible_line(self._find_owner(person, name, member.data))
+                key = checking.make_key(name, member.data, f"{self.setting} {owner}")
+                file = hashlib.sha256(member.data).hexdigest()
                 attempts[name] = Attempt(file, key, self.version, time=time, clock=clock, **shared)
             else:
                 attempts[name] = Attempt("", "", self.version, reason=collected.refused[name], **shared)
@@ -324,7 +335,7 @@ class _Run:
     def _given(self, exercise_id: str) -> frozenset[int]:
         """What every file of an exercise shares, because the course wrote it."""
         if exercise_id not in self._unsolved:
-            self._unsolved[exercise_id] = similarity.take_every_run(texts.make_unsolved_text(catalog.get(exercise_id)))
+            self._unsolved[exercise_id] = similarity.take_every_run(_make_unsolved_text(exercise_id))
         return self._unsolved[exercise_id]
 
     def _describe(self, collected: Collected) -> Person:
@@ -405,6 +416,11 @@ class _Run:
             self._show_alike(exercise)
         reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
         return len(changed)
+
+
+@functools.cache
+def _make_unsolved_text(exercise_id: str) -> str:
+    return texts.make_unsolved_text(catalog.get(exercise_id))
 
 
 @dataclass(frozen=True)

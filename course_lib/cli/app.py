@@ -356,8 +356,8 @@ def bench(
 
 @app.command(
     rich_help_panel=TEACH,
-    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas, Moodle ("download all submissions") and GitHub Classroom
-    give; `--map` for any other. Exit codes: 0 all graded, 4 something could not be, which counts against nobody; otherwise as `course check`.
+    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas and Moodle give ("download all submissions"), or
+    cloned repositories; `--map` for any other. Exit codes: 0 all graded, 4 something could not be, which counts against nobody; otherwise as `course check`.
 
     \b
     Examples: course grade submissions -o results --week 3
