@@ -389,8 +389,9 @@ class _Run:
         for one in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
             for name in one.learners[:2]:
                 if name not in texts_by_name:
-                    member = collect(people[name], [exercise]).files[exercise.id]
-                    lines = member.data.decode("utf-8", "replace").splitlines()[:_MOST_LINES]
+                    member = collect(people[name], self.exercises).files.get(exercise.id)
+                    data = member.data if member else b"(the file has gone since it was compared)"
+                    lines = data.decode("utf-8", "replace").splitlines()[:_MOST_LINES]
                     texts_by_name[name] = "\n".join(make_visible_line(line.expandtabs()) for line in lines)
             groups.append((one, [(name, texts_by_name[name]) for name in one.learners[:2]]))
         reports.write_alike(self.out, exercise, groups)

@@ -116,7 +116,9 @@ def test_two_learners_with_one_file_have_other_hidden_cases_and_no_page_shows_on
     ann, bob = (entry["verdict"] for entry in entries if entry["exercise"] == "04a")
     assert (ann["status"], ann["cause"]) == (bob["status"], bob["cause"]) and ann["hidden"] != bob["hidden"]
     details = [[case["detail"] for case in verdict["cases"] if case["detail"]] for verdict in (ann, bob)]
-    assert len(set(details[0]) - set(details[1])) > len(details[0]) / 2, "a few kinds have one shape only, with other values"
+    assert len(set(details[0]) - set(details[1])) > len(details[0]) / 2, (
+        "a few kinds have one shape only, with other values"
+    )
     for page in (out / "reports").iterdir():
         text = page.read_text()
         assert not any(verdict["first"][part] in text for verdict in (ann, bob) for part in ("case", "words"))
