@@ -27,7 +27,7 @@ MAKEFILE = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
 # Commands of the guide that are not run here, and why. Those of make are looked up in the Makefile with what they set.
 ELSEWHERE = {
     "course release ../course-for-the-class": "tests/authoring/test_release.py runs it",
-    "course grade submissions -o results": "the tests of grading run it",
+    "course grade submissions -o results --week 3": "the tests of grading run it",
     "python3.11 tools/bundle.py install build/bundle": "tests/tools/test_bundle.py runs it with small wheels: 127 take minutes",
 }
 MADE = re.compile(r"make (?P<target>[a-z-]+)(?P<settings>( [A-Z_]+=(\"[^\"]*\"|\S+))*)")

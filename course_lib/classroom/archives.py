@@ -54,11 +54,13 @@ _SKIPPED = re.compile(r"__MACOSX|solutions|tests|site-packages|build|node_module
 
 @dataclass(frozen=True)
 class Member:
-    """A file of a submission. ``path`` is where it lies in it, with "/"; ``time`` are seconds since 1970, as the archive or disk says."""
+    """A file of a submission. ``path`` is where it lies in it, with "/"; ``time`` are seconds since 1970, as the archive says if it is ``packed``
+    in one, else as the disk says."""
 
     path: str
     data: bytes
     time: float
+    packed: bool = False
 
 
 @dataclass(frozen=True)

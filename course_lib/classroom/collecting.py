@@ -46,9 +46,9 @@ class Collected:
     """What counts of one learner's submissions.
 
     ``files``: the file that counts, by exercise; ``refused``: why there is a file for an exercise and it cannot be read. ``problem``: why
-    nothing could be read at all; ``notes``: what else a person should know. ``progress``: the learner's progress file. ``time``: of the
-    submission, in seconds since 1970: the latest of the files and archives that count; 0 if there is none. ``others``: the first files of
-    Python code that are no exercise's.
+    nothing could be read at all; ``notes``: what else a person should know. ``progress``: the learner's progress file. ``time`` tells which of two
+    submissions is the later: it is the latest of the files and archives that count on this disk, in seconds since 1970; 0 if there is none.
+    ``others``: the first files of Python code that are no exercise's.
     """
 
     entry: Entry
@@ -75,6 +75,17 @@ def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collec
     names = [_describe_sources(entry) for entry in submissions.entries]
     counts.notes.insert(0, f"{len(names)} submissions: {', '.join(names)}; the later one counts: {names[ranked[-1]]}")
     return counts
+
+
+def read_clock(entry: Entry, member: Member) -> tuple[float, str]:
+    """Return when a file was handed in, in seconds since 1970, and how that is known; 0, and why not, where it is not known."""
+    if entry.submitted:
+        return entry.submitted, "the mapping's time"
+    if member.packed:
+        return member.time, "the time in the archive" if member.time else "the archive has no time"
+    if entry.clockless:
+        return 0.0, entry.clockless
+    return member.time, "the file's time on the disk"
 
 
 def _describe_sources(entry: Entry) -> str:
@@ -170,7 +181,7 @@ def _read_archive(
     unpacked = unpack(path)
     collected.notes += [*unpacked.notes, *([unpacked.problem] if unpacked.problem else [])]
     for member in unpacked.members:
-        yield Member(f"{before}{member.path}", member.data, member.time), status.st_mtime
+        yield Member(f"{before}{member.path}", member.data, member.time, packed=True), status.st_mtime
 
 
 def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Member | None:

@@ -7,7 +7,7 @@ Nothing is opened here but folders. Four layouts are told apart by their names:
 - Moodle, "Download all submissions": folders ``Jane Doe_12345_assignsubmission_file``, with ``_`` at the end in older ones, or files that
   begin so; of a group ``Group A_77_assignsubmission_file``, and without a number for those who are in none
   (``mod/assign/classes/downloader.php`` of moodle/moodle);
-- GitHub Classroom: repositories ``assignment-username``, each with ``exercises`` in it;
+- cloned repositories ``assignment-username``, each with ``exercises`` in it, as GitHub Classroom had them until 2026-08-28;
 - plain: a folder or an archive for each learner, named as they are.
 
 A mapping file says it for any other.
@@ -15,8 +15,6 @@ A mapping file says it for any other.
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 import stat
@@ -27,17 +25,20 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.base.files import read_plain_file
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.classroom.archives import is_archive, name_without_suffix
+from course_lib.classroom.own_word import read_table
+from course_lib.classroom.weeks import read_moment
 
 CANVAS = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
 CANVAS_ANONYMOUS = re.compile(r"(?P<name>)(?P<late>LATE_)?(?P<id>anon_[^_]+)_(?P<file>\d+)_(?P<rest>.+)")
 CANVAS_ONLINE = re.compile(r"(?P<name>.+?)(?P<late>_LATE)?_(?P<id>\d+|anon_[^_]+)_(?P<kind>text|link)\.html")
 MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z0-9]+)_?(?P<rest>.*)")
 _LONGEST = 120  # characters of a name
-_MAP_BYTES = 4 << 20
-_MAP_COLUMNS = ("learner", "path", "id", "login")
+_MAP_COLUMNS = ("learner", "path", "id", "login", "submitted")
+_CANVAS_CLOCK = "Canvas's download has no times"
+_MOODLE_CLOCK = "Moodle's download has no times"
+_CLONE_CLOCK = "a clone has the time of cloning"
 _KINDS = {
     stat.S_IFLNK: "a symbolic link, which is not followed",
     stat.S_IFIFO: "a pipe",
@@ -62,6 +63,7 @@ class Entry:
 
     ``key`` tells learners apart: the system's own number where there is one, else the name. ``learner`` is the name as it is shown, ``id`` and
     ``login`` are what a gradebook is matched by, empty where the layout does not say them. ``late``: the layout marks it so.
+    ``submitted``: when, in seconds since 1970, if a mapping says it, else 0; ``clockless``: why the times of the files on this disk do not say it.
     ``problem`` says why nothing of it can be read, ``notes`` what else a person should know.
     """
 
@@ -71,6 +73,8 @@ class Entry:
     id: str = ""
     login: str = ""
     late: bool = False
+    submitted: float = 0.0
+    clockless: str = ""
     problem: str = ""
     notes: tuple[str, ...] = ()
 
@@ -100,6 +104,17 @@ def discover(folder: Path, mapping: Path | None = None) -> list[Submissions]:
     return _tell_apart([Submissions(tuple(entries)) for _, entries in ordered])
 
 
+def list_strays(folder: Path) -> list[str]:
+    """Return the files in a class's folder that are nobody's submission, such as ``notes.txt``."""
+    return [make_visible_line(name) for name in _list_folder(folder) if _is_stray(folder / name)]
+
+
+def _is_stray(path: Path) -> bool:
+    """True for a plain file that is no archive, and that no system named after a learner."""
+    patterns = (CANVAS, CANVAS_ANONYMOUS, CANVAS_ONLINE, MOODLE)
+    return _is_plain(path) and not is_archive(path.name) and not any(p.fullmatch(path.name) for p in patterns)
+
+
 def _tell_apart(people: list[Submissions]) -> list[Submissions]:
     """Two learners of one name are shown with the numbers that tell them apart."""
     names = [person.learner.learner for person in people]
@@ -127,6 +142,11 @@ def _read_folder(folder: Path) -> list[Entry]:
         raise CourseError(
             f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a class. Name the folder above it, "
             "with one sub-folder or archive a learner."
+        )
+    rest = [name for name in rest if not _is_stray(folder / name)]
+    if not canvas and not moodle and not rest:
+        raise CourseError(
+            f"there is no submission in {paths.shown(folder)}, but only {', '.join(map(make_visible_line, names[:3]))}."
         )
     if len(names) == 1:
         _refuse_nested(folder, names[0])
@@ -177,7 +197,7 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
             continue
         number = match["id"]
         shown = clean_name(match["name"] or number)
-        entry = entries.setdefault(number, Entry(f"canvas {number}", shown, id=number))
+        entry = entries.setdefault(number, Entry(f"canvas {number}", shown, id=number, clockless=_CANVAS_CLOCK))
         source = Source(folder / name, "" if online else match["rest"])
         notes = (f"{make_visible_line(name)} was typed into Canvas, and is not graded",) if online else ()
         entries[number] = replace(
@@ -197,7 +217,8 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
         if match is None:
             continue
         key, path = match["id"] or match["name"], folder / name
-        entry = entries.setdefault(key, Entry(f"moodle {key}", clean_name(match["name"]), id=match["id"] or ""))
+        name_of = clean_name(match["name"])
+        entry = entries.setdefault(key, Entry(f"moodle {key}", name_of, id=match["id"] or "", clockless=_MOODLE_CLOCK))
         if match["kind"] != "file":
             what = "an online text" if match["kind"] == "onlinetext" else f"no file but {match['kind']}"
             entries[key] = replace(
@@ -211,7 +232,7 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
 
 
 def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
-    """What stands before the user's name in GitHub Classroom's repositories: the name of the folder that ``gh classroom clone`` makes
+    """What stands before the user's name in cloned repositories: the name of the folder that ``gh classroom clone`` makes
     without "-submissions"; else what the names of all repositories with exercises share up to a hyphen. Whoever handed in something
     else changes nobody's name."""
     if folder.name.endswith("-submissions"):
@@ -226,13 +247,13 @@ def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
 
 def _read_plain(path: Path, prefix: str) -> Entry:
     name = path.name
+    clock = _CLONE_CLOCK if os.path.isdir(path / ".git") else ""
     if prefix and name.startswith(prefix) and len(name) > len(prefix):
         user = name[len(prefix) :]
-        return Entry(
-            _make_key(user), clean_name(user), (Source(path, ""),), login=clean_name(user), problem=_find_obstacle(path)
-        )
+        login, sources = clean_name(user), (Source(path, ""),)
+        return Entry(_make_key(user), login, sources, login=login, clockless=clock, problem=_find_obstacle(path))
     bare = name_without_suffix(name) if is_archive(name) and not os.path.isdir(path) else name
-    return Entry(_make_key(bare), clean_name(bare), (Source(path, ""),), problem=_find_obstacle(path))
+    return Entry(_make_key(bare), clean_name(bare), (Source(path, ""),), clockless=clock, problem=_find_obstacle(path))
 
 
 def _find_obstacle(path: Path, rest: str = "") -> str:
@@ -250,33 +271,13 @@ def _find_obstacle(path: Path, rest: str = "") -> str:
 
 
 def _read_mapping(folder: Path, mapping: Path) -> list[Entry]:
-    shown = paths.shown(mapping)
-    try:
-        text = read_plain_file(mapping, _MAP_BYTES).decode("utf-8-sig")
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except OSError as error:
-        raise CourseError(f"the mapping {shown} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise CourseError(f"the mapping {shown} is no CSV file in UTF-8: {error}.") from None
-    header = [cell.strip().lower() for cell in rows[0]] if rows else []
-    if not {"learner", "path"} <= set(header) <= set(_MAP_COLUMNS) or len(set(header)) < len(header):
-        raise CourseError(
-            f"the mapping {shown} needs a first line with the columns learner,path, and may have id and login; it has {header}."
-        )
-    entries = [
-        _read_row(folder, header, row, f"the mapping {shown}, line {number}")
-        for number, row in enumerate(rows[1:], start=2)
-        if any(cell.strip() for cell in row)
-    ]
-    if not entries:
-        raise CourseError(f"the mapping {shown} names nobody.")
-    return entries
+    rows = read_table(mapping, "the mapping", ("learner", "path"), _MAP_COLUMNS)
+    if not rows:
+        raise CourseError(f"the mapping {paths.shown(mapping)} names nobody.")
+    return [_read_row(folder, cells, where) for where, cells in rows]
 
 
-def _read_row(folder: Path, header: list[str], row: list[str], where: str) -> Entry:
-    if len(row) != len(header):
-        raise CourseError(f"{where}, has {len(row)} columns, and the first line {len(header)}.")
-    cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
+def _read_row(folder: Path, cells: dict[str, str], where: str) -> Entry:
     if not cells["learner"]:
         raise CourseError(f"{where}, names no learner.")
     path = Path(cells["path"])
@@ -287,7 +288,10 @@ def _read_row(folder: Path, header: list[str], row: list[str], where: str) -> En
         problem, sources = _find_obstacle(folder / path, "a flat file"), (Source(folder / path, ""),)
     key = cells.get("id") or cells["learner"]
     number, login = (clean_name(cells[name]) if cells.get(name) else "" for name in ("id", "login"))
-    return Entry(_make_key(key), clean_name(cells["learner"]), sources, number, login, problem=problem)
+    submitted = read_moment(cells["submitted"], f"{where}: submitted").timestamp() if cells.get("submitted") else 0.0
+    return Entry(
+        _make_key(key), clean_name(cells["learner"]), sources, number, login, submitted=submitted, problem=problem
+    )
 
 
 def clean_name(name: str) -> str:

@@ -1,56 +1,72 @@
-"""A class from its folder to its gradebook. Everything that it writes lies in one folder, and grows or is replaced as a whole."""
+"""A class from its folder to its gradebook. Everything that it writes lies in one folder, which keeps what earlier runs found."""
 
 from __future__ import annotations
 
 import errno
+import functools
+import hashlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from course_lib import catalog
-from course_lib.base import runtime
+from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder, open_private
+from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise, texts
 from course_lib.classroom import archives, checking, gradebook, reports, similarity
-from course_lib.classroom.collecting import Collected, collect
-from course_lib.classroom.discovery import Submissions, clean_name, discover
+from course_lib.classroom.collecting import Collected, collect, read_clock
+from course_lib.classroom.discovery import Submissions, clean_name, discover, list_strays
 from course_lib.classroom.engine import CheckAnswer, Engine, Job
-from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row
 from course_lib.classroom.journal import Journal, describe_full_disk
+from course_lib.classroom.marking import Marker, weigh
 from course_lib.classroom.out_folder import JOURNAL, prepare_folder, take_secret, write_lines
+from course_lib.classroom.own_word import MARKS, Word, read_words
 from course_lib.classroom.predictions import read_surprises
-from course_lib.classroom.similarity import Common, Pair
-from course_lib.grading.cases.hidden import Secret
-from course_lib.grading.verdict import ERROR
+from course_lib.classroom.record import Attempt, Person, Record, Rules, note_regrades, read_record
+from course_lib.grading.cases.hidden import Secret, derive_secret
 from course_lib.sandbox import isolation, jobs
 
-GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS = (
+GRADEBOOK, CANVAS, RESULTS, SIMILAR, TIMINGS, REGRADES = (
     "gradebook.csv",
     "canvas.csv",
     "results.jsonl",
     "similar.csv",
     "timings.csv",
+    "regrades.csv",
 )
+_VARIANTS = paths.ROOT / "tests" / "slips" / "right"
+_MOST_LINES = 400  # of a file that is shown beside another
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a class is graded. ``only`` and ``recheck`` are exercises; ``late`` is the moment after which a submission is late."""
+    """How a class is graded. ``only``: the exercises that are asked for, all if it is empty; ``recheck``: those to check again.
+
+    ``due``: the deadline of each exercise that has one. ``weights``, ``late`` and ``partial`` are the rules for points; one that is None is as the
+    results' folder was begun. ``change_rules`` allows others than those; ``anew`` forgets the marks of earlier runs. ``also``: folders of earlier
+    classes, whose files are compared and not graded.
+    """
 
     only: tuple[str, ...] = ()
     recheck: tuple[str, ...] = ()
     secret_file: Path | None = None
     mapping: Path | None = None
-    late: datetime | None = None
-    weights: str = "difficulty"
+    due: Mapping[str, datetime] = field(default_factory=dict)
+    weights: str | None = None
+    late: float | None = None
+    partial: bool | None = None
+    change_rules: bool = False
+    anew: bool = False
     tier: str | None = None
+    also: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +83,8 @@ class Progress:
 
 @dataclass(frozen=True)
 class Graded:
-    """What came out. ``faults``: learner, exercise and reason of each file that could not be graded."""
+    """What came out. ``faults``: learner, exercise and reason of each file that could not be graded. ``strays``: files of the folder that are
+    nobody's submission; ``regraded``: how many marks changed that were written before."""
 
     out: Path
     learners: int
@@ -77,6 +94,8 @@ class Graded:
     tier: str
     faults: tuple[tuple[str, str, str], ...]
     problems: tuple[tuple[str, str], ...]
+    strays: tuple[str, ...]
+    regraded: int
 
 
 def grade_class(
@@ -99,18 +118,35 @@ def grade_class(
     Raises: CourseError if folder, options or ``out`` cannot be used; EnvironmentFault if the disk is full, or the machine lets nothing be
     checked. Whatever was graded until then is kept.
     """
-    exercises = [catalog.get(name) for name in options.only] or list(catalog.exercises().values())
-    exercises = [exercise for exercise in catalog.exercises().values() if exercise in exercises]
+    asked = {catalog.get(name).id for name in options.only} or set(catalog.exercises())
     recheck = {catalog.get(name).id for name in options.recheck}
-    if unknown := recheck - {exercise.id for exercise in exercises}:
+    if unknown := recheck - asked:
         raise CourseError(f"--recheck names {', '.join(sorted(unknown))}, which --only leaves out.")
     people = discover(folder, options.mapping)
+    earlier = [
+        (f"{one.learner.learner} ({clean_name(other.resolve().name)})", one)
+        for other in options.also
+        for one in discover(other)
+    ]
+    strays = () if options.mapping else tuple(list_strays(folder))
     prepare_folder(out, folder)
     try:
         with Journal(out / JOURNAL) as journal:
+            record = Record() if options.anew else read_record(out)
+            if not record.rules and not options.anew and (out / GRADEBOOK).exists():
+                raise CourseError(
+                    f"{paths.shown(out)} has a gradebook of an older version of the course, which this run would replace: `--anew` allows that. "
+                    "The verdicts are kept."
+                )
+            record.rules = settle_rules(record.rules, options, out)
+            record.asked |= asked
+            words = read_words(out / MARKS, _list_names(record, people))
             tier = choose_tier(options.tier, (find_tier or find_best_tier)())
             secret = take_secret(out, options.secret_file)
-            return _Run(out, options, exercises, people, journal, tier, secret).go(start, width, check, tell)
+            exercises = [exercise for exercise in catalog.exercises().values() if exercise.id in asked]
+            return _Run(out, options, exercises, people, journal, tier, secret, record, words, strays, earlier).go(
+                start, width, check, tell
+            )
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM):
             raise
@@ -148,26 +184,63 @@ def choose_tier(asked: str | None, best: str) -> str:
     return asked or best
 
 
-@dataclass
-class _Person:
-    """What is kept of a learner while the class is graded; the files are not."""
+def settle_rules(before: Rules | None, options: Options, out: Path) -> Rules:
+    """Return the rules for points: those of the options, and for the rest those of earlier runs.
 
-    row: Row
-    keys: dict[str, str]  # by exercise
-    refused: dict[str, str]
+    Raises: CourseError if they are others than those of earlier runs, and nobody allowed that.
+    """
+    kept = before or Rules()
+    rules = Rules(
+        kept.weights if options.weights is None else options.weights,
+        kept.late if options.late is None else options.late,
+        kept.partial if options.partial is None else options.partial,
+    )
+    if before and rules != before and not options.change_rules:
+        raise CourseError(
+            f"every mark in {paths.shown(out)} was given with: {before.describe()}. This run would give all of them anew with: {rules.describe()}. "
+            "Nothing was written. `--change-rules` allows it."
+        )
+    return rules
+
+
+def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str, set[str]]]:
+    """Return each learner's key, and what ``marks.csv`` may call the learner: the name, also as a spreadsheet has it, number and login."""
+    present = [person.learner.key for person in people]
+    named: dict[str, set[str]] = {}
+    for key, names in (
+        *((person.key, (person.learner, person.id, person.login)) for person in record),
+        *((one.learner.key, (one.learner.learner, one.learner.id, one.learner.login)) for one in people),
+    ):
+        known = record.find(key, names[0], present)
+        named.setdefault(known.key if known else key, set()).update(
+            cell for name in names if name for cell in (name, gradebook.defuse(name))
+        )
+    return list(named.items())
+
+
+@dataclass
+class _Submission:
+    """What is kept of one learner's submission while the class is graded; the files are not."""
+
+    person: Person
+    attempts: dict[str, Attempt]
     fingerprints: dict[str, array[int]]  # a set of as many numbers takes twenty times the room
 
 
 class _Run:
     def __init__(
         self, out: Path, options: Options, exercises: Sequence[Exercise], people: Sequence[Submissions], journal: Journal, tier: str, secret: bytes,
+        record: Record, words: Mapping[tuple[str, str], Word], strays: tuple[str, ...],
+        earlier: Sequence[tuple[str, Submissions]],
     ):  # fmt: skip
         self.out, self.options, self.exercises, self.people, self.journal = out, options, exercises, people, journal
         self.tier, self.secret, self.version = tier, secret, checking.grader_version()
+        self.record, self.words, self.strays, self.earlier = record, words, strays, earlier
         self.mode = runtime.current().mode
         self.setting = f"{self.version} {Secret(secret).fingerprint} {self.mode}"
         self.recheck = {catalog.get(name).id for name in options.recheck}
-        self.known: list[_Person] = []
+        self.present = [person.learner.key for person in people]
+        self.known: list[_Submission] = []
         self._unsolved: dict[str, frozenset[int]] = {}
         self.done = Fraction()  # learners
         self._parts: dict[str, list[Fraction]] = {}  # of a learner, for each time that a file is in the class
@@ -192,8 +265,8 @@ class _Run:
 
             outcome = Engine(start, check, self.journal, width=width, tell=note).run(self._list_jobs())
         tell(Progress(files, float(self.done), len(self.people), None))
-        rows = _Rows(self, outcome.faults)
-        self._write(rows)
+        self._add_to_record(outcome.faults)
+        regraded = self._write()
         return Graded(
             self.out,
             len(self.known),
@@ -202,104 +275,161 @@ class _Run:
             self.journal.torn,
             self.tier,
             tuple(
-                (person.row.learner, name, outcome.faults[key])
-                for person in self.known
-                for name, key in person.keys.items()
-                if key in outcome.faults
+                (one.person.learner, name, outcome.faults[attempt.key])
+                for one in self.known
+                for name, attempt in one.attempts.items()
+                if attempt.key in outcome.faults
             ),
-            tuple((person.row.learner, person.row.problem) for person in self.known if person.row.problem),
+            tuple((one.person.learner, one.person.problem) for one in self.known if one.person.problem),
+            self.strays,
+            regraded,
         )
 
     def _list_jobs(self) -> Iterator[Job]:
         """One learner after the other, so that no more than one's files are held here."""
         for submissions in self.people:
             collected = collect(submissions, self.exercises)
-            keys = {
-                name: checking.make_key(name, member.data, self.setting) for name, member in collected.files.items()
-            }
-            fingerprints = {
-                name: array("I", sorted(similarity.take_fingerprint(member.data, self._given(name))))
-                for name, member in collected.files.items()
-            }
-            self.known.append(_Person(self._describe(collected), keys, collected.refused, fingerprints))
-            if not keys:
+            files, person = collected.files, self._describe(collected)
+            attempts = self._list_attempts(collected, person)
+            self.known.append(_Submission(person, attempts, self._take_fingerprints(collected)))
+            if not files:
                 self.done += 1
-            for name, key in keys.items():
-                self._parts.setdefault(key, []).append(Fraction(1, len(keys)))
-                data = collected.files[name].data
+            for name, member in files.items():
+                owner = self._find_owner(person, name, member.data)
+                self._parts.setdefault(attempts[name].key, []).append(Fraction(1, len(files)))
                 yield Job(
-                    key,
-                    checking.Request(name, data, self.secret, self.tier, self.mode, self.version),
+                    attempts[name].key,
+                    checking.Request(name, member.data, self._find_secret(owner), self.tier, self.mode, self.version),
                     anew=name in self.recheck,
                 )
+
+    def _find_owner(self, person: Person, name: str, data: bytes) -> str:
+        """Return whose hidden cases a file is checked with: the learner's own; "" for the unsolved text, which is checked once for all."""
+        return "" if data == _make_unsolved_text(name).encode() else person.key
+
+    def _find_secret(self, owner: str) -> bytes:
+        return derive_secret(self.secret, owner) if owner else self.secret
+
+    def _list_attempts(self, collected: Collected, person: Person) -> dict[str, Attempt]:
+        """What one learner handed in, without its verdicts."""
+        attempts = {}
+        for name in [*collected.files, *collected.refused]:
+            due = self.options.due.get(name)
+            shared = {"due": due.timestamp() if due else 0.0, "marked_late": collected.entry.late}
+            if member := collected.files.get(name):
+                time, clock = read_clock(collected.entry, member)
+                owner = make_visible_line(self._find_owner(person, name, member.data))
+                key = checking.make_key(name, member.data, f"{self.setting} {owner}")
+                file = hashlib.sha256(member.data).hexdigest()
+                attempts[name] = Attempt(file, key, self.version, time=time, clock=clock, **shared)
+            else:
+                attempts[name] = Attempt("", "", self.version, reason=collected.refused[name], **shared)
+        return attempts
+
+    def _take_fingerprints(self, collected: Collected) -> dict[str, array[int]]:
+        return {
+            name: array("I", sorted(similarity.take_fingerprint(member.data, self._given(name))))
+            for name, member in collected.files.items()
+        }
 
     def _given(self, exercise_id: str) -> frozenset[int]:
         """What every file of an exercise shares, because the course wrote it."""
         if exercise_id not in self._unsolved:
-            self._unsolved[exercise_id] = similarity.take_every_run(texts.make_unsolved_text(catalog.get(exercise_id)))
+            self._unsolved[exercise_id] = similarity.take_every_run(_make_unsolved_text(exercise_id))
         return self._unsolved[exercise_id]
 
-    def _find_alike(self) -> tuple[list[Pair], list[Common]]:
-        pairs, common = [], []
+    def _describe(self, collected: Collected) -> Person:
+        """Renew what the record says of the learner, but nothing of any exercise."""
+        entry = collected.entry
+        person = self.record.find(entry.key, entry.learner, self.present) or Person(entry.key, entry.learner)
+        person.learner, person.id, person.login = entry.learner, entry.id, entry.login
+        person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
+        person.problem, person.notes = collected.problem, list(collected.notes)
+        if collected.progress is not None:
+            person.predictions |= read_surprises(collected.progress) or {}
+        return person
+
+    def _add_to_record(self, faults: Mapping[str, str]) -> None:
+        for one in self.known:
+            self.record.people[one.person.key] = one.person
+            for name, attempt in one.attempts.items():
+                one.person.add(name, replace(attempt, fault=faults.get(attempt.key, "")))
+        earlier = [(name, self._take_fingerprints(collect(one, self.exercises))) for name, one in self.earlier]
         for exercise in self.exercises:
-            known = ((person.row.learner, frozenset(person.fingerprints.get(exercise.id, ()))) for person in self.known)
-            of_exercise = similarity.find_pairs(exercise.id, known)
-            pairs += of_exercise[0]
-            common += of_exercise[1]
-        return pairs, common
+            published = self._list_published(exercise)
+            fingerprints = {one.person.learner: frozenset(one.fingerprints.get(exercise.id, ())) for one in self.known}
+            for one in self.known:
+                if words := similarity.describe_published(fingerprints[one.person.learner], published):
+                    one.person.published[exercise.id] = words
+                elif exercise.id in one.attempts:
+                    one.person.published.pop(exercise.id, None)
+            others = [(name, frozenset(found.get(exercise.id, ()))) for name, found in earlier]
+            alike = similarity.find_alike([*fingerprints.items(), *others])
+            self.record.alike[exercise.id] = [
+                one for one in alike if any(name in fingerprints for name in one.learners)
+            ]
 
-    def _describe(self, collected: Collected) -> Row:
-        """All of a row but its marks."""
-        entry, time = collected.entry, collected.time
-        submitted = _read_time(time)
-        late = "marked late by the system that it comes from" if entry.late else ""
-        if not late and self.options.late and submitted and submitted > self.options.late:
-            late = "the file is newer than the date given"
-        return Row(
-            entry.key,
-            entry.learner, entry.id, entry.login, (), submitted, late, collected.problem, tuple(collected.notes),
-            " + ".join(clean_name(source.path.name) for source in entry.sources),
-            (read_surprises(collected.progress) if collected.progress is not None else None) or {},
-        )  # fmt: skip
+    def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
+        """The course's solution, and in a checkout the other right ones of its tests; nothing in a copy without solutions."""
+        files = [] if paths.is_release() else [("the published solution", paths.SOLUTIONS / f"{exercise.file}.py")]
+        files += [
+            (f"the published variant {file.stem}", file) for file in sorted(_VARIANTS.glob(f"ex{exercise.id}_*.py"))
+        ]
+        return [
+            (name, similarity.take_fingerprint(file.read_bytes(), self._given(exercise.id))) for name, file in files
+        ]
 
-    def make_row(self, person: _Person, faults: dict[str, str]) -> Row:
-        return replace(person.row, marks=tuple(self._mark(exercise, person, faults) for exercise in self.exercises))
+    def _show_alike(self, exercise: Exercise) -> None:
+        """Write two files of each group beside each other. They are read again, for not all of a class's files are kept."""
+        people = dict(self.earlier) | {
+            one.person.learner: submissions for one, submissions in zip(self.known, self.people, strict=True)
+        }
+        texts_by_name: dict[str, str] = {}
+        groups = []
+        for one in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
+            for name in one.learners[:2]:
+                if name not in texts_by_name:
+                    member = collect(people[name], self.exercises).files.get(exercise.id)
+                    data = member.data if member else b"(the file has gone since it was compared)"
+                    lines = data.decode("utf-8", "replace").splitlines()[:_MOST_LINES]
+                    texts_by_name[name] = "\n".join(make_visible_line(line.expandtabs()) for line in lines)
+            groups.append((one, [(name, texts_by_name[name]) for name in one.learners[:2]]))
+        reports.write_alike(self.out, exercise, groups)
 
-    def _mark(self, exercise: Exercise, person: _Person, faults: dict[str, str]) -> Mark:
-        possible = gradebook.weigh(exercise, self.options.weights)
-        key = person.keys.get(exercise.id)
-        if key is None:
-            refused = person.refused.get(exercise.id, "")
-            return Mark(exercise.id, ERROR if refused else NO_FILE, 0.0, reason=refused)
-        if key in faults:  # a verdict from before --recheck is not what was asked for
-            return Mark(exercise.id, NOT_GRADED, None, reason=faults[key])
-        verdict = self.journal.get(key)
-        assert verdict is not None, "every file has a verdict or a fault"
-        return Mark(exercise.id, verdict["status"], gradebook.give_points(exercise, verdict, possible), verdict)
-
-    def _write(self, rows: Iterable[Row]) -> None:
-        weights = self.options.weights
-        write_lines(self.out / GRADEBOOK, gradebook.write_gradebook(rows, self.exercises, weights))
-        write_lines(self.out / CANVAS, gradebook.write_canvas(rows, self.exercises, weights))
+    def _write(self) -> int:
+        """Write the record, and all that is made from it; returns how many marks changed that were written before."""
+        marker = Marker(self.record, self.journal.get, self.words)
+        changed = [
+            line
+            for person in self.record
+            for line in note_regrades(person, marker.summarize(person), lambda: datetime.now(UTC))
+        ]
+        self.record.regrades += changed
+        self.record.write(self.out)
+        rows, exercises = _Rows(self.record, marker), self.record.exercises
+        possible = [weigh(exercise, marker.rules.weights) for exercise in exercises]
+        write_lines(self.out / GRADEBOOK, gradebook.write_gradebook(rows, exercises, possible))
+        write_lines(self.out / CANVAS, gradebook.write_canvas(rows, exercises, possible))
         write_lines(self.out / RESULTS, gradebook.write_results(rows))
-        pairs, common = self._find_alike()
-        write_lines(self.out / SIMILAR, gradebook.write_similar(pairs))
-        reports.write_reports(self.out, rows, self.exercises, weights, pairs, common)
+        write_lines(self.out / REGRADES, gradebook.write_regrades(self.record.regrades))
+        write_lines(self.out / SIMILAR, gradebook.write_similar(self.record.alike))
+        for exercise in self.exercises:
+            self._show_alike(exercise)
+        reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
+        return len(changed)
+
+
+@functools.cache
+def _make_unsolved_text(exercise_id: str) -> str:
+    return texts.make_unsolved_text(catalog.get(exercise_id))
 
 
 @dataclass(frozen=True)
 class _Rows:
     """Everybody's row, made from the journal each time it is asked for: a class's verdicts are never all in memory."""
 
-    run: _Run
-    faults: dict[str, str]
+    record: Record
+    marker: Marker
 
-    def __iter__(self) -> Iterator[Row]:
-        return (self.run.make_row(person, self.faults) for person in self.run.known)
-
-
-def _read_time(seconds: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(seconds, UTC) if seconds else None
-    except (ValueError, OverflowError, OSError):
-        return None  # a file system holds times that no calendar does
+    def __iter__(self) -> Iterator[gradebook.Row]:
+        return (self.marker.make_row(person) for person in self.record)

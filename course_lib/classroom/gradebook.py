@@ -1,4 +1,4 @@
-"""The gradebook: one row a learner, as CSV that a spreadsheet opens and the usual systems import.
+"""The gradebook: one row per learner, as CSV that a spreadsheet opens and the usual systems import.
 
 Two files, because they want different things:
 
@@ -17,27 +17,28 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from course_lib.catalog import Exercise
-from course_lib.classroom.similarity import Pair
-from course_lib.grading.verdict import FAIL, GRADER_FAULT, PASS, from_dict
+from course_lib.classroom.own_word import EXCUSED
+from course_lib.classroom.similarity import Alike
+from course_lib.grading.verdict import PASS
 
 NO_FILE = "no file"
 NOT_GRADED = "not graded"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
-WEIGHTS = ("difficulty", "minutes", "equal")
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What came out of one exercise of one learner. ``points`` is None where nothing can be said: the grader or the machine was at fault.
+    """What came out of one exercise of one learner, and how many ``points`` of those ``possible`` it gets: None if it does not count (yet).
 
     ``status`` is a verdict's, "no file", or "not graded"; ``verdict`` as :meth:`Verdict.as_dict`, without seconds; ``reason`` says why
-    there is none.
+    there is none. ``graded`` are the points by the grader. ``by_hand`` is what the teacher gives before them: points, "excused", or "" for
+    nothing; ``comment`` is the teacher's. ``late``: in words, how late it is, or "".
     """
 
     exercise: str
@@ -45,11 +46,24 @@ class Mark:
     points: float | None
     verdict: dict[str, Any] | None = None
     reason: str = ""
+    possible: float = 0.0
+    graded: float | None = None
+    by_hand: str = ""
+    comment: str = ""
+    late: str = ""
+
+    @property
+    def hand_words(self) -> str:
+        """What the teacher says of it, with both values and which of them counts; "" if nothing."""
+        graded = "nothing yet" if self.graded is None else format_points(self.graded)
+        counts = f"{self.by_hand} counts (marks.csv), not {graded} by the grader" if self.by_hand else ""
+        return ": ".join(words for words in (counts, self.comment) if words)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One learner; ``key`` tells them apart from everybody else. ``submitted``: the submission's time, or None; ``late``: in words, why it is late, or ""."""
+    """One learner; ``key`` tells them apart from everybody else. ``submitted``: the submission's time, or None if it is not known; ``late``: in
+    words, what is late, or ""; ``published``: in words, which files are published solutions."""
 
     key: str
     learner: str
@@ -62,10 +76,20 @@ class Row:
     notes: tuple[str, ...] = ()
     source: str = ""
     predictions: dict[str, bool] = field(default_factory=dict)
+    published: tuple[str, ...] = ()
 
     @property
     def points(self) -> float:
         return sum(mark.points or 0.0 for mark in self.marks)
+
+    @property
+    def possible(self) -> float:
+        """The points that this learner could have: those of excused exercises do not count."""
+        return sum(mark.possible for mark in self.marks if mark.by_hand != EXCUSED)
+
+    @property
+    def by_hand(self) -> list[str]:
+        return [f"{mark.exercise}: {mark.hand_words}" for mark in self.marks if mark.hand_words]
 
     @property
     def oddities(self) -> list[str]:
@@ -82,26 +106,8 @@ class Row:
         return sum(mark.status == PASS for mark in self.marks)
 
 
-def weigh(exercise: Exercise, weights: str) -> float:
-    """The points that an exercise is worth: its difficulty, 1 to 5, unless one asks for its minutes, or 1 each."""
-    return {"difficulty": float(exercise.difficulty), "minutes": float(exercise.minutes), "equal": 1.0}[weights]
-
-
-def give_points(exercise: Exercise, verdict: dict[str, Any], possible: float) -> float | None:
-    """The points for a verdict of ``exercise``: all for a pass, none for anything else; None for a grader fault.
-
-    A failed exercise whose parts stand for themselves (kind "tests") has a share of them for each part that is right.
-    """
-    if verdict["status"] == GRADER_FAULT:
-        return None
-    if verdict["status"] == FAIL and exercise.kind == "tests":
-        return possible * from_dict(verdict).count_right_parts(exercise.entry_points) / len(exercise.entry_points)
-    return possible if verdict["status"] == PASS else 0.0
-
-
-def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], weights: str) -> Iterator[str]:
-    """The lines of ``gradebook.csv``, each with its end: the heading, which says what each exercise is worth, then one a learner."""
-    possible = [weigh(exercise, weights) for exercise in exercises]
+def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
+    """The lines of ``gradebook.csv``, each with its end: the heading, which says what each exercise is worth, then one per learner."""
     yield _join(
         [
             *(
@@ -112,6 +118,7 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], weights:
                 "Submitted",
                 "Late",
                 f"Points (of {format_points(sum(possible))})",
+                "Counted of",
                 "Passed",
             ),
             *(
@@ -119,49 +126,64 @@ def write_gradebook(rows: Iterable[Row], exercises: Sequence[Exercise], weights:
                 for exercise, points in zip(exercises, possible, strict=True)
                 for cell in (f"{exercise.id} (of {format_points(points)})", f"{exercise.id} status")
             ),
-            *("Odd", "Problem", "Notes"),
+            *("By hand", "Published", "Odd", "Problem", "Notes"),
         ]
     )
     for row in rows:
         yield _join(
             [
                 row.learner, row.id, row.login, row.source, row.submitted.isoformat(timespec="seconds") if row.submitted else "", row.late,
-                format_points(row.points), str(row.passed),
-                *(cell for mark in row.marks for cell in (format_points(mark.points), mark.status)), "; ".join(row.oddities), row.problem,
+                format_points(row.points), format_points(row.possible), str(row.passed),
+                *(cell for mark in row.marks for cell in (format_points(mark.points), mark.status)),
+                "; ".join(row.by_hand), "; ".join(row.published), "; ".join(row.oddities), row.problem,
                 "; ".join(row.notes),
             ]
         )  # fmt: skip
 
 
-def write_canvas(rows: Iterable[Row], exercises: Sequence[Exercise], weights: str) -> Iterator[str]:
+def write_canvas(rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]) -> Iterator[str]:
     """The lines of ``canvas.csv``. Points of what could not be graded are left empty: Canvas then leaves the cell alone."""
     yield _join(["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *(f"{e.id} {e.title}" for e in exercises)])
-    yield _join(["Points Possible", "", "", "", "", *(format_points(weigh(e, weights)) for e in exercises)])
+    yield _join(["Points Possible", "", "", "", "", *map(format_points, possible)])
     for row in rows:
         number = row.id if row.id.isdecimal() else ""
         yield _join([row.learner, number, "", row.login, "", *(format_points(mark.points) for mark in row.marks)])
 
 
 def write_results(rows: Iterable[Row]) -> Iterator[str]:
-    """The lines of ``results.jsonl``: one a learner and exercise, with all that is known of it but how long it took."""
+    """The lines of ``results.jsonl``: one per learner and exercise, with all that is known of it but how long it took."""
     for row in rows:
-        person = {"learner": row.learner, "id": row.id, "login": row.login, "late": row.late}
+        person = {"learner": row.learner, "id": row.id, "login": row.login}
         for mark in row.marks:
             entry = person | {
                 "exercise": mark.exercise,
                 "status": mark.status,
                 "points": mark.points,
+                "graded": mark.graded,
+                "by_hand": mark.by_hand,
+                "comment": mark.comment,
+                "late": mark.late,
                 "reason": mark.reason,
                 "verdict": mark.verdict,
             }
             yield json.dumps(entry, ensure_ascii=False) + "\n"
 
 
-def write_similar(pairs: Iterable[Pair]) -> Iterator[str]:
-    """The lines of ``similar.csv``: all pairs of near-identical files."""
-    yield _join(["Exercise", "First", "Second", "Shared"])
-    for pair in pairs:
-        yield _join([pair.exercise, pair.first, pair.second, f"{pair.shared:.2f}"])
+def write_regrades(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The lines of ``regrades.csv``: every mark that changed after it was written once."""
+    columns = ("when", "learner", "exercise", "old", "new", "why")
+    yield _join(columns)
+    for line in lines:
+        points = {name: format_points(line[name]) for name in ("old", "new")}
+        yield _join([(line | points)[name] for name in columns])
+
+
+def write_similar(alike: Mapping[str, Sequence[Alike]]) -> Iterator[str]:
+    """The lines of ``similar.csv``: who has near-identical files for an exercise."""
+    yield _join(["Exercise", "Learners", "Shared"])
+    for exercise, found in sorted(alike.items()):
+        for one in found:
+            yield _join([exercise, "; ".join(one.learners), f"{one.shared:.2f}"])
 
 
 def format_points(points: float | None) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import make_private_folder, open_private
+from course_lib.classroom.own_word import MARKS
 from course_lib.grading.cases.hidden import Secret, read_secret
 
 JOURNAL, SETTINGS, SECRET = "journal.jsonl", "class.json", "secret"
@@ -34,8 +35,8 @@ def prepare_folder(out: Path, folder: Path) -> None:
 
 
 def _list_strangers(out: Path) -> list[str]:
-    """What is in ``out`` that no run killed at its very beginning leaves there."""
-    ours = (JOURNAL, SECRET, _name_part(SECRET), _name_part(SETTINGS))
+    """What is in ``out`` that no run killed at its very beginning leaves there, nor a teacher before the first."""
+    ours = (MARKS, JOURNAL, SECRET, _name_part(SECRET), _name_part(SETTINGS))
     return sorted(name for name in os.listdir(out) if name not in ours)
 
 

@@ -10,7 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,15 @@ from markupsafe import Markup, escape
 from course_lib.base.files import make_private_folder
 from course_lib.base.text import shorten
 from course_lib.catalog import Exercise
-from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points, weigh
+from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.out_folder import write_lines
 from course_lib.classroom.predictions import list_questions
-from course_lib.classroom.similarity import Common, Pair
+from course_lib.classroom.similarity import Alike
 from course_lib.grading.judging.causes import CAUSES, REFUSALS, make_sentence
 from course_lib.grading.report import SIGNS, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Place
 
-CLASS_PAGE, FOLDER = "class.html", "reports"
+CLASS_PAGE, FOLDER, ALIKE_FOLDER = "class.html", "reports", "alike"
 _STYLES = {
     PASS: "pass",
     FAIL: "fail",
@@ -40,7 +40,7 @@ _STYLES = {
 }
 _SIGNS = SIGNS | {NO_FILE: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
 _MOST_SURPRISES = 20
-_MOST_PAIRS = 100
+MOST_ALIKE = 100  # groups and pairs on the class's page, and on that of an exercise
 _QUESTION = 220  # letters of a prediction's question
 _COLUMNS = 110
 
@@ -49,20 +49,15 @@ def write_reports(
     out: Path,
     rows: Iterable[Row],
     exercises: Sequence[Exercise],
-    weights: str,
-    pairs: Sequence[Pair],
-    common: Sequence[Common],
+    alike: Mapping[str, Sequence[Alike]],
+    strays: Sequence[str],
 ) -> None:
     """Write every page below ``out``; pages of learners who are no longer there are removed.
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
     make_private_folder(out / FOLDER)
-    shared = {
-        "exercises": {exercise.id: exercise for exercise in exercises},
-        "weights": {exercise.id: weigh(exercise, weights) for exercise in exercises},
-        "possible": sum(weigh(exercise, weights) for exercise in exercises),
-    }
+    shared = {"exercises": {exercise.id: exercise for exercise in exercises}}
     gathered = _ClassPage(exercises)
     written = set()
     for row in rows:
@@ -73,7 +68,20 @@ def write_reports(
     for old in (out / FOLDER).glob("*.html"):
         if old.name not in written:
             old.unlink()
-    _write(out / CLASS_PAGE, "class.html", shared | gathered.describe(pairs, common))
+    _write(out / CLASS_PAGE, "class.html", shared | gathered.describe(alike) | {"strays": strays})
+
+
+def write_alike(out: Path, exercise: Exercise, groups: Sequence[tuple[Alike, Sequence[tuple[str, str]]]]) -> None:
+    """Write the page that shows files side by side, each with its learner's name; remove it where there are none.
+
+    Raises: OSError if the disk is full or the folder cannot be written.
+    """
+    make_private_folder(out / ALIKE_FOLDER)
+    file = out / ALIKE_FOLDER / f"{exercise.id}.html"
+    if groups:
+        _write(file, "alike.html", {"exercise": exercise, "groups": groups})
+    else:
+        file.unlink(missing_ok=True)
 
 
 def name_page(row: Row) -> str:
@@ -119,11 +127,18 @@ class _ClassPage:
 
     def add(self, row: Row, page: str) -> None:
         self.people.append(
-            {"learner": row.learner, "file": page, "points": row.points, "passed": row.passed, "late": row.late}
+            {
+                "learner": row.learner,
+                "file": page,
+                "points": row.points,
+                "possible": row.possible,
+                "passed": row.passed,
+                "late": row.late,
+            }
         )
         self.complete += row.passed == len(row.marks)
         self.unread += bool(row.problem)
-        if said := [text for text in (row.problem, *row.oddities, *row.notes) if text]:
+        if said := [text for text in (row.problem, *row.by_hand, *row.published, *row.oddities, *row.notes) if text]:
             self.problems.append((row.learner, said))
         for mark in row.marks:
             self.statuses[mark.exercise][mark.status] += 1
@@ -136,7 +151,7 @@ class _ClassPage:
             self.answered[name] += 1
             self.surprised[name] += surprised
 
-    def describe(self, pairs: Sequence[Pair], common: Sequence[Common]) -> dict[str, Any]:
+    def describe(self, alike: Mapping[str, Sequence[Alike]]) -> dict[str, Any]:
         order = {name: n for n, name in enumerate(list_questions())}
         surprises = sorted(
             (name for name in self.surprised if self.surprised[name]),
@@ -144,7 +159,7 @@ class _ClassPage:
         )
         causes = [self._describe_cause(cause, found) for cause, found in self.causes.items()]
         causes.sort(key=lambda cause: (-cause["learners"], cause["words"]))
-        left_out = len(pairs) - _MOST_PAIRS
+        found = [(exercise, one) for exercise, some in sorted(alike.items()) for one in some]
         return {
             "statuses": self.statuses,
             "people": self.people,
@@ -159,9 +174,8 @@ class _ClassPage:
                 (name, shorten(list_questions()[name], _QUESTION), self.answered[name], self.surprised[name])
                 for name in surprises[:_MOST_SURPRISES]
             ],
-            "pairs": pairs[:_MOST_PAIRS],
-            "pairs_left_out": max(left_out, 0),
-            "common": common,
+            "alike": found[:MOST_ALIKE],
+            "alike_left_out": max(len(found) - MOST_ALIKE, 0),
         }
 
     def _describe_cause(self, cause: str, found: dict[str, list[str]]) -> dict[str, Any]:

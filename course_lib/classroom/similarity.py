@@ -10,8 +10,8 @@ A file is cut into tokens by one regular expression, which takes time in proport
 
 from __future__ import annotations
 
-import itertools
 import keyword
+import math
 import re
 import zlib
 from collections import defaultdict
@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 ALIKE = 0.9  # of the hashes of both together
-MOST_ALIKE = 10  # learners with one and the same text; more of them is a common answer
 _RUN = 8
 _WINDOW = 4
 _FEWEST = 8  # hashes; less is too little to say anything
@@ -51,21 +50,12 @@ _KEPT = frozenset(keyword.kwlist) | {
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two learners whose files for an exercise share this part of their hashes, 0 to 1."""
+class Alike:
+    """Learners whose files for an exercise share this part of their hashes, 0 to 1: all who have one and the same, or one of each of two such
+    groups that are near."""
 
-    exercise: str
-    first: str
-    second: str
+    learners: tuple[str, ...]
     shared: float
-
-
-@dataclass(frozen=True)
-class Common:
-    """So many learners have files for an exercise that share all: it is how the exercise is solved, and not listed in pairs."""
-
-    exercise: str
-    learners: int
 
 
 def take_fingerprint(data: bytes, given: frozenset[int] = frozenset()) -> frozenset[int]:
@@ -79,30 +69,37 @@ def take_every_run(text: str) -> frozenset[int]:
     return frozenset(_list_runs(text.encode()))
 
 
-def find_pairs(exercise: str, fingerprints: Iterable[tuple[str, frozenset[int]]]) -> tuple[list[Pair], list[Common]]:
-    """Every two learners whose files share :data:`ALIKE` or more, the most alike first; and what too many have in common."""
+def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike]:
+    """Return who has one and the same, all of them named, and which two files share :data:`ALIKE` or more; the most alike first."""
     same: dict[frozenset[int], list[str]] = defaultdict(list)
     for learner, hashes in fingerprints:
         if hashes:
             same[hashes].append(learner)
-    common = [Common(exercise, len(learners)) for learners in same.values() if len(learners) > MOST_ALIKE]
-    few = {hashes: learners for hashes, learners in same.items() if len(learners) <= MOST_ALIKE}
-    pairs = [_pair(exercise, a, b, 1.0) for learners in few.values() for a, b in itertools.combinations(learners, 2)]
-    by_size = sorted(few, key=len)
+    found = [Alike(tuple(sorted(learners)), 1.0) for learners in same.values() if len(learners) > 1]
+    by_size = sorted(same, key=len)
     for number, small in enumerate(by_size):
         for large in by_size[number + 1 :]:
             if len(small) < ALIKE * len(large):
                 break  # and so are all that follow
-            both = len(small & large)
-            shared = both / (len(small) + len(large) - both)
-            if shared >= ALIKE:
-                pairs += [_pair(exercise, a, b, shared) for a in few[small] for b in few[large]]
-    pairs.sort(key=lambda pair: (-pair.shared, pair.first, pair.second))
-    return pairs, sorted(common, key=lambda one: -one.learners)
+            if (shared := share(small, large)) >= ALIKE:
+                found.append(Alike(tuple(sorted((min(same[small]), min(same[large])))), shared))
+    return sorted(found, key=lambda one: (-one.shared, one.learners))
 
 
-def _pair(exercise: str, one: str, other: str, shared: float) -> Pair:
-    return Pair(exercise, min(one, other), max(one, other), shared)
+def describe_published(hashes: frozenset[int], published: Iterable[tuple[str, frozenset[int]]]) -> str:
+    """Return which of the named texts a file is, or how much it is like the nearest; "" if it is like none."""
+    shared, name = max(
+        ((share(hashes, known), name) for name, known in published), key=lambda one: one[0], default=(0.0, "")
+    )
+    if not hashes or shared < ALIKE:
+        return ""
+    return name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"
+
+
+def share(one: frozenset[int], other: frozenset[int]) -> float:
+    """Return the part of the hashes of both together that both have."""
+    both = len(one & other)
+    return both / max(len(one) + len(other) - both, 1)
 
 
 def _list_runs(data: bytes) -> list[int]:

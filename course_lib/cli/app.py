@@ -377,12 +377,12 @@ def bench(
 
 @app.command(
     rich_help_panel=TEACH,
-    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas, Moodle ("download all submissions") and GitHub Classroom
-    give; `--map` for any other. Exit codes: 0 all graded, 4 something could not be, which counts against nobody; otherwise as `course check`.
+    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas and Moodle give ("download all submissions"), or
+    cloned repositories; `--map` for any other. Exit codes: 0 all graded, 4 something could not be, which counts against nobody; otherwise as `course check`.
 
     \b
-    Examples: course grade submissions -o results
-              course grade submissions -o results --only 07a,08a --late 2026-12-01T18:00""",
+    Examples: course grade submissions -o results --week 3
+              course grade submissions -o results --only 07a,08a --due 2026-12-01T18:00 --late "10 % per day\"""",
 )
 def grade(
     folder: Annotated[Path, typer.Argument(help="The class's submissions.", metavar="FOLDER")],
@@ -390,7 +390,17 @@ def grade(
         Path,
         typer.Option("--out", "-o", help="Where the results go. If it is there, grading goes on where it stopped."),
     ],
-    only: Annotated[str | None, typer.Option(help="Only these exercises, such as 07a,08a.")] = None,
+    week: Annotated[
+        str | None, typer.Option(help="The week whose exercises were asked for, such as 3; or several, 3,4.")
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--weeks", help="The plan of the weeks; without it weeks.toml in this folder, else the course's own."
+        ),
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="The exercises that were asked for, such as 07a,08a.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every exercise was asked for.")] = False,
     workers: Annotated[
         int | None,
         typer.Option(min=1, help="How many files are checked at a time; without it, as many as there are processors."),
@@ -403,13 +413,33 @@ def grade(
         Path | None,
         typer.Option("--map", help="A CSV file with the columns learner,path and, if wanted, id and login."),
     ] = None,
+    due: Annotated[str | None, typer.Option(help="The deadline of these exercises; without it, the plan's.")] = None,
     late: Annotated[
-        str | None, typer.Option(help="Mark what is newer than this date, by the system's own mark or the file's time.")
+        str | None, typer.Option(help='What lateness costs, such as "10 % per day": of the points of the exercise.')
     ] = None,
     weights: Annotated[
-        Weights,
-        typer.Option(help="What the points of an exercise are: its difficulty (1 to 5), its minutes, or 1 each."),
-    ] = Weights.DIFFICULTY,
+        Weights | None,
+        typer.Option(
+            help="What the points of an exercise are: its difficulty (1 to 5), its minutes, or 1 each; without it, as OUT has them, else difficulty."
+        ),
+    ] = None,
+    partial: Annotated[
+        bool | None,
+        typer.Option(
+            "--partial/--no-partial", help="Points for the part of the cases that is right.", show_default=False
+        ),
+    ] = None,
+    change_rules: Annotated[
+        bool, typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial.")
+    ] = False,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="An earlier class's submissions, to compare with and not to grade; may be given again.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    anew: Annotated[bool, typer.Option(help="Forget the marks of earlier runs in OUT; the verdicts are kept.")] = False,
     recheck: Annotated[
         str | None, typer.Option(help="Check these exercises again, such as 07a, whatever is known.")
     ] = None,
@@ -433,8 +463,8 @@ def grade(
     from course_lib.cli import grade as grading
 
     return grading.grade(
-        folder, out, only=only, recheck=recheck, count=workers, secret_file=secret_file, mapping=mapping, late=late, weights=weights,
-        tier=require_tier, resume=resume, scheduler=scheduler,
+        folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck, count=workers, secret_file=secret_file,
+        mapping=mapping, due=due, late=late, weights=weights, partial=partial, change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume, scheduler=scheduler,
     )  # fmt: skip
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
+from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.words import agree, format_count
-from course_lib.classroom import workers
-from course_lib.classroom.grade_class import GRADEBOOK, Graded, Options, Progress, grade_class
+from course_lib.classroom import weeks, workers
+from course_lib.classroom.grade_class import GRADEBOOK, REGRADES, Graded, Options, Progress, grade_class
 from course_lib.cli.terminal import console, say
 from course_lib.sandbox import isolation
 
@@ -26,13 +28,21 @@ def grade(
     folder: Path,
     out: Path,
     *,
+    week: str | None,
+    plan: Path | None,
     only: str | None,
+    everything: bool,
     recheck: str | None,
     count: int | None,
     secret_file: Path | None,
     mapping: Path | None,
+    due: str | None,
     late: str | None,
-    weights: str,
+    weights: str | None,
+    partial: bool | None,
+    change_rules: bool,
+    anew: bool,
+    also: list[Path],
     tier: str | None,
     resume: bool | None,
     scheduler: str | None,
@@ -47,15 +57,16 @@ def grade(
         )
     if resume and not out.exists():
         raise CourseError(f"there is no {paths.shown(out)} to go on with. Leave out --resume to begin it.")
+    asked, deadlines = choose_exercises(week, plan, only, everything)
+    if due:
+        deadlines |= dict.fromkeys(asked, weeks.read_moment(due, "--due"))
+    rate = read_late_rule(late)
+    if rate and not deadlines:
+        raise CourseError("--late needs a deadline: a line `due` in the plan of the weeks, or --due.")
     options = Options(
-        split_list(only),
-        split_list(recheck),
-        secret_file,
-        mapping,
-        read_moment(late),
-        weights,
-        _TIERS[tier] if tier else None,
-    )
+        asked, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial, change_rules, anew,
+        _TIERS[tier] if tier else None, tuple(also),
+    )  # fmt: skip
     if scheduler:
         start, width = functools.partial(workers.connect, scheduler), count or workers.count_workers(scheduler)
     else:
@@ -77,22 +88,41 @@ def split_list(names: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (names or "").split(",") if name.strip())
 
 
-def read_moment(text: str | None) -> datetime | None:
-    """A date, which then ends with its day, or a date and a time; in this machine's time zone if it names none.
+def choose_exercises(
+    week: str | None, plan_file: Path | None, only: str | None, everything: bool
+) -> tuple[tuple[str, ...], dict[str, datetime]]:
+    """Return the exercises that are asked for, and the deadlines of those that have one.
 
-    Raises: CourseError if it is neither.
+    Raises: CourseError if it is not said in exactly one way, or the week or exercise is not known.
+    """
+    if sum((week is not None, only is not None, everything)) != 1:
+        raise CourseError(
+            "say which exercises you asked for, so that no other counts as missing: --week 3, --only 07a,08a, or --all. One of the three."
+        )
+    file = weeks.find_plan(plan_file)
+    plan = weeks.read_plan(file)
+    if week is not None:
+        asked = tuple(name for one in weeks.choose_weeks(plan, split_list(week), file) for name in one.exercises)
+        print(f"Week {', '.join(split_list(week))} asks for {', '.join(asked)} ({paths.shown(file)}).")
+    else:
+        asked = tuple(catalog.get(name).id for name in split_list(only)) or tuple(catalog.exercises())
+    due = {name: one.due for one in plan.values() for name in one.exercises if one.due and name in asked}
+    return asked, due
+
+
+def read_late_rule(text: str | None) -> float | None:
+    """Return what each day costs, in hundredths of an exercise's points, of a text such as ``10 % per day``.
+
+    Raises: CourseError if it is no such text.
     """
     if text is None:
         return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*per\s+day\s*", text)
+    if match is None or float(match[1]) > 100:
         raise CourseError(
-            f"--late {text!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or 2026-12-01T18:00+01:00."
-        ) from None
-    if len(text) <= len("2026-12-01"):
-        moment = moment.replace(hour=23, minute=59, second=59)
-    return moment.astimezone()
+            f'--late {text!r} is no rule. Write "10 % per day"; the deadline stands in the plan of the weeks or in --due.'
+        )
+    return float(match[1])
 
 
 @contextlib.contextmanager
@@ -161,6 +191,10 @@ def _say_what_came_out(graded: Graded) -> None:
             print("\n".join(f"  {line}" for line in lines[:_SHOWN]))
             if len(lines) > _SHOWN:
                 print(f"  and {len(lines) - _SHOWN} more, all in {out}/{GRADEBOOK}")
+    if graded.strays:
+        print(f"Nobody's submission, and not looked at: {', '.join(graded.strays[:_SHOWN])}.")
+    if graded.regraded:
+        print(f"{graded.regraded} marks of before have changed: {out}/{REGRADES} says which, and why.")
     print(f"{out}/{GRADEBOOK}, canvas.csv, results.jsonl, class.html and reports/ are written.")
     if graded.faults:
         say("course: not everything could be graded. The same command tries those files again, and keeps the rest.")

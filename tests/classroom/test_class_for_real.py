@@ -15,6 +15,7 @@ from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.catalog import texts
 from course_lib.classroom.grade_class import Options, choose_tier, find_best_tier, grade_class
+from course_lib.grading.cases.hidden import derive_secret
 from course_lib.grading.check import check
 from course_lib.grading.verdict import FAIL, PASS
 from course_lib.sandbox import isolation
@@ -87,16 +88,40 @@ def test_hostile_and_unreadable_submissions_have_a_reason_and_change_nobody_else
 
 
 @pytest.mark.slow
-def test_a_verdict_is_the_one_of_course_check_with_the_same_secret(graded):
+def test_a_verdict_is_the_one_of_a_check_with_the_learners_own_secret(graded):
     entries = [json.loads(line) for line in (graded / "out good" / "results.jsonl").read_text().splitlines()]
     (kept,) = (entry["verdict"] for entry in entries if entry["learner"] == "bob" and entry["exercise"] == "04a")
     file = graded / "good" / "bob" / f"{catalog.get('04a').file}.py"
-    verdict = check(catalog.get("04a"), file, secret=b"a secret of sixteen letters").as_dict()
+    verdict = check(
+        catalog.get("04a"), file, secret=derive_secret(b"a secret of sixteen letters", "name bob")
+    ).as_dict()
     place = kept["place"] and kept["place"] | {"file": None}
     assert kept["place"]["file"] == file.name, "where it lay while it was checked is nobody's business"
     assert kept | {"place": place} == {k: v for k, v in verdict.items() if k != "seconds"} | {
         "place": verdict["place"] | {"file": None}
     }
+
+
+@pytest.mark.slow
+def test_two_learners_with_one_file_have_other_hidden_cases_and_no_page_shows_one(graded):
+    folder = graded / "twins"
+    wrong = texts.read_solution(catalog.get("04a")).replace("(x - new_mean)", "(x - mean)")
+    for name in ("ann", "bob"):
+        write_file(folder / name, "04a", wrong)
+        write_file(folder / name, "01a", texts.make_unsolved_text(catalog.get("01a")))
+    out = graded / "out twins"
+    assert grade(folder, out, graded / "secret").checked == 3, "the unsolved text is one file to everybody"
+    assert grade(folder, out, graded / "secret").checked == 0
+    entries = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+    ann, bob = (entry["verdict"] for entry in entries if entry["exercise"] == "04a")
+    assert (ann["status"], ann["cause"]) == (bob["status"], bob["cause"]) and ann["hidden"] != bob["hidden"]
+    details = [[case["detail"] for case in verdict["cases"] if case["detail"]] for verdict in (ann, bob)]
+    assert len(set(details[0]) - set(details[1])) > len(details[0]) / 2, (
+        "a few kinds have one shape only, with other values"
+    )
+    for page in (out / "reports").iterdir():
+        text = page.read_text()
+        assert not any(verdict["first"][part] in text for verdict in (ann, bob) for part in ("case", "words"))
 
 
 @pytest.mark.parametrize("best", isolation.TIERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import html.parser
 import json
@@ -10,11 +11,12 @@ import re
 from dataclasses import asdict
 
 import pytest
-from fake_grading import answer, fake_check, grade, write_class, write_file
+from fake_grading import answer, fake_check, grade, read_results, write_class, write_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import catalog
+from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.classroom import similarity
 from course_lib.classroom.predictions import list_questions, read_surprises
@@ -95,7 +97,7 @@ def test_no_page_has_a_tag_or_an_attribute_that_a_learner_wrote_nor_fetches_anyt
             or page.name.startswith(("class", "empty"))
         )
         assert not {name for name in tags.attributes if name.startswith("on")}
-        assert all(re.fullmatch(r"reports/[a-z0-9-]+\.html", link) for link in tags.links)
+        assert all(re.fullmatch(r"(reports|alike)/[a-z0-9-]+\.html", link) for link in tags.links)
         assert "default-src &#39;none&#39;" in text or "default-src 'none'" in text
         assert "prefers-color-scheme: dark" in text and "49" not in re.sub(
             r"[0-9a-f]{8}\.html", "", text.split("</style>")[1]
@@ -219,7 +221,7 @@ def alike(one: str, other: str) -> bool:
         ("a", similarity.take_fingerprint(one.encode(), GIVEN)),
         ("b", similarity.take_fingerprint(other.encode(), GIVEN)),
     ]
-    return bool(similarity.find_pairs("07a", found)[0])
+    return bool(similarity.find_alike(found))
 
 
 def test_a_disguised_copy_is_found_and_another_solution_is_not():
@@ -236,12 +238,14 @@ def test_what_the_course_wrote_counts_for_nothing():
     assert not alike(UNSOLVED, UNSOLVED) and not alike(UNSOLVED + "\nx = 1\n", UNSOLVED + "\ny = 2\n")
 
 
-def test_what_too_many_share_is_said_once():
+def test_all_who_have_one_and_the_same_are_named_however_many():
     hashes = similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
-    pairs, common = similarity.find_pairs("07a", [(str(n), hashes) for n in range(30)])
-    assert not pairs and common == [similarity.Common("07a", 30)]
-    pairs, common = similarity.find_pairs("07a", [(str(n), hashes) for n in range(4)])
-    assert len(pairs) == 6 and not common and all(pair.shared == 1.0 for pair in pairs)
+    near = frozenset(sorted(hashes)[1:])
+    names = [f"{n:02}" for n in range(30)]
+    (same,) = similarity.find_alike((name, hashes) for name in names)
+    assert same == similarity.Alike(tuple(names), 1.0)
+    found = similarity.find_alike([*((name, hashes) for name in names), ("x", near), ("y", frozenset(range(99)))])
+    assert found[0] == same and found[1].learners == ("00", "x") and 0.9 <= found[1].shared < 1 and len(found) == 2
 
 
 @given(st.binary(max_size=300), st.integers(1, 300))
@@ -252,12 +256,49 @@ def test_anything_can_be_fingerprinted(data, times):
 
 def test_the_class_lists_pairs_without_judging(tmp_path):
     folder = write_class(tmp_path / "class", 2)
-    write_file(folder / "=ann", "07a", SOLUTION)
+    attack = "\n# <script>alert(1)</script>\x1b[2J\t&\n"
+    write_file(folder / "=ann", "07a", SOLUTION + attack)
     write_file(folder / "bob", "07a", disguise(SOLUTION))
     write_file(folder / "cy", "07a", UNSOLVED)
-    grade(folder, tmp_path / "out")
-    assert (tmp_path / "out" / "similar.csv").read_bytes().decode().splitlines() == [
-        "Exercise,First,Second,Shared",
-        "07a,'=ann,bob,1.00",
+    for name in ("ann", "dan"):
+        write_file(tmp_path / "of 2025" / name, "07a", SOLUTION)
+    variant = (paths.ROOT / "tests" / "slips" / "right" / "ex07a_block_pointers.py").read_text()
+    write_file(folder / "eve", "07a", variant)
+    out = tmp_path / "out"
+    grade(folder, out, also=(tmp_path / "of 2025",))
+    assert (out / "similar.csv").read_bytes().decode().splitlines() == [
+        "Exercise,Learners,Shared",
+        "07a,'=ann; ann (of 2025); bob; dan (of 2025),1.00",
     ]
-    assert "=ann and bob" in (tmp_path / "out" / "class.html").read_text()
+    assert "=ann, ann (of 2025), bob, dan (of 2025)" in (out / "class.html").read_text()
+    page = (out / "alike" / "07a.html").read_text()
+    assert not Tags(page).tags & {"script", "b"} and "# &lt;script&gt;alert(1)" in page and r"\x1b[2J" in page
+    assert page.count("tl.rsqrt") >= 2 and not (out / "alike" / "01a.html").exists()
+    rows = {row["Student"]: row for row in csv.DictReader((out / "gradebook.csv").read_text().splitlines())}
+    assert {name: row["Published"] for name, row in rows.items() if row["Published"]} == {
+        "'=ann": "07a is the published solution",
+        "bob": "07a is the published solution",
+        "eve": "07a is the published variant ex07a_block_pointers",
+    }
+    before = read_results(out)
+    grade(folder, out, also=(tmp_path / "of 2025",))
+    grade(folder, out, only=("01a",))
+    assert read_results(out) == before, "another exercise's week leaves it as it is"
+    words = " ".join(
+        re.sub(r"<[^>]+>", " ", before[name].decode()).lower() for name in ("class.html", "alike/07a.html")
+    )
+    assert not re.search(r"plagiari|cheat|copied|suspect|guilty", words)
+    write_file(folder / "bob", "07a", UNSOLVED)
+    write_file(folder / "=ann", "07a", UNSOLVED)
+    grade(folder, out)
+    assert not (out / "alike" / "07a.html").exists()
+
+
+def test_what_is_nearly_a_published_text_is_said_with_its_share():
+    hashes = similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
+    near = frozenset(sorted(hashes)[2:])
+    published = [("another text", frozenset(range(50))), ("the published solution", hashes)]
+    assert similarity.describe_published(hashes, published) == "the published solution"
+    assert re.fullmatch(r"9\d % like the published solution", similarity.describe_published(near, published))
+    assert similarity.describe_published(frozenset(sorted(hashes)[: len(hashes) // 2]), published) == ""
+    assert similarity.describe_published(frozenset(), [("nothing", frozenset())]) == ""

@@ -188,7 +188,7 @@ def test_a_grader_fault_is_tried_again_and_then_listed_apart(tmp_path):
     rows = {
         line.split(",")[0]: line.split(",") for line in (tmp_path / "out" / "gradebook.csv").read_text().splitlines()
     }
-    assert rows["never"][8:10] == ["", "not graded"] and "not graded" not in rows["once"]
+    assert rows["never"][9:11] == ["", "not graded"] and "not graded" not in rows["once"]
     # neither is kept: the next run tries again, and what was right stays
     (folder / "never" / "ex01a_layer_norm.py").write_text("# better\n")
     assert [learner for learner, _, _ in grade(folder, tmp_path / "out").faults] == ["raises"]
@@ -227,12 +227,25 @@ def test_a_recheck_checks_that_exercise_and_no_other(undisturbed, tmp_path):
     assert set(seen) == {"04a"} and len(seen) == graded.checked == 20 and read_results(tmp_path / "out") == expected
 
 
-def test_only_some_exercises_leave_the_others_out_and_keep_their_verdicts(undisturbed, tmp_path):
+def test_only_some_exercises_leave_the_others_as_they_are(undisturbed, tmp_path):
     folder, expected = undisturbed
     grade(folder, tmp_path / "out")
-    assert grade(folder, tmp_path / "out", only=("04a",)).checked == 0
-    assert "01a" not in (tmp_path / "out" / "gradebook.csv").read_text().splitlines()[0]
-    assert grade(folder, tmp_path / "out").checked == 0 and read_results(tmp_path / "out") == expected
+    assert grade(folder, tmp_path / "out", only=("04a",)).checked == 0 and read_results(tmp_path / "out") == expected
+
+
+def test_exercise_by_exercise_and_killed_between_is_the_same_as_all_at_once(undisturbed, tmp_path):
+    """A run that is killed after its record was written, and before its gradebook, is made good by the same command."""
+    folder, expected = undisturbed
+    out = tmp_path / "out"
+    for name in ("07a", "01a", "04a"):
+        grade(folder, out, only=(name,))
+        whole = read_results(out)
+        for file in (out / "gradebook.csv", out / "class.html"):
+            file.unlink()
+        grade(folder, out, only=(name,))
+        assert read_results(out) == whole
+    assert read_results(out) == expected
+    assert (out / "regrades.csv").read_bytes() == b"when,learner,exercise,old,new,why\r\n"
 
 
 def test_files_are_read_no_further_ahead_than_the_width():

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from course_lib import catalog
 from course_lib.base import paths
-from course_lib.classroom import gradebook
+from course_lib.classroom.marking import give_points
+from course_lib.classroom.record import Rules
 from course_lib.grading.check import check
 
 
@@ -21,5 +20,7 @@ def test_each_bug_that_is_caught_has_its_share(tmp_path):
     verdict = check(exercise, file, secret="of this test")
     assert verdict.status == "fail"
     parts = len(exercise.entry_points)
-    assert gradebook.give_points(exercise, verdict.as_dict(), 3.0) == pytest.approx(3.0 * (parts - 1) / parts)
-    assert gradebook.give_points(catalog.exercises()["01a"], verdict.as_dict(), 3.0) == 0
+    assert (
+        give_points(exercise, verdict.as_dict(), Rules()) == int(100 * exercise.difficulty * (parts - 1) / parts) / 100
+    )
+    assert give_points(catalog.exercises()["01a"], verdict.as_dict(), Rules()) == 0

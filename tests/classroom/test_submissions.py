@@ -402,7 +402,6 @@ def make_bad_entries(folder) -> dict[str, str]:
         make(folder / f"bad {name}")
         said[f"bad {archives.name_without_suffix(name)}"] = says
     (folder / "bad empty").mkdir()
-    (folder / "bad file").write_text("x")
     os.mkfifo(folder / "bad pipe")
     (folder / "bad link").symlink_to("/etc")
     (folder / "bad loop").symlink_to("bad loop")
@@ -417,7 +416,6 @@ def make_bad_entries(folder) -> dict[str, str]:
         make(folder / f"bad {name}" / NAMES["01a"])
     return said | {
         "bad empty": "there is no exercise file (ex07a_NAME.py) in it",
-        "bad file": "a folder or an archive (zip, tar) was expected",
         "bad pipe": "is a pipe",
         "bad link": "is a symbolic link, which is not followed",
         "bad loop": "is a symbolic link, which is not followed",
@@ -464,22 +462,80 @@ def test_what_is_said_of_one_submission_has_an_end(folder):
     assert len(notes) == 13 and notes[-1] == "and 38 more such things"
 
 
-def test_late_is_said_and_takes_no_points(folder, tmp_path):
-    for name, time in (("early", 1_000_000_000), ("later", 2_000_000_000)):
-        os.utime(write_file(folder / name, "01a", "x"), (time, time))
-    (folder / f"marked_LATE_5_6_{NAMES['01a']}").write_text("x")
-    os.utime(folder / f"marked_LATE_5_6_{NAMES['01a']}", (1_000_000_000, 1_000_000_000))
-    grade(folder, tmp_path / "out", late=datetime(2020, 1, 1, tzinfo=UTC))
+def test_files_that_are_nobodys_are_notes_and_no_rows(folder, tmp_path):
+    write_class(folder, 3)
+    grade(folder, tmp_path / "before")
+    for name in ("notes.txt", ".DS_Store", "README", "README.md", "=1+1.csv"):
+        (folder / name).write_text("x")
+    graded = grade(folder, tmp_path / "after")
+    assert graded.strays == ("=1+1.csv", "README", "README.md", "notes.txt") and graded.learners == 3
+    assert read_rows(tmp_path / "after") == read_rows(tmp_path / "before")
+    assert "=1+1.csv, README, README.md, notes.txt" in (tmp_path / "after" / "class.html").read_text()
+    for name in os.listdir(folder):
+        if name.startswith("learner"):
+            (folder / name).rename(tmp_path / name)
+    with pytest.raises(CourseError, match=r"no submission in .*, but only =1\+1.csv, README"):
+        discover(folder)
+
+
+DUE = dict.fromkeys(("01a", "04a", "07a"), datetime(2020, 1, 1, tzinfo=UTC))
+
+
+def write_late_class(folder):
+    """Everybody passes, for the stand-in judges by the bytes; ``whole`` and the like are days after the deadline of 2020-01-01."""
+    due = DUE["01a"].timestamp()
+    for name, time in (("early", due - 1), ("at once", due + 1), ("third", due + 2.5 * 86_400), ("years", due + 1e8)):
+        os.utime(write_file(folder / name, "04a", PASSES), (time, time))
+    make_zip(
+        folder / "packed.zip", {NAMES["04a"]: PASSES}
+    )  # the members are of today, or of 1980, whatever the zip's own date is
+    os.utime(folder / "packed.zip", (due - 1, due - 1))
+    (folder / f"marked_LATE_5_6_{NAMES['04a']}").write_text(PASSES)
+    (folder / f"unmarked_7_8_{NAMES['04a']}").write_text(PASSES)
+    write_file(folder / "clone", "04a", PASSES)
+    (folder / "clone" / ".git").mkdir()
+
+
+PASSES = "# 3"
+
+
+def test_the_late_rule_takes_points_only_where_the_time_is_known(folder, tmp_path):
+    write_late_class(folder)
+    grade(folder, tmp_path / "said", due=DUE, only=("04a",))
+    rows = read_rows(tmp_path / "said")
+    assert {row["04a (of 2)"] for row in rows.values()} == {"2"}, "without a rule lateness is said and costs nothing"
+    assert "points off" not in "".join(row["Late"] for row in rows.values())
+    grade(folder, tmp_path / "out", due=DUE, late=10.0, only=("04a",))
     rows = read_rows(tmp_path / "out")
-    assert {name: row["Late"] for name, row in rows.items()} == {
-        "early": "",
-        "later": "the file is newer than the date given",
-        "marked": "marked late by the system that it comes from",
-    }
+    assert {name: row["04a (of 2)"] for name, row in rows.items()} == {
+        "early": "2", "at once": "1.8", "third": "1.4", "years": "0", "packed": "0", "marked": "2", "unmarked": "2", "clone": "2",
+    }  # fmt: skip
     assert (
-        len({row["Points (of 6)"] for row in rows.values()}) == 1
-        and rows["later"]["Submitted"] == "2033-05-18T03:33:20+00:00"
+        rows["third"]["Late"]
+        == "04a: 3 days late by the file's time on the disk (2020-01-03 12:00 UTC), 0.6 points off"
     )
+    assert "by the time in the archive" in rows["packed"]["Late"] and rows["early"]["Late"] == ""
+    assert rows["marked"]["Late"].endswith("by how much is not known, so no points are off")
+    assert rows["unmarked"]["Late"] == "04a: whether it is late is not known: Canvas's download has no times"
+    assert rows["clone"]["Late"] == "04a: whether it is late is not known: a clone has the time of cloning"
+    assert {rows[name]["Submitted"] for name in ("marked", "unmarked", "clone")} == {""}
+
+
+def test_a_mapping_may_say_when_and_a_second_download_makes_nobody_late(folder, tmp_path):
+    file = write_file(folder / "ann", "04a", PASSES)
+    os.utime(file, (1, 1))
+    mapping = tmp_path / "who.csv"
+    mapping.write_text("learner,path,submitted\nAnn,ann,2020-01-02T00:00:01+00:00\n")
+    grade(folder, tmp_path / "map", due=DUE, late=25.0, only=("04a",), mapping=mapping)
+    assert read_rows(tmp_path / "map")["Ann"]["04a (of 2)"] == "1"
+    assert (
+        "2 days late by the mapping's time (2020-01-02 00:00 UTC), 1 points off"
+        in read_rows(tmp_path / "map")["Ann"]["Late"]
+    )
+    grade(folder, tmp_path / "out", due=DUE, late=25.0, only=("04a",))
+    os.utime(file, (2_000_000_000, 2_000_000_000))
+    grade(folder, tmp_path / "out", due=DUE, late=25.0, only=("04a",))
+    assert read_rows(tmp_path / "out")["ann"]["04a (of 2)"] == "2"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")

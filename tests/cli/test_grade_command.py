@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import zipfile
-from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.classroom import grade_class
 from course_lib.classroom.grade_class import Graded
 from course_lib.cli import app
 from course_lib.cli import grade as grading
@@ -43,9 +44,11 @@ def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tm
     assert "3 learners: 0 files checked" in said and "Nothing could be read of (3):" in said
     assert "  =bob: there is no exercise file (ex07a_NAME.py) in it" in said and "or better" in said
     lines = (out / "gradebook.csv").read_text().splitlines()
-    assert re.search(r",Points \(of \d+\),Passed,01a \(of \d+\),01a status,04a \(of \d+\),04a status,", lines[0])
+    assert re.search(
+        r",Points \(of \d+\),Counted of,Passed,01a \(of \d+\),01a status,04a \(of \d+\),04a status,", lines[0]
+    )
     assert [line.split(",")[0] for line in lines[1:]] == ["'=bob", "ann", "cy"]
-    assert app.run(["grade", str(folder), "-o", str(out), "--no-resume"]) == app.BAD_REQUEST
+    assert app.run(["grade", str(folder), "-o", str(out), "--all", "--no-resume"]) == app.BAD_REQUEST
     assert "is there already" in capsys.readouterr().err
 
 
@@ -69,14 +72,20 @@ def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, 
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (["--late", "soon"], app.BAD_REQUEST, "--late 'soon' is no date. Write 2026-12-01"),
+        (["--only", "01a", "--due", "soon"], app.BAD_REQUEST, "--due 'soon' is no date. Write 2026-12-01"),
+        (["--only", "01a", "--late", "2026-12-01"], app.BAD_REQUEST, "--late '2026-12-01' is no rule. Write"),
+        (["--only", "01a", "--late", "10 % per day"], app.BAD_REQUEST, "--late needs a deadline"),
+        ([], app.BAD_REQUEST, "say which exercises you asked for"),
+        (["--week", "1", "--only", "01a"], app.BAD_REQUEST, "One of the three"),
+        (["--week", "14"], app.BAD_REQUEST, "has no week 14. Its weeks are: 1, 2, 3"),
+        (["--week", "1", "--weeks", "nowhere.toml"], app.BAD_REQUEST, "nowhere.toml cannot be read"),
         (["--only", "99z"], app.BAD_REQUEST, "there is no exercise '99z'"),
         (["--only", "01a", "--recheck", "04a"], app.BAD_REQUEST, "--recheck names 04a, which --only leaves out"),
-        (["--resume"], app.BAD_REQUEST, "to go on with"),
-        (["--map", "nowhere.csv"], app.BAD_REQUEST, "the mapping"),
-        (["--weights", "heavy"], app.USAGE_ERROR, "heavy"),
-        (["--workers", "0"], app.USAGE_ERROR, "'--workers'"),
-        (["--secret-file", "/nowhere"], app.BAD_REQUEST, "the secret cannot be read"),
+        (["--all", "--resume"], app.BAD_REQUEST, "to go on with"),
+        (["--all", "--map", "nowhere.csv"], app.BAD_REQUEST, "the mapping"),
+        (["--all", "--weights", "heavy"], app.USAGE_ERROR, "heavy"),
+        (["--all", "--workers", "0"], app.USAGE_ERROR, "'--workers'"),
+        (["--all", "--secret-file", "/nowhere"], app.BAD_REQUEST, "the secret cannot be read"),
     ],
 )
 def test_wrong_use_is_said_and_leaves_no_gradebook(folder, tmp_path, capsys, options, code, says):
@@ -84,14 +93,29 @@ def test_wrong_use_is_said_and_leaves_no_gradebook(folder, tmp_path, capsys, opt
     assert says in capsys.readouterr().err and not (tmp_path / "out" / "gradebook.csv").exists()
 
 
-def test_a_date_ends_with_its_day_and_a_time_has_a_zone():
-    day, moment = grading.read_moment("2026-12-01"), grading.read_moment("2026-12-01T18:00+02:00")
-    assert day is not None and (day.day, day.hour, day.minute) == (1, 23, 59) and day.tzinfo is not None
-    assert (
-        moment == datetime(2026, 12, 1, 18, tzinfo=timezone(timedelta(hours=2))) and grading.read_moment(None) is None
-    )
-    with pytest.raises(CourseError):
-        grading.read_moment("01.12.2026")
+@pytest.mark.parametrize(("text", "rate"), [("10 % per day", 10.0), ("2.5% per day", 2.5), (None, None)])
+def test_a_late_rule(text, rate):
+    assert grading.read_late_rule(text) == rate
+
+
+def test_the_command_of_a_week_as_the_guide_has_it(folder, tmp_path, capsys, monkeypatch):
+    """The first command of docs/grading-a-class.md, word for word; `submissions` is the class."""
+    guide = (paths.ROOT / "docs" / "grading-a-class.md").read_text(encoding="utf-8")
+    command = re.search(r"```(?:sh)?\n(course grade [^\n]+)\n```", guide)
+    assert command and command[1] == "course grade submissions -o results --week 3"
+    folder.rename(tmp_path / "submissions")
+    (tmp_path / "submissions" / "notes.txt").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(grade_class, "choose_tier", lambda asked, best: best)  # no file is run, so any machine will do
+    assert app.run([*command[1].split()[1:]]) == 0
+    said = capsys.readouterr().out
+    assert "Week 3 asks for 04a, 04b" in said and "Nobody's submission, and not looked at: notes.txt" in said
+    (tmp_path / "weeks.toml").write_text('[4]\nexercises = ["07a"]\ndue = "2026-12-01T23:59"\n')
+    assert app.run("grade submissions -o results --week 3".split()) == app.BAD_REQUEST
+    assert "weeks.toml has no week 3. Its weeks are: 4." in capsys.readouterr().err
+    assert app.run("grade submissions -o results --week 4".split()) == 0
+    heading = (tmp_path / "results" / "gradebook.csv").read_text().splitlines()[0]
+    assert re.findall(r"(\d\d[a-z]) status", heading) == ["04a", "04b", "07a"]
 
 
 def test_what_is_stopped_says_that_it_goes_on(folder, tmp_path, capsys, monkeypatch):
@@ -99,5 +123,5 @@ def test_what_is_stopped_says_that_it_goes_on(folder, tmp_path, capsys, monkeypa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(grading, "grade_class", stop)
-    assert app.run(["grade", str(folder), "-o", str(tmp_path / "out")]) == app.INTERRUPTED
+    assert app.run(["grade", str(folder), "-o", str(tmp_path / "out"), "--all"]) == app.INTERRUPTED
     assert "every verdict so far is kept" in capsys.readouterr().err

@@ -1,0 +1,149 @@
+"""Turns what a learner handed in into marks: by the verdicts, the rules of the class, and before both by the teacher's own word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC
+from fractions import Fraction
+from typing import Any
+
+from course_lib.catalog import Exercise
+from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points
+from course_lib.classroom.own_word import EXCUSED, Word
+from course_lib.classroom.record import Attempt, Person, Record, Rules, read_time
+from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, from_dict
+
+_LOST = "its verdict is no longer in the journal; grade the folder with this file again"
+
+
+def weigh(exercise: Exercise, weights: str) -> float:
+    """The points that an exercise is worth: its difficulty, 1 to 5, unless one asks for its minutes, or 1 each."""
+    return {"difficulty": float(exercise.difficulty), "minutes": float(exercise.minutes), "equal": 1.0}[weights]
+
+
+def give_points(exercise: Exercise, verdict: dict[str, Any], rules: Rules) -> float | None:
+    """Return the points for a verdict, without regard to lateness: all for a pass; None for a grader fault.
+
+    A failed exercise whose parts stand for themselves (kind "tests") has a share for each part that is right. With ``partial`` any other
+    fail has a share for each case that is right. Anything else has none.
+    """
+    possible = weigh(exercise, rules.weights)
+    if verdict["status"] == GRADER_FAULT:
+        return None
+    if verdict["status"] == FAIL and exercise.kind == "tests":
+        return _round_down(
+            Fraction(from_dict(verdict).count_right_parts(exercise.entry_points), len(exercise.entry_points))
+            * Fraction(possible)
+        )
+    if verdict["status"] == FAIL and rules.partial and verdict["cases"]:
+        right = sum(case["status"] == PASS for case in verdict["cases"])
+        return _round_down(Fraction(right, len(verdict["cases"])) * Fraction(possible))
+    return possible if verdict["status"] == PASS else 0.0
+
+
+def _round_down(points: Fraction) -> float:
+    return math.floor(points * 100) / 100
+
+
+class Marker:
+    """Makes the rows of a class. ``find_verdict`` looks a verdict up by its key; ``words`` are the teacher's, by learner's key and exercise."""
+
+    def __init__(
+        self,
+        record: Record,
+        find_verdict: Callable[[str], dict[str, Any] | None],
+        words: Mapping[tuple[str, str], Word],
+    ):
+        assert record.rules is not None
+        self.record, self.rules, self.find_verdict, self.words = record, record.rules, find_verdict, words
+
+    def make_row(self, person: Person) -> Row:
+        marks = tuple(self._mark(person, exercise) for exercise in self.record.exercises)
+        late: dict[str, list[str]] = {}
+        for mark in marks:
+            if mark.late:
+                late.setdefault(mark.late, []).append(mark.exercise)
+        published = (f"{exercise} is {words}" for exercise, words in sorted(person.published.items()))
+        return Row(
+            person.key, person.learner, person.id, person.login, marks, read_time(person.submitted),
+            "; ".join(f"{', '.join(names)}: {words}" for words, names in late.items()), person.problem, tuple(person.notes), person.source,
+            person.predictions, tuple(published),
+        )  # fmt: skip
+
+    def summarize(self, person: Person) -> dict[str, dict[str, Any]]:
+        """Return what the record keeps of each mark, to say later what changed and why."""
+        found = {}
+        for exercise in self.record.exercises:
+            mark, (attempt, _) = self._mark(person, exercise), self._choose(person, exercise)
+            found[exercise.id] = {
+                "points": mark.points,
+                "by_hand": mark.by_hand,
+                "file": attempt.file if attempt else "",
+                "version": attempt.version if attempt else "",
+                "days_late": attempt.days_late if attempt else 0,
+                "rules": self.rules.describe(),
+            }
+        return found
+
+    def _mark(self, person: Person, exercise: Exercise) -> Mark:
+        attempt, verdict = self._choose(person, exercise)
+        possible, status, graded, reason, late = weigh(exercise, self.rules.weights), NO_FILE, 0.0, "", ""
+        if attempt is not None:
+            graded, reason, late = (
+                self._grade(exercise, attempt, verdict),
+                attempt.fault or attempt.reason,
+                self._describe_late(attempt, possible),
+            )
+            status = verdict["status"] if verdict else NOT_GRADED if graded is None else ERROR
+            reason = reason or (_LOST if graded is None else "")
+        word = self.words.get((person.key, exercise.id), Word())
+        points, by_hand = graded, ""
+        if word.excused:
+            points, by_hand = None, EXCUSED
+        elif word.points is not None:
+            points, by_hand = word.points, format_points(word.points)
+        return Mark(exercise.id, status, points, verdict, reason, possible, graded, by_hand, word.comment, late)
+
+    def _choose(self, person: Person, exercise: Exercise) -> tuple[Attempt | None, dict[str, Any] | None]:
+        """Of all files for an exercise the one with the most points, and of equals the later; with its verdict."""
+        best: tuple[Any, Attempt, dict[str, Any] | None] | None = None
+        for number, attempt in enumerate(person.attempts.get(exercise.id, ())):
+            verdict = self.find_verdict(attempt.key) if attempt.key and not attempt.fault else None
+            points = self._grade(exercise, attempt, verdict)
+            # a file that could not be graded yet may be worth everything: until it is graded no other counts but one that has all
+            rank = (weigh(exercise, self.rules.weights) if points is None else points, points is not None, number)
+            if best is None or rank > best[0]:
+                best = rank, attempt, verdict
+        return (best[1], best[2]) if best else (None, None)
+
+    def _grade(self, exercise: Exercise, attempt: Attempt, verdict: dict[str, Any] | None) -> float | None:
+        """Return the points of a file; None if it could not be graded."""
+        if verdict is None:
+            return None if attempt.key else 0.0
+        points = give_points(exercise, verdict, self.rules)
+        if points is None or not self.rules.late or not attempt.days_late:
+            return points
+        return max(
+            _round_down(Fraction(points) - self._find_deduction(attempt, weigh(exercise, self.rules.weights))), 0.0
+        )
+
+    def _find_deduction(self, attempt: Attempt, possible: float) -> Fraction:
+        return Fraction(possible) * Fraction(self.rules.late) * attempt.days_late / 100
+
+    def _describe_late(self, attempt: Attempt, possible: float) -> str:
+        if days := attempt.days_late:
+            moment = read_time(attempt.time)
+            when = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if moment else "?"
+            off = (
+                f", {format_points(float(min(self._find_deduction(attempt, possible), Fraction(possible))))} points off"
+                if self.rules.late
+                else ""
+            )
+            return f"{days} {'day' if days == 1 else 'days'} late by {attempt.clock} ({when}){off}"
+        if attempt.marked_late:
+            unknown = "; by how much is not known, so no points are off" if self.rules.late else ""
+            return f"marked late by the system that it comes from{unknown}"
+        if attempt.due and not attempt.time and self.rules.late:
+            return f"whether it is late is not known: {attempt.clock}"
+        return ""

@@ -1,0 +1,114 @@
+"""Reads ``marks.csv``: the teacher's own points, comments and excuses, which count before what the grader gives."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import read_plain_file
+
+MARKS = "marks.csv"
+EXCUSED = "excused"
+_MOST_BYTES = 4 << 20
+_COLUMNS = ("learner", "exercise", "points", "comment")
+
+
+@dataclass(frozen=True)
+class Word:
+    """What the teacher says of one exercise of one learner: points, an excuse, or neither and a comment alone."""
+
+    points: float | None = None
+    excused: bool = False
+    comment: str = ""
+
+
+def read_table(
+    file: Path, what: str, needed: Collection[str], columns: Collection[str]
+) -> list[tuple[str, dict[str, str]]]:
+    """Return the lines of a CSV file: where each stands, in words, and its cells by column, without white space around them.
+
+    Raises: CourseError if the file cannot be read, is no CSV file in UTF-8, or has other columns.
+    """
+    shown = paths.shown(file)
+    try:
+        text = read_plain_file(file, _MOST_BYTES).decode("utf-8-sig")
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        rows = [(reader.line_num, row) for row in reader]
+    except OSError as error:
+        raise CourseError(f"{what} {shown} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise CourseError(f"{what} {shown} is no CSV file in UTF-8: {error}.") from None
+    header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
+    if not set(needed) <= set(header) <= set(columns) or len(set(header)) < len(header):
+        others = [name for name in columns if name not in needed]
+        raise CourseError(
+            f"{what} {shown} needs a first line with the columns {','.join(needed)}, and may have {' and '.join(others)}; it has {header}."
+        )
+    found = []
+    for number, row in rows[1:]:
+        where = f"{what} {shown}, line {number}"
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(header):
+            raise CourseError(f"{where}, has {len(row)} columns, and the first line {len(header)}.")
+        found.append((where, dict(zip(header, (cell.strip() for cell in row), strict=True))))
+    return found
+
+
+def read_words(file: Path, learners: Iterable[tuple[str, Collection[str]]]) -> dict[tuple[str, str], Word]:
+    """Return the teacher's words by the learner's key and the exercise; none where there is no such file.
+
+    ``learners``: the key of each, and the names that they may be called by.
+
+    Raises: CourseError, with file and line, for an unknown learner, exercise or number, or a second line of the same.
+    """
+    if not file.exists():
+        return {}
+    called: dict[str, set[str]] = {}
+    for key, names in learners:
+        for name in names:
+            called.setdefault(name, set()).add(key)
+    words: dict[tuple[str, str], Word] = {}
+    lines: dict[tuple[str, str], str] = {}
+    for where, cells in read_table(file, "the file", _COLUMNS[:3], _COLUMNS):
+        keys = called.get(cells["learner"], set())
+        if len(keys) != 1:
+            known = ", ".join(sorted(called)[:20])
+            problem = (
+                "which more than one learner is called; write the number or the login"
+                if keys
+                else f"whom the class does not have. It has: {known}"
+            )
+            raise CourseError(f"{where}: {cells['learner']!r}, {problem}.")
+        try:
+            place = (next(iter(keys)), catalog.get(cells["exercise"]).id)
+        except CourseError as error:
+            raise CourseError(f"{where}: {error}") from None
+        if place in words:
+            raise CourseError(
+                f"{where}: {cells['learner']} and {place[1]} stand in {lines[place].rpartition(', ')[2]} already."
+            )
+        words[place], lines[place] = _read_word(cells, where), where
+    return words
+
+
+def _read_word(cells: dict[str, str], where: str) -> Word:
+    text, comment = cells["points"], cells.get("comment", "")
+    if text.lower() == EXCUSED:
+        return Word(None, True, comment)
+    if not text and comment:
+        return Word(None, False, comment)
+    try:
+        points = float(text)
+    except ValueError:
+        points = math.nan
+    if not (0 <= points < math.inf):
+        raise CourseError(f"{where}: points {text!r} are no number from 0 up, and not {EXCUSED!r}.")
+    return Word(points, False, comment)

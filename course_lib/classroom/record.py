@@ -1,0 +1,202 @@
+"""What a results' folder knows of its class, week after week: who handed in what, what was asked for, and how it is marked.
+
+Each run adds to the record: it replaces nothing of an exercise that it was not asked for. The record names verdicts by their keys in the
+journal, and is written before the gradebook and the pages, which are made from it. Adding the same run twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.catalog import Exercise
+from course_lib.classroom.out_folder import write_lines
+from course_lib.classroom.similarity import Alike
+
+RECORD = "record.json"
+_VERSION = 1
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How verdicts become points. ``late``: hundredths of an exercise's points that each day costs; ``partial``: right cases count."""
+
+    weights: str = "difficulty"
+    late: float = 0.0
+    partial: bool = False
+
+    def describe(self) -> str:
+        late = f"late {self.late:g} % per day" if self.late else "no points off for lateness"
+        return f"weights {self.weights}, {late}, {'partial points' if self.partial else 'no partial points'}"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A file that a learner handed in for an exercise.
+
+    ``file`` is the hash of its bytes, and ``key`` names its verdict in the journal; both are "" for a file that cannot be read, and then ``reason``
+    says why. ``fault``: why it could not be graded yet. ``time`` and ``due`` are in seconds since 1970, 0 if not known; ``clock`` says how the
+    time is known, or why it is not. ``marked_late``: the system that it comes from calls it late. ``version``: of the grader.
+    """
+
+    file: str
+    key: str
+    version: str
+    reason: str = ""
+    fault: str = ""
+    time: float = 0.0
+    clock: str = ""
+    due: float = 0.0
+    marked_late: bool = False
+
+    @property
+    def days_late(self) -> int:
+        """The days that have begun since the deadline; 0 if the time is not known."""
+        return max(math.ceil((self.time - self.due) / _DAY), 0) if self.time and self.due else 0
+
+
+@dataclass
+class Person:
+    """A learner, with every different file that was handed in for each exercise, and ``marks``: what was last written of each exercise.
+    ``published``: by exercise, in words, which published solution the newest file is."""
+
+    key: str
+    learner: str
+    id: str = ""
+    login: str = ""
+    source: str = ""
+    problem: str = ""
+    notes: list[str] = field(default_factory=list)
+    predictions: dict[str, bool] = field(default_factory=dict)
+    published: dict[str, str] = field(default_factory=dict)
+    attempts: dict[str, list[Attempt]] = field(default_factory=dict)
+    marks: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def submitted(self) -> float:
+        """The latest time of all files, in seconds since 1970; 0 if none is known."""
+        return max((attempt.time for some in self.attempts.values() for attempt in some), default=0.0)
+
+    def add(self, exercise: str, attempt: Attempt) -> None:
+        """Add a file, or renew what is known of it. Of two times of one file the earlier one is right: a download sets it anew."""
+        attempts = self.attempts.setdefault(exercise, [])
+        for number, known in enumerate(attempts):
+            if known.file == attempt.file:
+                first = min((known, attempt), key=lambda one: one.time or math.inf)
+                attempts[number] = replace(attempt, time=first.time, clock=first.clock)
+                return
+        attempts.append(attempt)
+
+
+@dataclass
+class Record:
+    """The whole class. ``asked``: the exercises that count; ``alike``: by exercise, what was found alike; ``regrades``: marks that changed."""
+
+    rules: Rules | None = None
+    asked: set[str] = field(default_factory=set)
+    people: dict[str, Person] = field(default_factory=dict)
+    alike: dict[str, list[Alike]] = field(default_factory=dict)
+    regrades: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def exercises(self) -> list[Exercise]:
+        return [exercise for exercise in catalog.exercises().values() if exercise.id in self.asked]
+
+    def __iter__(self) -> Iterator[Person]:
+        return iter(sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key)))
+
+    def find(self, key: str, learner: str, present: Sequence[str] = ()) -> Person | None:
+        """Return the learner of a key. Moodle gives another number in each assignment, so there a name finds who is in no other entry of the class."""
+        if key in self.people or not key.startswith("moodle "):
+            return self.people.get(key)
+        same = [
+            p
+            for p in self.people.values()
+            if p.learner == learner and p.key.startswith("moodle ") and p.key not in present
+        ]
+        return same[0] if len(same) == 1 else None
+
+    def write(self, out: Path) -> None:
+        whole = {
+            "version": _VERSION,
+            "rules": asdict(self.rules or Rules()),
+            "asked": sorted(self.asked),
+            "people": [asdict(person) for person in self],
+            "alike": {exercise: [asdict(one) for one in found] for exercise, found in sorted(self.alike.items())},
+            "regrades": self.regrades,
+        }
+        write_lines(out / RECORD, [json.dumps(whole, ensure_ascii=True, indent=1) + "\n"])
+
+
+def read_record(out: Path) -> Record:
+    """Return the record of a results' folder, an empty one where there is none.
+
+    Raises: CourseError if the file is damaged.
+    """
+    try:
+        whole = json.loads((out / RECORD).read_text(encoding="utf-8"))
+        if whole["version"] != _VERSION:
+            raise ValueError("another version")
+        people = [_read_person(person) for person in whole["people"]]
+        by_key = {person.key: person for person in people}
+        alike = {
+            exercise: [Alike(tuple(one["learners"]), one["shared"]) for one in found]
+            for exercise, found in whole["alike"].items()
+        }
+        return Record(Rules(**whole["rules"]), set(whole["asked"]), by_key, alike, whole["regrades"])
+    except FileNotFoundError:
+        return Record()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CourseError(
+            f"{paths.shown(out / RECORD)} is damaged, or of another version of the course. `--anew` writes the results from this run alone."
+        ) from None
+
+
+def _read_person(plain: dict[str, Any]) -> Person:
+    attempts = {name: [Attempt(**attempt) for attempt in some] for name, some in plain["attempts"].items()}
+    return Person(**{**plain, "attempts": attempts})
+
+
+def read_time(seconds: float) -> datetime | None:
+    """Return the moment; None for 0, and for a time that no calendar has."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def note_regrades(
+    person: Person, marks: dict[str, dict[str, Any]], now: Callable[[], datetime]
+) -> list[dict[str, Any]]:
+    """Keep what is written of each exercise now, and return the lines of the trail for those whose points changed."""
+    changed = []
+    for exercise, mark in marks.items():
+        before = person.marks.get(exercise)
+        if before is not None and before["points"] != mark["points"]:
+            why = _explain_change(before, mark)
+            changed.append(
+                {"when": now().isoformat(timespec="seconds"), "learner": person.learner, "exercise": exercise,
+                 "old": before["points"], "new": mark["points"], "why": why}
+            )  # fmt: skip
+        person.marks[exercise] = mark
+    return changed
+
+
+def _explain_change(before: dict[str, Any], now: dict[str, Any]) -> str:
+    reasons = (
+        ("by_hand", "marks.csv changed"),
+        ("file", "file changed"),
+        ("version", "grader version changed"),
+        ("rules", "rules for points changed"),
+        ("days_late", "deadline or time of the file changed"),
+    )
+    return " and ".join(words for name, words in reasons if before[name] != now[name]) or "checked again"

@@ -1,0 +1,94 @@
+"""Reads the plan of a term: which exercises a week asks for, and when they are due."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+from course_lib import catalog
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+
+FILE = "weeks.toml"
+SHIPPED = Path(__file__).parent / FILE
+
+
+@dataclass(frozen=True)
+class Week:
+    """What one week of the plan asks for. ``due`` is its deadline, None where the plan has none."""
+
+    name: str
+    exercises: tuple[str, ...]
+    due: datetime | None = None
+
+
+def find_plan(file: Path | None) -> Path:
+    """Return the plan to read: the file that is named, else ``weeks.toml`` in the current folder, else the course's own."""
+    return file or (Path(FILE) if Path(FILE).exists() else SHIPPED)
+
+
+def read_plan(file: Path) -> dict[str, Week]:
+    """Return the weeks of a plan, by name.
+
+    Raises: CourseError if the file cannot be read, or names an exercise that does not exist or stands in two weeks.
+    """
+    shown = paths.shown(file)
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CourseError(f"the plan {shown} cannot be read: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(
+            f'the plan {shown} is no TOML: {error}. A deadline is written due = "2026-12-01T23:59".'
+        ) from None
+    weeks = {name: _read_week(name, table, f"the plan {shown}, week {name}") for name, table in tables.items()}
+    asked_in: dict[str, str] = {}
+    for week in weeks.values():
+        for exercise in week.exercises:
+            if other := asked_in.get(exercise):
+                raise CourseError(f"the plan {shown} asks for {exercise} in week {other} and in week {week.name}.")
+            asked_in[exercise] = week.name
+    return weeks
+
+
+def _read_week(name: str, table: Any, where: str) -> Week:
+    if not isinstance(table, dict) or not isinstance(table.get("exercises"), list):
+        raise CourseError(f'{where}: a week needs a line such as exercises = ["07a", "08a"].')
+    if unknown := sorted(table.keys() - {"lessons", "exercises", "due"}):
+        raise CourseError(f"{where}: a week has lessons, exercises and due, and no {unknown[0]}.")
+    try:
+        exercises = tuple(catalog.get(str(exercise)).id for exercise in table["exercises"])
+    except CourseError as error:
+        raise CourseError(f"{where}: {error}") from None
+    return Week(name, exercises, read_moment(table["due"], f"{where}: due") if "due" in table else None)
+
+
+def choose_weeks(plan: dict[str, Week], names: Sequence[str], file: Path) -> list[Week]:
+    """Return the weeks of these names.
+
+    Raises: CourseError, which lists the weeks of the plan, if it has no week of a name.
+    """
+    if unknown := [name for name in names if name not in plan]:
+        known = ", ".join(plan) or "none"
+        raise CourseError(f"{paths.shown(file)} has no week {unknown[0]}. Its weeks are: {known}.")
+    return [plan[name] for name in names]
+
+
+def read_moment(value: Any, where: str) -> datetime:
+    """Return a deadline. A date ends with its day; a time without a zone is in that of this machine.
+
+    Raises: CourseError if ``value`` is no date and no text of one.
+    """
+    try:
+        moment = value if isinstance(value, date) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise CourseError(
+            f"{where} {value!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or 2026-12-01T18:00+01:00."
+        ) from None
+    if not isinstance(moment, datetime) or (isinstance(value, str) and len(value) <= len("2026-12-01")):
+        moment = datetime(moment.year, moment.month, moment.day, 23, 59, 59)
+    return moment.astimezone()

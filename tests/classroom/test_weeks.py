@@ -1,0 +1,213 @@
+"""Week after week into one folder: what was not asked for counts for nothing, and what was marked before stays."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import tomllib
+from datetime import UTC, datetime
+
+import pytest
+from fake_grading import fake_check, grade, read_results, write_file
+
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.classroom import weeks
+from course_lib.classroom.weeks import SHIPPED, read_moment, read_plan
+
+RIGHT, RIGHT_TOO, WRONG, WRONG_TOO = "# 3", "# 5", "# 1", "# 10"  # as the stand-in judges them, by the bytes alone
+
+
+def read_table(file, key="Student"):
+    rows = list(csv.DictReader(io.StringIO(file.read_bytes().decode(), newline="")))
+    return {row[key]: row for row in rows}
+
+
+def test_the_plan_of_the_instructors_guide_is_the_one_that_the_command_reads():
+    guide = (paths.ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([\d, ]+) \| \d+ \| ([^|]+) \|", guide, re.MULTILINE)
+    plan = tomllib.loads(SHIPPED.read_text(encoding="utf-8"))
+    assert [row[0] for row in rows] == list(plan) == list(read_plan(SHIPPED)) and len(rows) == 13
+    for week, lessons, exercises in rows:
+        assert lessons.split(", ") == plan[week]["lessons"], week
+        assert exercises.split(", ") == plan[week]["exercises"], week
+
+
+def test_a_week_that_was_not_asked_for_has_no_column_and_no_points(tmp_path):
+    write_file(tmp_path / "class" / "ann", "01a", RIGHT)
+    write_file(tmp_path / "class" / "ann", "04a", WRONG)
+    out = tmp_path / "out"
+    grade(tmp_path / "class", out, only=("01a",))
+    assert {name for name in read_table(out / "gradebook.csv")["ann"] if re.match(r"\d\d[a-z]", name)} == {
+        "01a (of 1)", "01a status",
+    }  # fmt: skip
+    assert "04a" not in "".join((out / name).read_text() for name in ("canvas.csv", "results.jsonl", "class.html"))
+
+
+def test_the_results_grow_and_leave_earlier_columns_as_they_are(tmp_path):
+    """Each week has a download of its own, without the files of the weeks before; one learner hands in nothing, one is new."""
+    out = tmp_path / "out"
+    for name in ("ann", "bob"):
+        write_file(tmp_path / "one" / name, "01a", RIGHT)
+    grade(tmp_path / "one", out, only=("01a",))
+    before = read_table(out / "gradebook.csv")
+    write_file(tmp_path / "two" / "ann", "04a", RIGHT)
+    write_file(tmp_path / "two" / "cy", "04a", WRONG)
+    graded = grade(tmp_path / "two", out, only=("04a",))
+    after = read_table(out / "gradebook.csv")
+    assert graded.regraded == 0 and list(after) == ["ann", "bob", "cy"]
+    for name in ("ann", "bob"):
+        assert {column: after[name][column] for column in ("01a (of 1)", "01a status")} == {
+            column: before[name][column] for column in ("01a (of 1)", "01a status")
+        }
+    assert after["bob"]["04a status"] == after["cy"]["01a status"] == "no file"
+    assert (after["ann"]["Points (of 3)"], after["bob"]["Points (of 3)"], after["cy"]["Points (of 3)"]) == (
+        "3",
+        "1",
+        "0",
+    )
+    assert [len(line.split(",")) for line in (out / "canvas.csv").read_text().splitlines()] == [7] * 5
+    assert len(list((out / "reports").iterdir())) == 3
+    grade(tmp_path / "one", out, only=("01a",))
+    again = read_table(out / "gradebook.csv")
+    same = [name for name in after["ann"] if name not in ("Source", "Submitted")]
+    assert [[row[name] for name in same] for row in again.values()] == [
+        [row[name] for name in same] for row in after.values()
+    ]
+
+
+def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_path):
+    write_file(tmp_path / "one" / "Jane Doe_12_assignsubmission_file", "01a", RIGHT)
+    write_file(tmp_path / "two" / "Jane Doe_77_assignsubmission_file", "04a", RIGHT)
+    for folder, name in (("one", "01a"), ("two", "04a"), ("one", "01a"), ("two", "04a")):
+        grade(tmp_path / folder, tmp_path / "out", only=(name,))
+    (row,) = read_table(tmp_path / "out" / "gradebook.csv").values()
+    assert row["Points (of 3)"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "points", "why"),
+    [
+        (RIGHT, WRONG, ("1", "1"), None),
+        (WRONG, RIGHT, ("0", "1"), "file changed"),
+        (WRONG, WRONG_TOO, ("0", "0"), None),
+    ],
+)
+def test_of_two_hand_ins_the_better_counts_and_a_change_is_on_the_trail(tmp_path, first, second, points, why):
+    out = tmp_path / "out"
+    for text, expected in zip((first, second, second), (*points, points[1]), strict=True):
+        write_file(tmp_path / "class" / "ann", "01a", text)
+        grade(tmp_path / "class", out, only=("01a",))
+        assert read_table(out / "gradebook.csv")["ann"]["01a (of 1)"] == expected
+    trail = list(csv.DictReader((out / "regrades.csv").read_text().splitlines()))
+    assert [(line["learner"], line["exercise"], line["old"], line["new"], line["why"]) for line in trail] == (
+        [("ann", "01a", "0", "1", why)] if why else []
+    )
+    assert all(datetime.fromisoformat(line["when"]).tzinfo for line in trail)
+
+
+def test_a_file_that_could_not_be_graded_takes_nothing_from_an_earlier_one_that_passed(tmp_path):
+    out = tmp_path / "out"
+    write_file(tmp_path / "class" / "ann", "01a", RIGHT)
+    write_file(tmp_path / "class" / "bob", "01a", WRONG)
+    grade(tmp_path / "class", out, only=("01a",))
+    for name in ("ann", "bob"):
+        write_file(tmp_path / "class" / name, "01a", "FAULT " + name)
+    assert len(grade(tmp_path / "class", out, only=("01a",)).faults) == 2
+    rows = read_table(out / "gradebook.csv")
+    assert (
+        rows["ann"]["01a (of 1)"] == "1"
+        and rows["bob"]["01a (of 1)"] == ""
+        and rows["bob"]["01a status"] == "not graded"
+    )
+
+
+def test_a_new_grader_judges_the_same_file_anew_and_the_trail_says_so(tmp_path, monkeypatch):
+    from course_lib.classroom import checking
+
+    out = tmp_path / "out"
+    write_file(tmp_path / "class" / "ann", "01a", WRONG)
+    grade(tmp_path / "class", out, only=("01a",))
+    monkeypatch.setattr(checking, "grader_version", lambda: "the next")
+
+    def kinder(request):
+        found = fake_check(request)
+        found.verdict["status"] = "pass"
+        return found
+
+    assert grade(tmp_path / "class", out, only=("01a",), check=kinder).regraded == 1
+    assert "ann,01a,0,1,grader version changed" in (out / "regrades.csv").read_text()
+
+
+def test_other_rules_than_those_of_the_folder_are_refused_until_they_are_allowed(tmp_path):
+    out = tmp_path / "out"
+    write_file(tmp_path / "class" / "ann", "01a", RIGHT)
+    grade(tmp_path / "class", out, only=("01a",), weights="equal")
+    before = read_results(out)
+    write_file(tmp_path / "next" / "ann", "04a", RIGHT)
+    for options in ({"weights": "minutes"}, {"partial": True}, {"late": 5.0}):
+        with pytest.raises(CourseError, match=r"every mark .* weights equal, .* `--change-rules` allows it"):
+            grade(tmp_path / "next", out, only=("04a",), **options)
+    assert read_results(out) == before
+    grade(tmp_path / "next", out, only=("04a",))
+    assert read_table(out / "gradebook.csv")["ann"]["Points (of 2)"] == "2", "the rules stay as they were"
+    assert grade(tmp_path / "next", out, only=("04a",), weights="difficulty", change_rules=True).regraded == 1
+    assert "ann,04a,1,2,rules for points changed" in (out / "regrades.csv").read_text()
+
+
+def test_the_gradebook_of_an_older_version_is_not_replaced_unasked(tmp_path):
+    out = tmp_path / "out"
+    write_file(tmp_path / "class" / "ann", "01a", RIGHT)
+    write_file(tmp_path / "class" / "ann", "04a", RIGHT)
+    grade(tmp_path / "class", out)
+    (out / "record.json").unlink()
+    before = read_results(out)
+    with pytest.raises(CourseError, match=r"gradebook of an older version .* `--anew` allows that"):
+        grade(tmp_path / "class", out, only=("01a",))
+    assert read_results(out) == before
+    assert grade(tmp_path / "class", out, only=("01a",), anew=True).checked == 0
+    assert "04a status" not in read_table(out / "gradebook.csv")["ann"]
+    (out / "record.json").write_text("{}")
+    with pytest.raises(CourseError, match=r"record\.json is damaged"):
+        grade(tmp_path / "class", out, only=("01a",))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[1", "is no TOML"),
+        ("a = 3", 'a: a week needs a line such as exercises = ["07a", "08a"]'),
+        ('[1]\nexercises = ["99z"]', "week 1: there is no exercise '99z'. There are: 00a, 01a"),
+        ('[1]\nexercises = ["01a"]\n[2]\nexercises = ["1a"]', "asks for 01a in week 1 and in week 2"),
+        ('[1]\nexercises = ["01a"]\ndue = "soon"', "week 1: due 'soon' is no date"),
+        ('[1]\nexercises = ["01a"]\ndeu = 1', "a week has lessons, exercises and due, and no deu"),
+    ],
+)
+def test_a_plan_that_cannot_be_used_is_said(tmp_path, text, says):
+    (tmp_path / "weeks.toml").write_text(text)
+    with pytest.raises(CourseError, match=re.escape(says)):
+        read_plan(tmp_path / "weeks.toml")
+
+
+def test_a_plan_names_deadlines_and_the_one_in_the_current_folder_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert weeks.find_plan(None) == SHIPPED
+    plan = tmp_path / "weeks.toml"
+    plan.write_text(
+        '[intro]\nexercises = ["1a"]\ndue = "2026-12-01T23:59+01:00"\n[2]\nexercises = []\ndue = 2026-12-08T23:59:00Z\n'
+    )
+    assert weeks.find_plan(None).read_text() == plan.read_text() and weeks.find_plan(SHIPPED) == SHIPPED
+    found = read_plan(plan)
+    assert found["intro"].exercises == ("01a",) and found["intro"].due == datetime(2026, 12, 1, 22, 59, tzinfo=UTC)
+    assert found["2"].due == datetime(2026, 12, 8, 23, 59, tzinfo=UTC)
+    with pytest.raises(CourseError, match=r"has no week 3\. Its weeks are: intro, 2\."):
+        weeks.choose_weeks(found, ["3"], plan)
+
+
+def test_a_date_ends_with_its_day_and_a_time_has_a_zone():
+    day, moment = read_moment("2026-12-01", "--due"), read_moment("2026-12-01T18:00+02:00", "--due")
+    assert (day.day, day.hour, day.minute) == (1, 23, 59) and day.tzinfo is not None
+    assert moment == datetime(2026, 12, 1, 16, tzinfo=UTC)
+    with pytest.raises(CourseError):
+        read_moment("01.12.2026", "--due")
