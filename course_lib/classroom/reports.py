@@ -20,6 +20,7 @@ from markupsafe import Markup, escape
 
 from course_lib.base.files import make_private_folder
 from course_lib.base.text import shorten
+from course_lib.base.words import format_count
 from course_lib.catalog import Exercise
 from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.out_folder import write_lines
@@ -216,6 +217,7 @@ def _open_templates() -> Environment:
         "sign": lambda status: _SIGNS.get(status, "?"),
         "quote": _quote,
         "prose": _prose,
+        "format_count": format_count,
         "happened": say_what_happened,
     }
     return templates

@@ -183,7 +183,7 @@ def test_the_class_page_counts_causes_and_surprises(graded):
         r'<td>01a \(6\), 04a \(3\)</td><td class="number">6</td>',
         text,
     )
-    assert "From the progress files of 1 learners" in text and "empty &lt;b&gt;" in text
+    assert "From the progress of 1 learner." in text and "empty &lt;b&gt;" in text
 
 
 @pytest.mark.parametrize(

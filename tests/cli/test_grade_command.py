@@ -8,7 +8,6 @@ import zipfile
 import pytest
 
 from course_lib.base import paths
-from course_lib.base.errors import CourseError
 from course_lib.classroom import grade_class
 from course_lib.classroom.grade_class import Graded
 from course_lib.cli import app
@@ -64,7 +63,7 @@ def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tm
 )
 def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, says):
     learners, checked, kept, torn = counts
-    grading._say_what_came_out(Graded(tmp_path, learners, checked, kept, torn, problems=(), faults=(), tier="Landlock"))
+    grading._say_what_came_out(Graded(tmp_path, learners, checked, kept, torn, "Landlock", (), (), (), 0))
     said = capsys.readouterr().out
     assert all(words in said for words in says), said
 
