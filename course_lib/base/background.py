@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
@@ -39,6 +38,8 @@ def start(work: Callable[[], T]) -> Future[T]:
 def call_soon(work: Callable[[], object]) -> None:
     """Call ``work``, which answers a click. In a browser tab it is called after the click's own call has ended: only then may it wait."""
     if IN_TAB:
+        import asyncio
+
         asyncio.get_event_loop().call_soon(work)
     else:
         work()

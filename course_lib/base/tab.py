@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.abc
-import io
 import logging
 import os
-import site
 import sys
-import zipfile
 from pathlib import Path
-from typing import Any
 
 IN_TAB = sys.platform == "emscripten"
 # where JupyterLite's kernel finds the files of the browser, and where a tab has its course folder
@@ -20,12 +14,17 @@ FOLDER = Path("/drive")
 LATER, LATER_FILE = "matplotlib", "later.zip"
 
 
-class _LaterFinder(importlib.abc.MetaPathFinder):
+class _LaterFinder:
     """Fetches Matplotlib from the site when it is first imported. An import waits, so the request does, too."""
 
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> None:
         if fullname != LATER:
             return
+        import importlib
+        import io
+        import site
+        import zipfile
+
         sys.meta_path.remove(self)
         js, pyodide = importlib.import_module("js"), importlib.import_module("pyodide_js")
         request = js.XMLHttpRequest.new()
