@@ -59,7 +59,8 @@ for (const link of document.querySelectorAll("a.here"))
     navigator.storage?.persist?.(); // asks the browser not to delete what the reader will write
     // a file that does not come is asked for again by the lesson, which says what is missing
     await loadFiles(link, bar, words).catch((problem) => (words.textContent = String(problem)));
-    location.assign(link.href);
+    // on a phone JupyterLab's side bars leave a lesson no room
+    location.assign(innerWidth < 700 ? link.href.replace("/lab/index.html", "/notebooks/index.html") : link.href);
   });
 // the theme leaves its two side columns without names that tell them apart
 document.querySelector(".sidebar-drawer")?.setAttribute("aria-label", "Pages of the site");
