@@ -7,17 +7,52 @@ import re
 from collections import Counter
 
 
+Place = tuple[str, str, str]  # the number of a file, a line, a column, as PTX writes them
+_LOC = re.compile(
+    r"^(\s*)\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^\n]*?, inlined_at (\d+) (\d+) (\d+))?([^\n]*)", re.MULTILINE
+)
+
+
+_ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+
+
+def _find_number(ptx: str, file: str) -> str | None:
+    """Return the number that the PTX gives to ``file``."""
+    numbered = re.search(rf'^\s*\.file\s+(\d+)\s[^\n]*{re.escape(file)}"', ptx, re.MULTILINE)
+    return numbered and numbered[1]
+
+
+def _hold_place(assembly: re.Match[str]) -> str:
+    """Give all lines of one load or store its place. From 3.8 on Triton counts the lines of such a text as lines of the kernel."""
+    first = _LOC.search(assembly[0])
+    return _LOC.sub(lambda _: first[0], assembly[0]) if first else assembly[0]
+
+
 def at_call_sites(ptx: str, file: str) -> str:
     """The PTX with the place of inlined code (a ``tl.sum``) replaced by the place in ``file`` that calls it.
 
     ptxas keeps the innermost place only, and in SASS nothing would lead from a reduction back to the kernel. Only the
-    ``.loc`` directives change, which make no instruction.
+    ``.loc`` directives change, which make no instruction. Triton writes the calls in a comment, from 3.8 on as ``inlined_at``.
     """
-    numbered = re.search(rf'^\s*\.file\s+(\d+)\s[^\n]*{re.escape(file)}"', ptx, re.MULTILINE)
-    if numbered is None:
+    number = _find_number(ptx, file)
+    if number is None:
         return ptx
-    inlined = re.compile(rf"^(\s*)\.loc\s[^\n]*?@\[ {re.escape(file)}:(\d+):(\d+)[^\n]*", re.MULTILINE)
-    return inlined.sub(rf"\g<1>.loc\t{numbered[1]} \2 \3", ptx)
+    ptx = _ASSEMBLY.sub(_hold_place, ptx)
+    inlined = re.compile(rf"@\[ {re.escape(file)}:(\d+):(\d+)")
+    calls: dict[Place, Place] = {}  # from a place of inlined code to the place in file that calls it
+
+    def move(loc: re.Match[str]) -> str:
+        here, caller = loc.group(2, 3, 4), loc.group(5, 6, 7)
+        if caller[0] is not None:
+            call = caller if caller[0] == number else calls.get(caller, caller)
+            calls[here] = call
+        elif (said := inlined.search(loc[8])) is not None:
+            call = (number, said[1], said[2])
+        else:
+            return loc[0]
+        return f"{loc[1]}.loc\t{' '.join(call)}" if call[0] == number else loc[0]
+
+    return _LOC.sub(move, ptx)
 
 
 _ACCESS_BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
@@ -35,16 +70,15 @@ def widths(sass: str, instructions: str) -> dict[int, int]:
 def ptx_lines(ptx: str, file: str) -> dict[int, list[int]]:
     """Line of ``file`` -> the lines of the PTX made from it. For inlined code, the innermost call that ``file`` has."""
     lines: dict[int, list[int]] = {}
-    source = None
-    for number, text in enumerate(ptx.splitlines(), 1):
+    number, source = _find_number(ptx, file), None
+    for count, text in enumerate(at_call_sites(ptx, file).splitlines(), 1):
         stripped = text.strip()
-        if stripped.startswith(".loc"):
-            here = re.search(rf"{re.escape(file)}:(\d+):", text)
-            source = int(here[1]) if here else None
+        if loc := _LOC.match(text):
+            source = int(loc[3]) if loc[2] == number else None
         elif stripped.startswith((".section", "}")):
             source = None
         elif source and stripped.endswith(";"):
-            lines.setdefault(source, []).append(number)
+            lines.setdefault(source, []).append(count)
     return lines
 
 

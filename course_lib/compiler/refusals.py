@@ -270,7 +270,7 @@ _KNOWN = [
     ),
     (
         "power",
-        r"'tensor' object has no attribute '__pow__'",
+        r"'tensor' object has no attribute '__pow__'|unsupported operand type\(s\) for \*\*",
         _fixed("the compiler has no `**` for blocks; multiply instead (`x * x`)"),
     ),
     (

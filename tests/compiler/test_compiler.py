@@ -186,7 +186,8 @@ def test_a_reduction_belongs_to_the_line_that_calls_it():
 def test_calls_are_placed_without_changing_an_instruction(monkeypatch):
     ptx = layer_norm(256, rows=1, disassemble=False).ptx
     moved = assembly.at_call_sites(ptx, "course_kernel_0.py")
-    assert moved != ptx and "@[ course_kernel_0.py" in ptx and "@[ course_kernel_0.py" not in moved
+    calls = "@[ course_kernel_0.py", "inlined_at 1 "  # until Triton 3.7, and later
+    assert moved != ptx and any(call in ptx for call in calls) and not any(call in moved for call in calls)
 
     def without_places(text):
         return [line for line in text.splitlines() if not line.strip().startswith(".loc")]
