@@ -1,4 +1,4 @@
-"""Reads PTX and SASS: how wide memory accesses are, and which line of the kernel an instruction comes from."""
+"""Read PTX and SASS: the width of memory accesses, and the line of the kernel that each instruction comes from."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections import Counter
 
 
 def at_call_sites(ptx: str, file: str) -> str:
-    """The PTX with the place of inlined code (a ``tl.sum``) replaced by the place in ``file`` that calls it.
+    """Return the PTX with the place of inlined code (a ``tl.sum``) replaced by the place in ``file`` that calls it.
 
-    ptxas keeps the innermost place only, and in SASS nothing would lead from a reduction back to the kernel. Only the
-    ``.loc`` directives change, which make no instruction.
+    ptxas keeps only the innermost place, so nothing in SASS would lead from a reduction back to the kernel. Only ``.loc``
+    directives change, and they make no instructions.
     """
     numbered = re.search(rf'^\s*\.file\s+(\d+)\s[^\n]*{re.escape(file)}"', ptx, re.MULTILINE)
     if numbered is None:
@@ -24,7 +24,7 @@ _ACCESS_BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "2
 
 
 def widths(sass: str, instructions: str) -> dict[int, int]:
-    """How many of the global loads or stores there are, by bytes a thread moves. A loop's body counts once."""
+    """Count the global loads or stores by the bytes that each moves per thread. A loop's body counts once."""
     counts = Counter()
     for modifiers in re.findall(rf"^\s*(?:@!?U?P\w+\s+)?(?:{instructions})((?:\.\w+)*)\s", sass, re.MULTILINE):
         bits = [_ACCESS_BITS[part] for part in modifiers.split(".") if part in _ACCESS_BITS]
@@ -33,7 +33,7 @@ def widths(sass: str, instructions: str) -> dict[int, int]:
 
 
 def ptx_lines(ptx: str, file: str) -> dict[int, list[int]]:
-    """Line of ``file`` -> the lines of the PTX made from it. For inlined code, the innermost call that ``file`` has."""
+    """Return for each line of ``file`` the lines of PTX made from it. Inlined code belongs to the innermost call in ``file``."""
     lines: dict[int, list[int]] = {}
     source = None
     for number, text in enumerate(ptx.splitlines(), 1):
@@ -49,7 +49,7 @@ def ptx_lines(ptx: str, file: str) -> dict[int, list[int]]:
 
 
 def sass_lines(listing: str, file: str) -> tuple[str, dict[int, list[int]]]:
-    """The instructions and labels of an nvdisasm listing, and which lines of them come from each line of ``file``."""
+    """Return the instructions and labels of an nvdisasm listing, and for each line of ``file`` the lines among them made from it."""
     kept: list[str] = []
     lines: dict[int, list[int]] = {}
     source = None
