@@ -1,1 +1,1 @@
-"""Measuring kernels: device time against the floor, and measurements kept with device, versions and date."""
+"""Measure kernels: device time against the floor. Measurements are stored with device, versions and date."""

@@ -1,10 +1,10 @@
-"""The hardware's own counters of the course's kernels, read by Nsight Compute: what limits a kernel that is not at the floor.
+"""Read the hardware's counters of the course's kernels with Nsight Compute, to see what limits a kernel that is not at the floor.
 
     python -m course_lib.bench.counters        measures on this machine's GPU, saves, prints a table
 
-Time says that a kernel is slow, counters say at what it waits: bytes that memory really moved, the share of its bandwidth,
-how many warps were resident, how busy the pipe between registers and L1 cache was, and what the warps stood still for. Nsight
-Compute runs each kernel several times, with empty caches and by itself, so its times are not those of the other measurements.
+A time shows that a kernel is slow; counters show why: the bytes that memory moved, the share of its bandwidth, the resident
+warps, the load of the pipe between registers and L1 cache, and the reasons why warps waited. Nsight Compute runs each kernel
+several times, alone and with empty caches, so its times differ from those of the other measurements.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from course_lib.bench.operations import DTYPES, OPERATIONS
 from course_lib.bench.providers import PROVIDERS
 
 KIND = "counters"
-_MODULE = "course_lib.bench.counters"  # the name that a process started by itself knows it by
+_MODULE = "course_lib.bench.counters"  # the name of this module, which is "__main__" if it runs as a script
 METHOD = "Nsight Compute, one call of each kernel by itself with empty caches, the GPU's clocks left alone"
 _PROVIDERS = ("ours",)
 _FORWARD, _BACKWARD = ("layer_norm", "rms_norm"), ("layer_norm_backward", "rms_norm_backward")
-# where the kernels are above the floor, and one shape where they are at it, to compare with
+# shapes at which the kernels are above the floor, and one at which they reach it, for comparison
 CASES = [
     *(
         (op, Shape(M, N))
@@ -60,27 +60,27 @@ _COUNTERS = {
 }
 _UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "byte": 1e-6, "Kbyte": 1e-3, "Mbyte": 1.0, "Gbyte": 1e3}
 _UNITS |= {"nsecond": 1e-3, "usecond": 1.0, "msecond": 1e3}  # as older versions of the profiler write them
-_MARK = "spin_kernel"  # of torch.cuda._sleep, launched between two calls
+_MARK = "spin_kernel"  # the kernel of torch.cuda._sleep, which is launched before each call
 _SECONDS = 900
-_COLUMNS = {  # of the table: heading, and how a row fills it
+_COLUMNS = {  # the table's columns: heading, and format of a cell
     "us": "{us:.1f}", "read MB": "{read_mb:.1f}", "written": "{written_mb:.1f}", "memory %": "{dram_percent:.0f}", "LSU %": "{lsu_percent:.0f}",
     "issue %": "{issue_percent:.0f}", "warps %": "{occupancy_percent:.0f}", "regs": "{registers:.0f}",
 }  # fmt: skip
 
 
 class NoProfiler(measurement.Unavailable):
-    """Nsight Compute is not there, or may not read counters."""
+    """Nsight Compute is missing, or is not allowed to read counters."""
 
 
 def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> Measurement:
-    """The counters of every kernel that one call of the course's own functions launches, for each case.
+    """Read, for each case, the counters of every kernel that one call of the course's own functions launches.
 
     Args:
-        cases: an operation's name and a shape.
+        cases: pairs of an operation's name and a shape.
         dtype: "fp16", "bf16" or "fp32".
 
-    Returns: rows with op, provider, M, N, dtype, kernel, the names of the table's columns, and ``stalls``: by reason, how many warps
-    stood still for it, on average, whenever one went on.
+    Returns: rows with op, provider, M, N, dtype, kernel, the counters named in _COUNTERS, and ``stalls``: for each reason the average
+    number of warps that wait for it whenever a warp issues an instruction.
 
     Raises: CourseError without a GPU or for an unknown dtype or operation; NoProfiler.
     """
@@ -136,7 +136,7 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
 
 
 def parse_counters(text: str) -> Iterator[list[dict]]:
-    """The kernels of each call, from what ``ncu --csv --page raw`` prints; a marker kernel precedes each call's.
+    """Parse the output of ``ncu --csv --page raw``, and yield the kernels of each call. A marker kernel comes before those of each call.
 
     Raises: KeyError if a counter is missing, or has a unit that is not known here.
     """
@@ -170,7 +170,7 @@ def _make_row(line: dict[str, str], units: dict[str, str]) -> dict:
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """One line a kernel, under the call that launches it."""
+    """Write a table with one line per kernel, below the call that launches it."""
     kernels: list[str] = []
     rows: list[dict | None] = []  # None beside the name of a call
     for (op, M, N), launched in itertools.groupby(result.rows, key=lambda row: (row["op"], row["M"], row["N"])):
@@ -190,7 +190,7 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
 
 
 def _run_for_profiler(job: list) -> None:
-    """The child: every call once to compile, then once more for the profiler, behind a marker kernel."""
+    """Run as the profiled child: make every call once to compile, then again for the profiler, after a marker kernel."""
     prepare = PROVIDERS[_PROVIDERS[0]].load().prepare
     for op, M, N, dtype in job:
         values = operations.make(M, N, DTYPES[dtype], "cuda", 1, [OPERATIONS[op]])[0]

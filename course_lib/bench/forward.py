@@ -1,11 +1,11 @@
-"""Forward passes, with and without the residual addition in front: the course's kernels, PyTorch, other libraries, the floor.
+"""Measure forward passes, with and without a residual addition: the course's kernels, PyTorch, other libraries, the floor.
 
     python -m course_lib.bench.forward        measures on this machine's GPU, saves, prints a table
 
 Each row has op ("layer_norm", "rms_norm", "add_rms_norm", "add_layer_norm"), provider (one of PROVIDERS), M, N, dtype, us
-(device time of one call), gbps (the least bytes the operation can move, over that time) and over_floor (time over the fastest
-elementwise pass over as many bytes, same run). "ours" is what the course's functions choose; "blocked" and "resident" are the
-designs of lessons 07 and 09, and "unfused" is the addition in a kernel of its own.
+(device time of one call), gbps (the least bytes that the operation can move, over that time) and over_floor (time over that of
+the fastest elementwise pass over as many bytes, same run). "ours" is the choice of the course's functions; "blocked" and
+"resident" are the designs of lessons 07 and 09; "unfused" does the addition in a separate kernel.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from course_lib.bench.providers import PEERS
 from course_lib.bench.tables import over_floor as table
 
 KIND = "forward"
-COLUMNS = (256, 1024, 2048, 4096, 8192, 16384, 32768)  # what the lessons show
-AWKWARD = (4095, 4097, 5120)  # rows that do not start at 16 bytes, or are far from a power of two
+COLUMNS = (256, 1024, 2048, 4096, 8192, 16384, 32768)  # row lengths that the lessons show
+AWKWARD = (4095, 4097, 5120)  # rows that do not begin at multiples of 16 bytes, or are far from a power of two
 ALL_COLUMNS = tuple(sorted(COLUMNS + AWKWARD))
-ELEMENTS = 2**25  # of x: 64 MB in fp16, more than the L2 cache of an H100
+ELEMENTS = 2**25  # elements of x: 64 MB in fp16, more than the L2 cache of an H100
 PROVIDERS = ("ours", "blocked", "resident", "unfused", *PEERS)
 GRID = Grid(
     KIND,

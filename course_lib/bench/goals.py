@@ -1,4 +1,4 @@
-"""How near to the floor the course's own kernels are meant to be, and that no other library passes them."""
+"""The goals of the course's own kernels: how close to the floor they should be, and that no other library is faster."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from course_lib.bench import tables
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.providers import PEERS
 
-PEER_MARGIN = 1.02  # a peer may be this much faster, which is what two runs differ by
+PEER_MARGIN = 1.02  # a peer may be faster by this factor, because two runs differ by as much
 OWN = (
     "ours",
     "resident",
     "persistent",
     "split",
-)  # what the course's functions choose, by the name it has where "ours" is not timed
+)  # the course's choice, or the design that it would choose if "ours" was not timed
 
 CLASSES = ("256", "1k to 16k", "awkward", "32k", "64k to 256k", "16 x 256k", "1 x 256k")
 _ADD = (1.04, 1.02, 1.10, 1.05, 1.10, None, None)
-# time over floor, one number a class of CLASSES; None where there is no goal
+# time over floor, one number per class of CLASSES; None if there is no goal
 GOALS: dict[str, tuple[float | None, ...]] = {
     "layer_norm": (1.03, 1.02, 1.10, 1.04, 1.10, 1.5, 2.5),
     "rms_norm": (1.02, 1.01, 1.08, 1.03, 1.05, 1.3, 2.5),
@@ -28,7 +28,7 @@ GOALS: dict[str, tuple[float | None, ...]] = {
 
 
 def shape_class(M: int, N: int) -> str | None:
-    """The class of goals that M x N belongs to; None for shapes that have no goal."""
+    """Return the class of goals of M x N; None for a shape without a goal."""
     power_of_two = N & (N - 1) == 0
     if M <= 16:
         return {(16, 262144): "16 x 256k", (1, 262144): "1 x 256k"}.get((M, N))
@@ -40,16 +40,16 @@ def shape_class(M: int, N: int) -> str | None:
 
 
 def goal(op: str, M: int, N: int) -> float | None:
-    """The time over floor that ``op`` is meant to keep within, or None."""
+    """Return the largest time over floor that meets the goal of ``op``, or None."""
     of_class = shape_class(M, N)
     goals = GOALS.get(op.split(" ")[0])
     return None if of_class is None or goals is None else goals[CLASSES.index(of_class)]
 
 
 def compare_with_goals(result: Measurement) -> list[dict]:
-    """One entry a shape and operation: op, M, N, ours, goal, met, peer (the best), peer_over_floor, to_peer and ahead.
+    """Make one entry per shape and operation: op, M, N, ours, goal, met, peer (the best), peer_over_floor, to_peer and ahead.
 
-    ``met`` and ``ahead`` are None where there is no goal or no peer. Shapes that were timed without the course's kernels are left out.
+    ``met`` is None without a goal, ``ahead`` without a peer. Shapes that were timed without the course's kernels are left out.
     """
     shapes: dict[tuple, dict[str, float]] = {}
     for row in result.rows:
@@ -76,7 +76,7 @@ def compare_with_goals(result: Measurement) -> list[dict]:
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """The course's kernels against the goals, and beside the best peer."""
+    """Write a table that compares the course's kernels with the goals and with the best peer."""
     entries = compare_with_goals(result)
     met, ahead = ([e[key] for e in entries if e[key] is not None] for key in ("met", "ahead"))
     names = [["op", *(e["op"] for e in entries)], ["M x N", *(f"{e['M']} x {e['N']}" for e in entries)]]

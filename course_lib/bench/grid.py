@@ -1,6 +1,6 @@
-"""Times providers over a grid of shapes: floor, values checked, device time; what has no time is kept with its reason.
+"""Time providers over a grid of shapes: measure the floor, check the values, measure device times. Failures are kept with their reasons.
 
-A kind of measurement (forward.py, backward.py, long_rows.py) is a :class:`Grid`: which shapes, operations and providers.
+A kind of measurement (forward.py, backward.py, long_rows.py) is a :class:`Grid` with its shapes, operations and providers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from course_lib.bench.providers import Prepare, Provider, choose_providers, find
 
 TOUCHED = 400 << 20  # bytes that one graph reads and writes, eight times an H100's L2 cache
 MOST_INPUTS = 200
-_COLOUR = re.compile("\x1b\\[[0-9;]*m")  # a terminal's, in the messages of some libraries
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")  # terminal colours in the messages of some libraries
 METHOD = (
     "device time, CUDA graph over inputs of 400 MB or more, outputs kept, median of 12 replays, the better of two, in both orders of the providers; values checked against float64 first; "
     "floor: the fastest elementwise pass over as many bytes, several tried before and after"
@@ -30,7 +30,7 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Shape:
-    """M x N; ``tag`` is added to the names of the operations, where one row length comes with several M."""
+    """M x N. ``tag`` is added to the operations' names, to distinguish several M at one row length."""
 
     M: int
     N: int
@@ -39,9 +39,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Operations at the row lengths of a grid, with M rows for M x N = ``elements``, or with ``rows`` rows.
+    """Operations at row lengths of a grid, with ``rows`` rows, or with as many as give M x N = ``elements``.
 
-    ``columns`` are the row lengths of the grid that it takes; None is all of them. ``tag`` is that of its shapes.
+    ``columns`` limits the grid's row lengths; None takes all of them. ``tag`` is that of the shapes.
     """
 
     operations: tuple[str, ...]
@@ -51,7 +51,7 @@ class Sweep:
     tag: str = ""
 
     def shapes(self, columns: Iterable[int]) -> Iterator[Shape]:
-        """Its shapes for those of ``columns`` that it takes."""
+        """Yield the sweep's shapes for the given row lengths."""
         for N in columns:
             if self.columns is None or N in self.columns:
                 yield Shape(self.rows or max(1, self.elements // N), N, self.tag)
@@ -59,7 +59,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Grid:
-    """A kind of measurement. Lessons show ``lesson_columns`` and ``lesson_providers`` of it: their own designs, and PyTorch."""
+    """A kind of measurement. Lessons show only ``lesson_columns`` and ``lesson_providers``: their own designs, and PyTorch."""
 
     kind: str
     columns: tuple[int, ...]
@@ -74,9 +74,9 @@ class Grid:
         """Time every provider at every shape.
 
         Args:
-            columns: the row lengths; None is all of the grid's.
+            columns: the row lengths; None takes all of the grid.
             dtype: "fp16", "bf16" or "fp32".
-            providers: names out of the grid's; None is all of them.
+            providers: names of the grid's providers; None takes all of them.
 
         Raises: CourseError without a GPU, for an unknown dtype or provider.
         """
@@ -88,7 +88,7 @@ class Grid:
         return result
 
     def latest(self, columns: tuple[int, ...] | None = None) -> Measurement:
-        """What lessons show, measured now where there is a GPU; elsewhere the newest stored measurement.
+        """Return the part that lessons show, measured now if there is a GPU, else from the newest stored measurement.
 
         Raises: CourseError if nothing is stored.
         """
@@ -100,11 +100,12 @@ class Grid:
 def begin(
     kind: str, dtype: str, names: Iterable[str] | None, among: Sequence[str], *, whole: bool, method: str = METHOD
 ) -> tuple[Measurement, list[Provider]]:
-    """An empty measurement, and the providers to time.
+    """Return an empty measurement, and the providers to time.
 
     Args:
-        names: of providers; None is all of ``among``.
-        whole: all the shapes; a part, of shapes or providers, gets a kind of its own, and so does a dtype other than fp16.
+        names: names of providers; None takes all of ``among``.
+        whole: whether all shapes will be measured. A part of the shapes or providers is stored under another kind, and so is a dtype
+            other than fp16.
 
     Raises: CourseError without a GPU, for an unknown dtype or provider.
     """
@@ -121,23 +122,23 @@ def begin(
 
 
 def of_dtype(kind: str, dtype: str) -> str:
-    """The kind under which a measurement of ``dtype`` is stored."""
+    """Return the kind under which a measurement of ``dtype`` is stored."""
     return kind if dtype == "fp16" else f"{kind}_{dtype}"
 
 
 def count_inputs(M: int, N: int, itemsize: int) -> int:
-    """How many inputs of M x N elements, each of ``itemsize`` bytes, outgrow the L2 cache together with their outputs."""
+    """Return how many inputs of M x N elements of ``itemsize`` bytes, with their outputs, are larger than the L2 cache."""
     return min(MOST_INPUTS, max(2, TOUCHED // (2 * M * N * itemsize)))
 
 
 def measure_shape(
     result: Measurement, ops: Sequence[NormOperation], shape: Shape, dtype: str, providers: Sequence[Provider]
 ) -> None:
-    """Time ``ops`` of one shape with every provider, into ``result``.
+    """Time ``ops`` of one shape with every provider, and add the times to ``result``.
 
-    What goes wrong with one provider is recorded, and the others are timed all the same.
+    If one provider fails, the error is recorded and the others are still timed.
 
-    Raises: what the device raises, if it cannot go on.
+    Raises: the device's exception, if the device is no longer usable.
     """
     _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
     itemsize, elements = DTYPES[dtype].itemsize, shape.M * shape.N
@@ -160,7 +161,7 @@ def measure_shape(
                 times[op.name, provider.name] = _check_and_time(op, [prepare[op.name](v) for v in inputs], inputs[0])
             except Exception as error:
                 record(result, provider, error, {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype})
-    # once more, the last first: on an H200 whoever comes first after new inputs takes up to 3 % longer
+    # Time everything again in reverse order: on an H200 the first provider after new inputs takes up to 3 % longer.
     for provider in reversed(providers):
         for op in ops:
             if (op.name, provider.name) in times:
@@ -183,7 +184,7 @@ def measure_shape(
                 )
     _show_progress("")
     if torch.cuda.is_available():
-        torch.cuda.empty_cache()  # a graph's pool serves no other graph
+        torch.cuda.empty_cache()  # other graphs cannot use a graph's memory pool
 
 
 def _check_and_time(op: NormOperation, calls: list, first: Values) -> float:
@@ -192,9 +193,9 @@ def _check_and_time(op: NormOperation, calls: list, first: Values) -> float:
 
 
 def record(result: Measurement, provider: Provider, error: Exception, names: dict) -> None:
-    """Keep why ``provider`` has no time for what ``names`` says.
+    """Record why ``provider`` has no time for the case in ``names``.
 
-    Raises: what the device raises, if the error left it unusable.
+    Raises: the device's exception, if the error left the device unusable.
     """
     state = "wrong" if isinstance(error, WrongValues) else provider.state(error)
     note = str(error) if state in ("wrong", "refused") else f"{type(error).__name__}: {error}"
@@ -211,6 +212,6 @@ def record(result: Measurement, provider: Provider, error: Exception, names: dic
 
 
 def _show_progress(line: str) -> None:
-    """Where the measurement is, on a terminal's standard error: a grid takes minutes."""
+    """Show the progress on standard error if that is a terminal, because a grid takes minutes."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

@@ -1,11 +1,11 @@
-"""What one eager call costs the host: checking arguments, finding the kernel, launching it, and autograd's bookkeeping.
+"""Measure the host time of an eager call: checking arguments, finding the kernel, launching it, and autograd's bookkeeping.
 
     python -m course_lib.bench.host           measures on this machine's GPU, saves, prints a table
 
-On rows so few and short that the GPU is done before the host comes back, this is the whole time of a call. Each row has op (a
-forward operation), provider (one of PROVIDERS; "kernels" is the course's kernels without the operators around them), passes
-("forward", without gradients; "forward and backward", through autograd, which for "kernels" is one kernel after the other), M,
-N, dtype and us, the median over calls between which nothing is synchronised.
+With few short rows the GPU finishes before the host returns, so this is the whole time of a call. Each row has op (a forward
+operation), provider (one of PROVIDERS; "kernels" is the course's kernels without the operators around them), passes ("forward"
+is without gradients; "forward and backward" goes through autograd, but for "kernels" calls one kernel after the other), M, N,
+dtype and us, the median over calls without synchronisation between them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _METHOD = f"host time of an eager call on {SHAPE.M} x {SHAPE.N}, median of 500 c
 
 
 def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Measurement:
-    """Time one eager call of every provider, forward, and forward and backward.
+    """Time one eager call of every provider: forward alone, and forward with backward.
 
     Args:
         dtype: "fp16", "bf16" or "fp32".
-        providers: names out of PROVIDERS; None is all of them.
+        providers: names from PROVIDERS; None means all of them.
 
     Raises: CourseError without a GPU, for an unknown dtype or provider.
     """
@@ -67,7 +67,7 @@ def measure(dtype: str = "fp16", providers: Iterable[str] | None = None) -> Meas
 
 
 def _find_passes(functions: Functions, op: NormOperation) -> dict[str, Prepare]:
-    """What there is to time of ``op``, by passes: only what this provider has."""
+    """Return the calls of ``op`` that this provider has, by passes."""
     kinds = {}
     if op.name in functions.prepare:
         kinds["forward"] = functions.prepare[op.name]
@@ -92,7 +92,7 @@ def _call_through_autograd(forward: Callable[..., tuple], op: NormOperation, val
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """Microseconds, one line a provider, one column an operation, for each kind of call; what has no time is named below."""
+    """Write a table of microseconds per kind of call: one line per provider, one column per operation. Notes name what was not timed."""
     lines = [result.label()]
     for passes in PASSES:
         rows = [((row["provider"],), row["op"], f"{row['us']:.1f}") for row in result.rows if row["passes"] == passes]

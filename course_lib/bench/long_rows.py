@@ -1,10 +1,10 @@
-"""Rows too long for one program, or too few to fill the device: the course's designs for them, PyTorch, other libraries.
+"""Measure rows that are too long for one program, or too few to fill the device: the course's designs, PyTorch, other libraries.
 
     python -m course_lib.bench.long_rows       measures on this machine's GPU, saves, prints a table
 
 Each row has op (such as "layer_norm M=many", "rms_norm_backward M=many", "layer_norm M=16"), provider (one of PROVIDERS), M, N,
-dtype, us (device time of one call), gbps (the least bytes the operation can move, over that time) and over_floor (time over the
-fastest elementwise pass over as many bytes, same run; for a megabyte that is mostly the launch).
+dtype, us (device time of one call), gbps (the least bytes that the operation can move, over that time) and over_floor (time over
+that of the fastest elementwise pass over as many bytes, same run; for a megabyte most of that pass is the launch).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GRID = Grid(
     PROVIDERS,
     (
         Sweep(tuple(OPERATIONS), elements=2**26, tag=" M=many"),
-        # so few rows that one program a row would leave the device idle
+        # so few rows that one program per row would leave most of the device idle
         Sweep(_FEW_OPERATIONS, rows=16, columns=(262144,), tag=" M=16"),
         Sweep(_FEW_OPERATIONS, rows=1, columns=(262144,), tag=" M=1"),
     ),

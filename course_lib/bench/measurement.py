@@ -1,4 +1,4 @@
-"""A set of timings with everything that makes them mean something: device, versions, date, and how they were taken."""
+"""A set of timings with everything that is needed to interpret them: device, versions, date and method."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 
-PART = (
-    "_part"  # ends the kind of a measurement of some columns or providers only, so that it is never taken for the whole
-)
+PART = "_part"  # suffix of the kind of a measurement with only some columns or providers, so that it is not mistaken for a whole one
 
 
 class Unavailable(CourseError):
-    """This machine lacks something that one kind of measurement needs and the others do not."""
+    """This machine lacks something that only one kind of measurement needs."""
 
 
 @dataclass
 class Measurement:
-    """``rows`` are dictionaries with the keys that the measuring module names; ``live`` is true for one taken just now.
+    """A measurement. ``rows`` are dictionaries whose keys the measuring module explains; ``live``: it was taken just now.
 
-    ``untimed`` are dictionaries for what has no time, with provider, state and note, and op, M, N, dtype where it is about one
-    shape. States: "absent" (not installed), "refused" (this provider does not take that shape), "wrong" (its values are), "error".
+    ``untimed`` are dictionaries for cases without a time. They have provider, state and note, and if they are about one shape also op,
+    M, N and dtype. States: "absent" (not installed), "refused" (the provider does not take the shape), "wrong" (wrong values), "error".
     """
 
     kind: str
@@ -42,11 +40,11 @@ class Measurement:
     live: bool = False
 
     def label(self) -> str:
-        """Where the numbers are from, for a figure: measured here and now, or stored."""
+        """Write the origin of the numbers for a figure: the device, and "now" or the date."""
         return f"{self.device}, {'measured now' if self.live else f'measured {self.date}'}"
 
     def only(self, columns: Collection[int] | None = None, providers: Collection[str] | None = None) -> Measurement:
-        """The same measurement with the rows of some row lengths and providers; None is all of them."""
+        """Return the same measurement with only some row lengths and providers; None keeps all."""
 
         def wanted(entry: dict) -> bool:
             return (columns is None or entry.get("N") is None or entry["N"] in columns) and (
@@ -56,7 +54,7 @@ class Measurement:
         return replace(self, rows=list(filter(wanted, self.rows)), untimed=list(filter(wanted, self.untimed)))
 
     def save(self) -> Path:
-        """Write to bench/results/, under kind, device and date."""
+        """Write the measurement to bench/results/, in a file named after kind, device and date."""
         name = f"{self.kind}-{'-'.join(self.device.lower().split())}-{self.date}.json"
         path = paths.BENCH_RESULTS / name
         data = asdict(self)
@@ -66,10 +64,10 @@ class Measurement:
 
 
 def new(kind: str, method: str, versions: dict[str, str] | None = None) -> Measurement:
-    """An empty measurement of this machine's first GPU, dated today.
+    """Return an empty measurement of this machine's first GPU, dated today.
 
     Args:
-        versions: of what is measured besides Python, PyTorch and Triton.
+        versions: versions of measured libraries besides Python, PyTorch and Triton.
 
     Raises: CourseError without a GPU.
     """
@@ -87,19 +85,19 @@ def new(kind: str, method: str, versions: dict[str, str] | None = None) -> Measu
 
 
 def row(*, us: float, moved: int, floor: float, **names) -> dict:
-    """One row: what was timed, then us (one call), gbps (the bytes that have to move, over that time) and over_floor.
+    """Make one row: ``names``, then us (one call), gbps (the bytes that have to move, over that time) and over_floor.
 
     Args:
         us: the time of one call.
-        moved: bytes that the operation cannot do without.
+        moved: the bytes that the operation has to move.
         floor: the time of the fastest elementwise pass over as many bytes, same run.
-        names: op, provider, M, N, dtype and whatever else tells this row from the others.
+        names: op, provider, M, N, dtype and any other keys that distinguish this row.
     """
     return {**names, "us": round(us, 2), "gbps": round(moved / us * 1e-3), "over_floor": round(us / floor, 3)}
 
 
 def as_script(measure: Callable[[], Measurement], table: Callable[[Measurement], str]) -> None:
-    """What each measuring module does when it is run: measure, save, print the table."""
+    """Run a measuring module as a script: measure, save, print the table."""
     try:
         taken = measure()
     except CourseError as error:
@@ -109,12 +107,12 @@ def as_script(measure: Callable[[], Measurement], table: Callable[[Measurement],
 
 
 def is_stored(kind: str) -> bool:
-    """True if there is a file of a measurement of ``kind``, readable or not."""
+    """Return whether there is a file of a measurement of ``kind``, readable or not."""
     return any(paths.BENCH_RESULTS.glob(f"{kind}-*.json"))
 
 
 def stored(kind: str) -> Measurement:
-    """The newest stored measurement of ``kind``.
+    """Read the newest stored measurement of ``kind``.
 
     Raises: CourseError if there is none, or its file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""What is timed: six operations, the bytes that each has to move, their values in float64, and the floor."""
+"""The operations that are timed: six of them, the bytes that each has to move, their values in float64, and the floor."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from course_lib.bench import timing
 
 EPS = 1e-5
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
-# Of max(1, what the value is made of): two or three roundings of the dtype, and no more. A forgotten mask costs far more.
+# Allowed error relative to max(1, size of the value, or of the terms of a sum): two or three roundings of the dtype. A forgotten mask
+# causes a far larger error.
 LIMITS = {torch.float16: 8e-3, torch.bfloat16: 6e-2, torch.float32: 2e-4}
-_CHUNK = 2**22  # elements that are checked at a time: float64 takes eight bytes, and a formula several of them
+_CHUNK = 2**22  # elements that are checked at a time, to limit the memory for float64 values and intermediates
 
 
 class WrongValues(Exception):
-    """A provider's values are not those of the operation: a fast wrong kernel is not fast."""
+    """A provider's values are wrong, so that its time would mean nothing."""
 
 
 @dataclass(frozen=True)
 class NormOperation:
-    """``matrices`` of M x N elements that have to be read or written; ``outputs`` in the order in which a call returns them."""
+    """An operation. ``matrices``: number of M x N matrices that it has to read or write; ``outputs``: in the order in which a call
+    returns them."""
 
     name: str
     matrices: int
@@ -58,7 +60,7 @@ class Values:
 
 
 def make(M: int, N: int, dtype: torch.dtype, device: str, count: int, ops: Sequence[NormOperation]) -> list[Values]:
-    """``count`` input sets with w and b in common, the same on every run; what no operation reads is x again."""
+    """Make ``count`` input sets that share w and b, the same on every run. A matrix that no operation reads is x again."""
     generator = torch.Generator(device).manual_seed(M + N)
 
     def normal(*shape: int) -> Tensor:
@@ -74,12 +76,12 @@ def make(M: int, N: int, dtype: torch.dtype, device: str, count: int, ops: Seque
 
 
 def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
-    """Compare every element with the operation in float64.
+    """Compare every element with the operation's result in float64.
 
     Args:
-        got: what a call returned, op.outputs first.
+        got: the results of a call, op.outputs first.
 
-    Raises: WrongValues, saying which output is wrong and by how much.
+    Raises: WrongValues that says which output is wrong and by how much.
     """
     x = values.x
     shapes = {"dw": values.w.shape, "db": values.b.shape}
@@ -107,9 +109,9 @@ def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
 
 
 def _compute_exactly(op: NormOperation, values: Values, rows: slice) -> dict[str, Tensor]:
-    """The operation on some rows in float64; for dw and db the terms of the sums over the rows, one line a row."""
+    """Compute the operation on some rows in float64. For dw and db return the terms of the sums, one line per row."""
     x, w, b = values.x[rows], values.w.double(), values.b.double()
-    total = x + values.residual[rows] if op.add else x  # rounded to the dtype, as the next layer reads it
+    total = x + values.residual[rows] if op.add else x  # rounded to the dtype, because the next layer reads it so
     wide = total.double()
     deviation = wide - wide.mean(1, keepdim=True) if op.centred else wide
     rstd = torch.rsqrt((deviation * deviation).mean(1, keepdim=True) + EPS)
@@ -138,9 +140,10 @@ def _split_rows(x: Tensor) -> Iterator[slice]:
 
 
 def floor_us(op: NormOperation, inputs: Sequence[Values]) -> float:
-    """The fastest of several elementwise passes over the bytes that ``op`` moves; an addition is two copies' worth.
+    """Return the time of the fastest of several elementwise passes over the bytes that ``op`` moves.
 
-    Flat views, which no row length can slow down: a clone of 5120 or 15872 columns takes a fifth longer than its bytes.
+    An op with a residual moves four matrices, so its floor is the time of two copies. The passes use flat views, because a clone of a
+    matrix is slower at some row lengths, such as 5120 or 15872 columns.
     """
     flat = [(v.x.view(-1), v.dy.view(-1)) for v in inputs]
     target = torch.empty_like(flat[0][0])

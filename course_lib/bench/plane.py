@@ -1,10 +1,10 @@
-"""The course's kernels over the whole plane of M and N, to find cliffs: shapes that cost much more than the shapes beside them.
+"""Measure the course's kernels over the plane of M and N, to find cliffs: shapes that cost much more than neighbouring shapes.
 
     python -m course_lib.bench.plane          measures on this machine's GPU, saves, prints the cliffs
 
 Each row has op (LayerNorm and RMSNorm, forward and backward), provider ("ours"), M, N, dtype, us (device time of one call), gbps
-and over_floor (time over the fastest elementwise pass over as many bytes, same run). The row lengths are powers of two, numbers
-beside them, primes and round numbers; the row counts go from one to more than any device has multiprocessors.
+and over_floor (time over that of the fastest elementwise pass over as many bytes, same run). The row lengths are powers of two,
+numbers next to them, primes and round numbers; the row counts go from one to more than any device has multiprocessors.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ COLUMNS = (
     *(65536, 100003, 262144, 262147, 500001, 1000003, 2**20, 2**21),
 )
 ROWS = (1, 3, 16, 128, 2048, 65536)
-ELEMENTS = 2**27  # of x at most: 256 MB in fp16
+ELEMENTS = 2**27  # elements of x at most: 256 MB in fp16
 PROVIDERS = ("ours",)
-CLIFF = 1.5  # times the cost of the shapes beside it
+CLIFF = 1.5  # a cliff costs more than this many times its neighbouring shapes
 _OPERATIONS = ("layer_norm", "rms_norm", "layer_norm_backward", "rms_norm_backward")
 GRID = Grid(
     KIND,
@@ -35,10 +35,10 @@ measure = GRID.measure
 
 
 def find_cliffs(result: Measurement) -> list[tuple[dict, float]]:
-    """The rows that cost over CLIFF times what the shapes beside them cost, and how many times, worst first.
+    """Find the rows whose shape costs more than CLIFF times its neighbours, with the ratio, worst first.
 
-    A shape's cost is its time over the floor of its own size, so that a larger one is not dearer for being larger. Beside it are the
-    next row lengths at its row count and the next row counts at its row length; of their costs the median counts.
+    A shape's cost is its time over the floor of its own size, so that size alone does not make a shape expensive. Its neighbours are the
+    next row lengths at its row count and the next row counts at its row length; the ratio is taken to the median of their costs.
     """
     costs = {(row["op"], row["M"], row["N"]): row["over_floor"] for row in result.rows}
     rows, columns = (sorted({row[axis] for row in result.rows}) for axis in ("M", "N"))
@@ -58,7 +58,7 @@ def _next_to(values: list[int], value: int) -> list[int]:
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """The dearest shape of each row length, and every cliff."""
+    """Write a table with the most expensive row count of each row length, and list every cliff."""
     worst: dict[tuple[str, int], dict] = {}
     for row in result.rows:
         key = row["op"], row["N"]
@@ -77,7 +77,7 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
 
 
 def count_cliffs(result: Measurement) -> str:
-    """How many shapes were timed, and how many of them are cliffs."""
+    """Write how many shapes were timed, and how many of them are cliffs."""
     return f"{len(result.rows)} shapes, {len(find_cliffs(result))} cost over {CLIFF} times the shapes beside them"
 
 

@@ -1,9 +1,9 @@
-"""Who is timed, and how to call each: the course's kernels, PyTorch eager and compiled, and other libraries where installed.
+"""The providers that are timed, and their calls: the course's kernels, PyTorch eager and compiled, and other installed libraries.
 
-A provider is loaded anew for every shape, and gives for each operation that it knows a function from input values to a call
-without arguments. What such a call does is timed; what is done before it (a forward pass ahead of a backward one, a cast that
-the library demands) is not. Of a library whose backward pass hides behind autograd, the autograd function's own ``forward``
-and ``backward`` are called: autograd would add its host time, and its own stream, to a graph capture.
+A provider is loaded again for every shape. For each operation that it has, it returns a function from input values to a call
+without arguments. Only this call is timed, not the preparation (a forward pass before a backward one, a cast that the library
+needs). If a library has its backward pass only in an autograd function, the function's own ``forward`` and ``backward`` are
+called, because autograd would add its host time, and its own stream, to a graph capture.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Plain = Callable[[Tensor, Tensor, Tensor, Tensor], tuple]  # x, residual, w, b -
 
 
 class Refused(Exception):
-    """The provider does not take this shape, and says so."""
+    """The provider does not take this shape."""
 
 
 @dataclass(frozen=True)
 class Functions:
-    """What a provider can do, by operation.
+    """The functions of a provider, by operation.
 
-    ``prepare``: the call to time. ``eager``: a forward operation as autograd sees it, to time the host. ``both``: a forward
-    operation and its backward one without autograd, likewise.
+    ``prepare`` makes the call to time. The others are for the host's time: ``eager`` is a forward operation through which autograd can
+    differentiate, and ``both`` prepares a forward operation with its backward one, without autograd.
     """
 
     prepare: dict[str, Prepare]
@@ -48,20 +48,20 @@ class Functions:
 
 @dataclass(frozen=True)
 class Provider:
-    """``package`` is imported, ``distribution`` has the version; ``refuses`` matches the messages that decline a shape."""
+    """A provider. ``package`` is imported, ``distribution`` has the version; ``refuses`` matches messages that decline a shape."""
 
     name: str
     load: Callable[[], Functions]
     package: str = ""
     distribution: str = ""
     refuses: str = ""
-    peer: bool = False  # one that the course's kernels are to keep up with
+    peer: bool = False  # the course's kernels should be as fast as this provider
 
     def installed(self) -> bool:
         return not self.package or importlib.util.find_spec(self.package) is not None
 
     def state(self, error: Exception) -> str:
-        """What an exception means: "refused", or "error" for one that nobody expects."""
+        """Classify an exception: "refused", or "error" if it is unexpected."""
         return (
             "refused"
             if isinstance(error, Refused) or (self.refuses and re.search(self.refuses, str(error)))
@@ -70,7 +70,7 @@ class Provider:
 
 
 def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | None = None) -> Functions:
-    """Nothing to prepare before a forward call."""
+    """Make Functions from plain forward functions, which need no preparation."""
 
     def of(f: Plain) -> Prepare:
         return lambda v: lambda: f(v.x, v.residual, v.w, v.b)
@@ -82,7 +82,7 @@ def _call_directly(functions: dict[str, Plain], backward: dict[str, Prepare] | N
 
 
 def _ours() -> Functions:
-    """What the course's functions choose by themselves. The call goes through them; the backward pass is the kernels' own."""
+    """The course's own choice: forward through the public functions, backward through the kernels' functions."""
 
     def add_rms_norm(x, residual, w, b):
         return functional.add_rms_norm(x, residual, w.shape, w, EPS)[::-1]
@@ -100,7 +100,7 @@ def _ours() -> Functions:
 
 
 def _kernels() -> Functions:
-    """The kernels without the operators around them, for the host's time."""
+    """The course's kernels without the operators around them, for the host's time."""
     forward: dict[str, Plain] = {
         "layer_norm": lambda x, residual, w, b: layer_norm.layer_norm_forward(x, w, b, EPS),
         "rms_norm": lambda x, residual, w, b: rms_norm.rms_norm_forward(x, w, EPS),
@@ -171,7 +171,7 @@ def _resident() -> Functions:
 
 
 def _split() -> Functions:
-    """The long rows' design, forward and backward; shorter rows have one that moves no statistics between programs."""
+    """The design for long rows, forward and backward. It refuses shorter rows, which need no exchange between programs."""
 
     def of(prepare: Prepare, limit: int) -> Prepare:
         def call(v: Values) -> Call:
@@ -191,7 +191,7 @@ def _backward_design(algorithm: str) -> Callable[[], Functions]:
 
 
 def _unfused() -> Functions:
-    """The residual addition as PyTorch does it, then the course's kernel."""
+    """PyTorch's residual addition, then the course's kernel."""
 
     def add_rms_norm(x, residual, w, b):
         total = x + residual
@@ -258,7 +258,7 @@ def _torch(wrap: Callable[[Callable], Callable] = lambda f: f) -> Functions:
 
 
 def _compile() -> Functions:
-    torch.compiler.reset()  # after eight shapes of one function PyTorch gives up and runs it eagerly, without a word
+    torch.compiler.reset()  # after eight shapes of one function PyTorch silently runs it eagerly
     return _torch(lambda f: torch.compile(f, dynamic=False))
 
 
@@ -266,7 +266,7 @@ def _compile() -> Functions:
 
 
 class SavedTensors:
-    """Stands where an autograd function expects its ``ctx``: keeps what the forward pass saves."""
+    """A stand-in for an autograd function's ``ctx``, which keeps the tensors that the forward pass saves."""
 
     saved_tensors: tuple = ()
 
@@ -282,7 +282,7 @@ class SavedTensors:
 
 
 def _call_backward_of(function: type[torch.autograd.Function], *arguments, dy: Tensor, outputs: int, **named) -> Call:
-    """The backward pass of an autograd function whose forward pass has just run on ``arguments``: its first gradients."""
+    """Run an autograd function's forward pass, and return a call of its backward pass that returns the first ``outputs`` gradients."""
     saved = SavedTensors(len(arguments) + len(named))
     function.forward(saved, *arguments, **named)
     return lambda: function.backward(saved, dy)[:outputs]
@@ -299,7 +299,7 @@ def _liger() -> Functions:
         return _call_backward_of(LigerLayerNormFunction, v.x, v.w, v.b, EPS, dy=v.dy, outputs=3)
 
     def rms(v: Values) -> Call:
-        # as it ships, dx is written over dy: a dy of its own, or the providers after it would have none
+        # By default Liger writes dx over dy, so it gets a copy of dy, which other providers still need.
         return _call_backward_of(
             LigerRMSNormFunction, v.x, v.w, EPS, 0.0, "llama", True, None, dy=v.dy.clone(), outputs=2
         )
@@ -324,7 +324,7 @@ def _quack() -> Functions:
     )
 
     def layer_forward(v: Values) -> Call:
-        w, b = v.w.float(), v.b.float()  # it takes no others; a model that uses it keeps them so
+        w, b = v.w.float(), v.b.float()  # it takes only fp32 w and b, and a model that uses it stores them in fp32
         return lambda: layernorm_fwd(v.x, w, b, eps=EPS, return_rstd=True, return_mean=True)
 
     def layer(v: Values) -> Call:
@@ -375,7 +375,7 @@ def _flash_attn() -> Functions:
     )
 
     def backward(v: Values, b: Tensor | None, is_rms_norm: bool, outputs: int) -> Call:
-        # by name: what stands at a position is not the same in every version
+        # by name, because the positions differ between versions
         return _call_backward_of(LayerNormFn, v.x, v.w, b, dy=v.dy, outputs=outputs, eps=EPS, is_rms_norm=is_rms_norm)
 
     return _call_directly(
@@ -398,7 +398,7 @@ def _flash_attn() -> Functions:
 
 # ---- all of them -------------------------------------------------------------------------------------------------------
 
-_ELSEWHERE = "; use "  # where a course's kernel does not take a row, it names the one that does
+_ELSEWHERE = "; use "  # if a kernel of the course does not take a row, its message names the kernel that does
 PROVIDERS = {
     provider.name: provider
     for provider in (
@@ -439,7 +439,7 @@ PEERS = tuple(name for name, provider in PROVIDERS.items() if provider.peer)
 
 
 def choose_providers(names: Iterable[str] | None, among: Collection[str]) -> list[Provider]:
-    """The providers called ``names``, in the order of the table; None is all of ``among``.
+    """Return the providers with these ``names``, in the order of PROVIDERS; None takes all of ``among``.
 
     Raises: CourseError if one of them is not among those that this measurement knows.
     """
@@ -453,7 +453,7 @@ def choose_providers(names: Iterable[str] | None, among: Collection[str]) -> lis
 
 
 def find_versions(providers: Iterable[Provider]) -> dict[str, str]:
-    """Of every installed library among ``providers``; "unknown" where one is importable and no package manager knows it."""
+    """Return the version of every installed library among ``providers``; "unknown" if it can be imported but has no package metadata."""
     found = {}
     for provider in providers:
         if provider.distribution and provider.installed():

@@ -1,6 +1,6 @@
-"""The benchmark tables that Triton's tutorial "Layer Normalization" shows: GB/s of a backward pass by row length, and the time behind each.
+"""The benchmark tables of Triton's tutorial "Layer Normalization": GB/s of a backward pass by row length, and the times that follow.
 
-The English and the Chinese edition each have a table from a run of their own, of the tutorial's kernels and of PyTorch. Neither names its
+The English and the Chinese edition each have a table of the tutorial's kernels and of PyTorch, from different runs. Neither names its
 GPU, its clocks or its versions; both were copied in November 2026. Source:
 https://triton-lang.org/main/getting-started/tutorials/05-layer-norm.html
 """
@@ -18,13 +18,13 @@ M, ITEMSIZE, MATRICES = (
     4096,
     2,
     3,
-)  # rows, bytes of an fp16 number, and what the tutorial counts: x and dy read, dx written
+)  # rows, bytes of an fp16 number, and the matrices that the tutorial counts: x and dy read, dx written
 EDITIONS = ("English", "Chinese")
 
 
 @dataclass(frozen=True)
 class Published:
-    """One line of a table: the GB/s that it prints for the tutorial's kernels ("triton") and for PyTorch ("torch")."""
+    """One line of a table: the printed GB/s of the tutorial's kernels ("triton") and of PyTorch ("torch")."""
 
     edition: str
     N: int
@@ -32,7 +32,7 @@ class Published:
     torch: float
 
     def us(self, provider: str) -> float:
-        """Microseconds of one call, from the GB/s and the bytes that the tutorial counts.
+        """Return the microseconds of one call, from the GB/s and the bytes that the tutorial counts.
 
         Raises: KeyError if the provider is neither "triton" nor "torch".
         """
@@ -41,7 +41,7 @@ class Published:
 
 
 def read_published(edition: str = "English") -> list[Published]:
-    """The table of an edition, by row length.
+    """Read the table of an edition, by row length.
 
     Raises: CourseError if there is no such edition, or the file cannot be read.
     """

@@ -1,11 +1,11 @@
-"""Statistics kernels of lesson 05, timed: rows that stay in registers and rows that are streamed, one sweep and two.
+"""Measure the statistics kernels of lesson 05: rows that stay in registers and rows that are streamed, in one sweep and in two.
 
     python -m course_lib.bench.row_statistics        measures on this machine's GPU, saves, prints a table
 
-Each row has provider, M, N, dtype, sweeps (how often the kernel asks for x), us (device time of one call), gbps (M N
-itemsize, one read of x, over that time) and over_floor (time over the fastest pass that reads as many bytes once, same
-run). Providers: "one_pass", "shifted", "two_pass", "welford" (streamed), "resident" (two passes in registers),
-"resident_welford" (the Welford kernel with the whole row in one block), "torch" (torch.var_mean).
+Each row has provider, M, N, dtype, sweeps (how often the kernel loads x), us (device time of one call), gbps (M N
+itemsize, one read of x, over that time) and over_floor (time over that of the fastest pass that reads as many bytes
+once, same run). Providers: "one_pass", "shifted", "two_pass", "welford" (streamed), "resident" (two passes in
+registers), "resident_welford" (the Welford kernel with the whole row in one block), "torch" (torch.var_mean).
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from course_lib.norms import reference
 
 KIND = "statistics"
 COLUMNS = (1024, 4096, 16384, 65536, 262144)
-RESIDENT_COLUMNS = 16384  # the longest row that both resident kernels hold without spilling
+RESIDENT_COLUMNS = 16384  # the longest row that both resident kernels hold without spills
 SWEEPS = {"one_pass": 1, "shifted": 1, "two_pass": 2, "welford": 1, "resident": 1, "resident_welford": 1, "torch": 1}
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16}
-_ELEMENTS = 2**28  # of x: 1 GB in fp32. At 262144 columns the rows at work fill any L2 cache several times over
-_COUNT = 2  # inputs a graph reads; each is many times the cache
+# elements of x: 1 GB in fp32. At 262144 columns even the rows at work are several times any L2 cache.
+_ELEMENTS = 2**28
+_COUNT = 2  # inputs per graph; each is many times the cache
 
 Call = Callable[[torch.Tensor], Sequence[torch.Tensor]]  # x -> mean and var of its rows
 
 
 def latest(columns: tuple[int, ...] = COLUMNS) -> Measurement | None:
-    """Measured now where there is a GPU; elsewhere the newest stored measurement, or None where there is none yet.
+    """Measure now if there is a GPU; else return the newest stored measurement, or None if there is none yet.
 
     Raises: CourseError if the stored one cannot be read.
     """
@@ -46,7 +47,7 @@ def latest(columns: tuple[int, ...] = COLUMNS) -> Measurement | None:
 def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
     """Time every provider at every row length, fp32 and fp16, M x N = 2^28 elements.
 
-    Raises: CourseError without a GPU; AssertionError if a provider's values are wrong (a fast wrong kernel is not fast).
+    Raises: CourseError without a GPU; AssertionError if a provider's values are wrong, since its time would mean nothing.
     """
     result = measurement.new(
         KIND,
@@ -59,7 +60,7 @@ def measure(columns: tuple[int, ...] = COLUMNS) -> Measurement:
 
 
 def providers(N: int) -> dict[str, Call]:
-    """The calls that are timed for rows of N columns."""
+    """Return the calls to time for rows of N columns."""
     calls: dict[str, Call] = {
         name: lambda x, name=name: row_statistics(x, name) for name in ("one_pass", "shifted", "two_pass", "welford")
     }
@@ -71,7 +72,7 @@ def providers(N: int) -> dict[str, Call]:
 
 
 def resident_welford(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The Welford kernel with a block that holds the row: one element a lane, so that all of it is the merge."""
+    """Run the Welford kernel with a block that holds the row: with one element per lane, all the work is in the merge."""
     M, N = x.shape
     _, block, num_warps = launch_tables.resident(N)
     mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
@@ -100,7 +101,7 @@ def _assert_right(provider: str, call: Call, x: torch.Tensor) -> None:
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """Time over floor, one line a dtype and provider, one column a row length."""
+    """Write a table of time over floor, with one line per dtype and provider and one column per row length."""
     return tables.over_floor(result, width, ("dtype", "provider"))
 
 

@@ -1,4 +1,4 @@
-"""The headline of each kind of measurement: the course's kernels beside the best other one, in a few lines."""
+"""A short summary of each kind of measurement, which compares the course's kernels with the best other ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from course_lib.bench.goals import compare_with_goals
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.providers import PEERS
 
-_COLUMNS = 4  # row lengths that fit beside the longest name
-_LONG_ENOUGH = 10  # microseconds, for bandwidth to matter more than the start of a kernel
+_COLUMNS = 4  # number of row lengths that fit beside the longest name
+_LONG_ENOUGH = 10  # microseconds from which bandwidth matters more than the start of a kernel
 
 
 def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
-    """A few lines about ``result``, a measurement of ``kind``, in any dtype."""
+    """Write a few lines about ``result``, a measurement of ``kind``, in any dtype."""
     lines = {
         "host": _host,
         "training": _training,
@@ -90,7 +90,7 @@ def _counters(result: Measurement, width: int) -> list[str]:
 
 
 def _by(names: tuple[str, ...], rows: Iterable[dict], quantity: str) -> dict[tuple, dict[str, float]]:
-    """The quantity of each provider, for each value of ``names``."""
+    """Return the quantity of each provider, for each combination of values of the keys ``names``."""
     found: dict[tuple, dict[str, float]] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), {})[row["provider"]] = row[quantity]
@@ -102,7 +102,7 @@ def _pair(own: float, other: float | None, digits: int) -> str:
 
 
 def _spread(columns: Iterable[int]) -> list[int]:
-    """A few of the row lengths, powers of two if there are enough of them, from the shortest to the longest."""
+    """Choose a few row lengths from the shortest to the longest, powers of two if there are enough."""
     columns = sorted(columns)
     powers = [N for N in columns if N & (N - 1) == 0]
     columns = powers if len(powers) >= _COLUMNS else columns

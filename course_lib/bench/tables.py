@@ -1,4 +1,4 @@
-"""Tables of measurements in plain text, no wider than asked."""
+"""Tables of measurements in plain text, with a limited width."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from course_lib.bench.measurement import Measurement
 
 WIDTH = 80
 MARKS = {"refused": "-", "absent": "-", "error": "error", "wrong": "wrong"}
-_LONGEST_REASON = 200  # of a compiler's message: its beginning; `course bench KIND --json` has all of it
+_LONGEST_REASON = 200  # longer messages, such as a compiler's, are cut; `course bench KIND --json` has all of the text
 _GAP = "  "
 
 
 def over_floor(result: Measurement, width: int = WIDTH, keys: tuple[str, ...] = ("op", "provider")) -> str:
-    """Time over floor, one line for each value of ``keys``, one column a row length; what has no time is named below."""
+    """Write a table of time over floor: one line per combination of ``keys``, one column per row length. Notes name what was not timed."""
     lines = cells(
         ((tuple(row[key] for key in keys), row["N"], f"{row['over_floor']:.2f}") for row in result.rows),
         ((tuple(e.get(key) for key in keys), e["N"], MARKS[e["state"]]) for e in result.untimed if e.get("N")),
@@ -26,9 +26,9 @@ def over_floor(result: Measurement, width: int = WIDTH, keys: tuple[str, ...] = 
 
 
 def cells(rows: Iterable[tuple], marks: Iterable[tuple], corner: str, width: int = WIDTH) -> list[str]:
-    """A table from (names, column, text); ``marks`` fill cells and never make a line alone.
+    """Make a table from tuples (names, column, text). ``marks`` fill empty cells, but do not create lines.
 
-    Lines come grouped by their first name, in the order in which the names first appear; columns that are numbers are sorted.
+    Lines are grouped by their first name, in the order in which the names first appear. Columns are sorted if all are numbers.
     """
     texts: dict[tuple[tuple, int | str], str] = {}
     for names, column, text in rows:
@@ -48,18 +48,18 @@ def cells(rows: Iterable[tuple], marks: Iterable[tuple], corner: str, width: int
 
 
 def in_blocks(names: Sequence[Sequence[str]], columns: Sequence[Sequence[str]], width: int = WIDTH) -> list[str]:
-    """The lines of a table, in blocks one below the other where it is wider than ``width``.
+    """Return the lines of a table. If it is wider than ``width``, it is cut into blocks, one below the other.
 
     Args:
-        names: the columns on the left, which every block repeats; each with its heading first.
-        columns: the others, aligned on the right, each with its heading first.
+        names: the columns on the left, which every block repeats; each begins with its heading.
+        columns: the other columns, aligned on the right; each begins with its heading.
     """
     left = [_GAP.join(cells) for cells in zip(*(_align(column, str.ljust) for column in names), strict=True)]
     right = [_align(column, str.rjust) for column in columns]
     needed = len(_blocks(left, right, width))
     narrowest = next(
         w for w in range(width + 1) if len(_blocks(left, right, w)) == needed
-    )  # so that no block has one column only
+    )  # the narrowest width with as many blocks spreads the columns evenly, so that the last block is not almost empty
     return [line.rstrip() for block in _blocks(left, right, narrowest) for line in ["", *block]][1:]
 
 
@@ -78,10 +78,11 @@ def _align(column: Sequence[str], align) -> list[str]:
 
 
 def notes(result: Measurement, width: int = WIDTH) -> list[str]:
-    """Why there is no time, a paragraph for each provider and reason, with the shapes it is about."""
+    """Write why times are missing: one paragraph per provider and reason, with the shapes."""
     where: dict[tuple[str, str, str], list[str]] = {}
     for entry in result.untimed:
-        reason = re.sub(r"(?<![\w.])\d{3,}(?![\w.])", "...", entry["note"])  # one line, not one for each row length
+        # merges notes that differ only in the row length
+        reason = re.sub(r"(?<![\w.])\d{3,}(?![\w.])", "...", entry["note"])
         reason = textwrap.shorten(reason, _LONGEST_REASON, placeholder=" ...")
         shape = f"{entry['op']} {entry['M']} x {entry['N']}" if entry.get("op") else ""
         where.setdefault((entry["provider"], entry["state"], reason), []).append(shape)
@@ -92,7 +93,7 @@ def notes(result: Measurement, width: int = WIDTH) -> list[str]:
 
 
 def paragraph(text: str, width: int = WIDTH) -> list[str]:
-    """``text`` wrapped at words, its further lines indented."""
+    """Wrap ``text`` between words, and indent all lines but the first."""
     return textwrap.wrap(text, width, subsequent_indent="    ", break_on_hyphens=False)
 
 

@@ -1,9 +1,9 @@
-"""Two times of a call: the device's, without the host's share and without the cache's help, and the host's alone.
+"""Measure two times of a call: the device's, without the host's time and without help from the cache, and the host's alone.
 
-An eager call on a small input measures the host: its launch costs more than the kernel. And a call repeated on one
-input measures the L2 cache. So for the device's time the calls are captured in one CUDA graph, over enough inputs to
-outgrow the cache, with every output kept alive, and the graph's replay is timed by events. For the host's time the
-input is so small that the device always waits, and nothing is synchronised between calls.
+An eager call on a small input measures the host, because its launch takes longer than the kernel. A call repeated on one
+input measures the L2 cache. So for the device's time the calls are captured in one CUDA graph, over inputs that are
+together larger than the cache, with every output kept alive, and events time the graph's replay. For the host's time the
+input is so small that the device always waits for the host, and there is no synchronisation between calls.
 """
 
 from __future__ import annotations
@@ -15,25 +15,23 @@ from collections.abc import Callable, Sequence
 import torch
 
 _WARM_UP = 2
-_BATCH = (
-    50  # eager calls between two synchronisations: far fewer than fill the launch queue, which would make the host wait
-)
+_BATCH = 50  # eager calls between two synchronisations, far fewer than fill the launch queue: a full queue makes the host wait
 
 
 def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float:
-    """Median device time of one call, in microseconds.
+    """Return the median device time of one call, in microseconds.
 
     Args:
-        calls: the same work on different inputs; together they should touch several times the L2 cache.
+        calls: the same work on different inputs; together they should touch several times the bytes of the L2 cache.
         replays: how often the whole graph is timed.
 
     Raises: RuntimeError without a CUDA device.
     """
     stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())  # the inputs may still be in the making
+    stream.wait_stream(torch.cuda.current_stream())  # the inputs may not be finished yet
     with torch.cuda.stream(stream):
         for call in calls[:_WARM_UP]:
-            call()  # compiles, and fills the allocator's pool, before the capture
+            call()  # compile, and fill the allocator's pool, before the capture
         stream.synchronize()
         kept = []
         graph = torch.cuda.CUDAGraph()
@@ -52,11 +50,11 @@ def device_us(calls: Sequence[Callable[[], object]], replays: int = 12) -> float
 
 
 def host_us(call: Callable[[], object], batches: int = 10) -> float:
-    """Median time that one eager call keeps the host, in microseconds.
+    """Return the median host time of one eager call, in microseconds.
 
     Args:
-        call: on an input so small that the device is done before the host comes back.
-        batches: of 50 calls each; the device is waited for between batches and never inside.
+        call: works on an input so small that the device finishes before the host returns.
+        batches: number of batches of 50 calls; the host waits for the device between batches, never inside one.
     """
     synchronize = torch.cuda.synchronize if torch.cuda.is_available() else (lambda: None)
     times = []
@@ -67,7 +65,7 @@ def host_us(call: Callable[[], object], batches: int = 10) -> float:
             start = time.perf_counter_ns()
             call()
             taken.append(time.perf_counter_ns() - start)
-        if batch:  # the first one compiles, and warms up what there is to warm up
+        if batch:  # the first batch compiles and warms up, so its times do not count
             times += taken
     synchronize()
     return statistics.median(times) / 1e3

@@ -1,10 +1,10 @@
-"""Lesson 14's transformer at a size where the norm's speed shows: tokens a second, by norm, provider, eager and compiled.
+"""Measure lesson 14's transformer at a size at which the norm's speed matters: tokens per second by norm and provider, eager and compiled.
 
     python -m course_lib.bench.training       measures on this machine's GPU, saves, prints a table
 
-Each row has norm ("layer_norm", "rms_norm"), provider ("ours", "torch", and for RMSNorm "typed": the formula typed op by op, as
-model code often has it), compiled, layers, M (rows a norm sees), N, dtype (of autocast), ms (a training step, median),
-tokens_per_s, and losses (of the first steps, from the same seed; [] where they are not kept).
+Each row has norm ("layer_norm", "rms_norm"), provider ("ours", "torch", and for RMSNorm "typed": the formula written op by op, as
+model code often does), compiled, layers, M (rows of a norm's input), N, dtype (of autocast), ms (median of a training step),
+tokens_per_s, and losses (of each step, from the same seed; [] if they were not kept).
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ NORMS: dict[tuple[str, str], Callable[[int], nn.Module]] = {
 
 
 def latest(steps: int = 30) -> Measurement | None:
-    """Measured now, eager only, where there is a GPU; elsewhere the newest stored measurement, or None if there is none yet."""
+    """Measure now, eager only, if there is a GPU; else return the newest stored measurement, or None if there is none yet."""
     if course_lib.MODE == "gpu":
         return measure(steps, compiled=False)
     try:
         return measurement.stored(KIND)
     except CourseError:
         if measurement.is_stored(KIND):
-            raise  # there is one, and it cannot be read
+            raise  # a measurement exists, but cannot be read
         return None
 
 
@@ -66,9 +66,9 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
     """Train ``steps`` steps with every norm, from one seed, under bf16 autocast.
 
     Args:
-        compiled: the whole model under torch.compile as well, which takes half a minute a norm.
+        compiled: also time the whole model under torch.compile, which takes half a minute per norm.
 
-    Raises: CourseError without a GPU; AssertionError if a norm's loss strays from PyTorch's (a fast wrong norm is not fast).
+    Raises: CourseError without a GPU; AssertionError if a norm's loss differs too much from PyTorch's, since its time would mean nothing.
     """
     result = measurement.new(
         KIND, f"training steps on the host's clock, synchronized, median of {steps - _WARM_UP}; bf16 autocast, AdamW"
@@ -104,11 +104,11 @@ def measure(steps: int = 100, *, compiled: bool = True, size: small.Size = SIZE)
 def _time_steps(
     text: small.Text, make: Callable[[int], nn.Module], steps: int, size: small.Size, compiled: bool
 ) -> tuple[list[float], float]:
-    """Losses, and milliseconds a step: reading a loss waits for the GPU, so a step ends where its loss is read."""
+    """Return the losses and the median milliseconds per step. To read a loss waits for the GPU, so a step ends when its loss is read."""
     model: nn.Module = small.build(text, make, size, device="cuda")
     if compiled:
         optimised = torch.compile(model, dynamic=False)
-        assert isinstance(optimised, nn.Module)  # of a module it makes a module
+        assert isinstance(optimised, nn.Module)  # torch.compile turns a module into a module
         model = optimised
     losses, times, since = [], [], time.perf_counter()
     for loss in small.train(model, text, steps, size, rate=_RATE, autocast=torch.bfloat16):
@@ -121,7 +121,7 @@ def _time_steps(
 
 
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
-    """One line a norm and provider. It fits WIDTH columns, so that a narrower ``width`` changes nothing."""
+    """Write a table with one line per norm and provider. It always has the same width, which is below WIDTH; ``width`` is ignored."""
     lines = [
         f"{result.label()}",
         f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}",

@@ -1,8 +1,8 @@
-"""A small character-level transformer whose norm is passed in, its training text, a training loop, and what it writes.
+"""A small character-level transformer with an exchangeable norm, its training text, a training loop, and text samples from the model.
 
 Lesson 14 trains it from one seed with PyTorch's norm, with the learner's and with broken ones, and compares the losses on a
-part of the text that no training sees. It is a plain decoder: norms in front of attention and of the multilayer
-perceptron, a last one in front of the output. The text is ``text/fables.txt``; ``text/LICENCE.txt`` says whose it is.
+part of the text that is held out. It is a plain decoder with norms before attention, before the multilayer perceptron and
+before the output. The text is ``text/fables.txt``; ``text/LICENCE.txt`` names its source and licence.
 
 Source: Vaswani et al. 2017, "Attention Is All You Need"; norms placed as in Xiong et al. 2020, "On Layer Normalization in
 the Transformer Architecture".
@@ -26,12 +26,12 @@ from torch import Tensor, nn
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
-Norm = Callable[[int], nn.Module]  # takes the number of channels, as torch.nn.LayerNorm and torch.nn.RMSNorm do
+Norm = Callable[[int], nn.Module]  # takes the number of channels, like torch.nn.LayerNorm and torch.nn.RMSNorm
 
 
 @dataclass(frozen=True)
 class Size:
-    """Of a model and its batches. A norm sees batch * context rows of ``channels`` columns, 2 * layers + 1 times a step."""
+    """The size of a model and its batches. A training step has 2 * layers + 1 norms of batch * context rows of ``channels`` columns."""
 
     layers: int = 1
     heads: int = 4
@@ -49,11 +49,11 @@ class Size:
 
 
 TOY = Size()
-_SMALL = 1 << 16  # elements of an activation
+_SMALL = 1 << 16  # a model whose activations have at most this many elements counts as small
 
 
 class Block(nn.Module):
-    """Attention, then a multilayer perceptron, each behind a norm and beside a residual path."""
+    """Attention, then a multilayer perceptron, each with a norm before it and a residual path around it."""
 
     def __init__(self, size: Size, norm: Norm):
         super().__init__()
@@ -88,7 +88,7 @@ class Transformer(nn.Module):
         self.head = nn.Linear(size.channels, vocabulary)
 
     def forward(self, codes: Tensor) -> Tensor:
-        """Logits, shape (batch, context, vocabulary), for codes of shape (batch, context)."""
+        """Return logits, shape (batch, context, vocabulary), for codes of shape (batch, context)."""
         x = self.tokens(codes) + self.positions.weight[: codes.shape[1]]
         for block in self.blocks:
             x = block(x)
@@ -97,19 +97,22 @@ class Transformer(nn.Module):
 
 @dataclass(frozen=True)
 class Text:
-    """A text as numbers: ``codes`` index ``characters``."""
+    """A text as numbers: ``codes`` are indices into ``characters``."""
 
     codes: Tensor
     characters: str
 
     def entropy(self) -> float:
-        """Of single characters, in nats: the loss of a model that knows how often each occurs, and nothing else."""
+        """Return the entropy of single characters in nats: the loss of a model that knows only how often each occurs."""
         share = torch.bincount(self.codes).double() / len(self.codes)
         return float(-(share[share > 0] * share[share > 0].log()).sum())
 
 
 def encode(text: str) -> Text:
-    """Raises: CourseError if there are fewer than two different characters."""
+    """Convert a text to numbers.
+
+    Raises: CourseError if there are fewer than two different characters.
+    """
     characters = "".join(sorted(set(text)))
     if len(characters) < 2:
         raise CourseError("a training text needs at least two different characters.")
@@ -119,7 +122,7 @@ def encode(text: str) -> Text:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Two parts of one text, over the same characters: what a model is trained on, and what it never sees."""
+    """Two parts of one text with the same set of characters: one to train on, and one that is held out."""
 
     training: Text
     held_out: Text
@@ -127,9 +130,9 @@ class Corpus:
 
 @cache
 def fables() -> str:
-    """The training text: 41,000 characters of short fables.
+    """Read the training text: 41,000 characters of short fables.
 
-    Raises: CourseError if the file is not there.
+    Raises: CourseError if the file is missing.
     """
     file = Path(__file__).parent / "text" / "fables.txt"
     try:
@@ -141,7 +144,7 @@ def fables() -> str:
 
 
 def split(text: str, share: float = 0.1) -> Corpus:
-    """``text`` as numbers, the last ``share`` of it, in whole lines, held out.
+    """Convert ``text`` to numbers, and hold out the last ``share`` of it, in whole lines.
 
     Raises: CourseError if one of the parts would be empty.
     """
@@ -155,7 +158,7 @@ def split(text: str, share: float = 0.1) -> Corpus:
 
 
 def batches(text: Text, size: Size, seed: int, device: str | torch.device = "cpu") -> Iterator[tuple[Tensor, Tensor]]:
-    """Endless pairs of codes and the codes one further on, each (batch, context). The same seed gives the same pairs anywhere."""
+    """Yield endless pairs of codes and the codes one position later, each (batch, context). A seed gives the same pairs on every device."""
     generator = torch.Generator().manual_seed(seed)
     window = torch.arange(size.context + 1)
     while True:
@@ -165,7 +168,7 @@ def batches(text: Text, size: Size, seed: int, device: str | torch.device = "cpu
 
 
 def build(text: Text, norm: Norm, size: Size = TOY, seed: int = 0, device: str | torch.device = "cpu") -> Transformer:
-    """A model with the weights that ``seed`` draws: the same for every norm that draws none, on every device."""
+    """Make a model with random weights from ``seed``: the same on every device, and for every norm that draws no random numbers."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Transformer(len(text.characters), size, norm)
@@ -182,11 +185,11 @@ def train(
     rate: float = 2e-2,
     autocast: torch.dtype | None = None,
 ) -> Iterator[float]:
-    """Train in place with AdamW, the rate falling to a tenth along a cosine; yields the loss of each step, in nats a character.
+    """Train in place with AdamW, and yield the loss of each step in nats per character. The rate falls to a tenth along a cosine.
 
     Args:
-        seed: of the batches.
-        autocast: the dtype that torch.autocast uses; None for none.
+        seed: seed of the batches.
+        autocast: the dtype of torch.autocast; None for no autocast.
     """
     device = next(model.parameters()).device
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
@@ -204,7 +207,7 @@ def train(
 
 @contextlib.contextmanager
 def _few_threads(size: Size) -> Iterator[None]:
-    """Inside, PyTorch computes a small model with one thread of the CPU: more would wait for each other longer than they compute."""
+    """Inside the block, PyTorch uses one CPU thread for a small model, because more threads would wait longer than they compute."""
     threads = torch.get_num_threads()
     if size.rows * size.channels <= _SMALL:
         torch.set_num_threads(1)
@@ -217,9 +220,9 @@ def _few_threads(size: Size) -> Iterator[None]:
 def learn(
     model: nn.Module, corpus: Corpus, steps: int, size: Size = TOY, *, seed: int = 0, windows: int = 8
 ) -> Iterator[float]:
-    """Train in place as :func:`train` does; yields, after each step, the loss on held-out text, in nats a character.
+    """Train in place like :func:`train`, and yield after each step the loss on held-out text, in nats per character.
 
-    It is the mean over the same ``windows`` pieces each time, so the curve has none of the noise of single batches.
+    The loss is the mean over the same ``windows`` pieces each time, so the curve has no noise from single batches.
     """
     for _ in train(model, corpus.training, steps, size, seed=seed):
         yield loss_on(model, corpus.held_out, size, windows=windows)
@@ -227,7 +230,7 @@ def learn(
 
 @torch.no_grad()
 def loss_on(model: nn.Module, text: Text, size: Size = TOY, *, windows: int = 128, seed: int = 1) -> float:
-    """The mean loss over ``windows`` random pieces of the text, in nats a character: steadier than the loss of one small batch."""
+    """Return the mean loss over ``windows`` random pieces of the text, in nats per character. It has less noise than one small batch."""
     codes, wanted = next(batches(text, replace(size, batch=windows), seed, next(model.parameters()).device))
     with _few_threads(size):
         return F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten()).item()
@@ -235,12 +238,12 @@ def loss_on(model: nn.Module, text: Text, size: Size = TOY, *, windows: int = 12
 
 @torch.no_grad()
 def write(model: Transformer, text: Text, length: int, *, start: str = "\n", warmth: float = 0.5, seed: int = 0) -> str:
-    """``length`` characters that the model writes after ``start``, one after the other.
+    """Let the model write ``length`` characters after ``start``, one after another.
 
     Args:
-        warmth: what the logits are divided by ("temperature"): near 0 the likeliest character is taken, at 1 each with its probability.
+        warmth: divisor of the logits ("temperature"): near 0 the likeliest character is taken, at 1 each with its probability.
 
-    Raises: CourseError if ``start`` has a character that the text has not.
+    Raises: CourseError if ``start`` is empty or has a character that the text does not have.
     """
     unknown = set(start) - set(text.characters)
     if unknown or not start:
@@ -262,7 +265,7 @@ def show(text: str, width: int = 92) -> None:
 
 
 def share_of_words(sample: str, text: str) -> float:
-    """How many of the sample's words, runs of letters, are words of ``text``, from 0 to 1; the last one may be cut off and is left out."""
+    """Return the share of the sample's words (runs of letters) that are words of ``text``. The last word may be cut, so it is left out."""
     known = set(re.findall("[A-Za-z]+", text))
     words = re.findall("[A-Za-z]+(?=[^A-Za-z])", sample)
     return sum(word in known for word in words) / len(words) if words else 0.0

@@ -1,4 +1,4 @@
-"""What a kernel becomes on a GPU that is not there: registers, spills, access widths, PTX and SASS."""
+"""Compile a kernel for a GPU that the machine need not have, and report registers, spills, access widths, PTX and SASS."""
 
 from course_lib.compiler.helper import warm
 from course_lib.compiler.kernel_source import KernelSource, Pointer, describe_constant, describe_units, source_text

@@ -1,4 +1,4 @@
-"""Reads PTX and SASS: how wide memory accesses are, and which line of the kernel an instruction comes from."""
+"""Read PTX and SASS: the width of memory accesses, and the line of the kernel that each instruction comes from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ Place = tuple[str, str, str]  # the number of a file, a line, a column, as PTX w
 _LOC = re.compile(
     r"^(\s*)\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^\n]*?, inlined_at (\d+) (\d+) (\d+))?([^\n]*)", re.MULTILINE
 )
-
-
 _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 
 
@@ -28,10 +26,10 @@ def _hold_place(assembly: re.Match[str]) -> str:
 
 
 def at_call_sites(ptx: str, file: str) -> str:
-    """The PTX with the place of inlined code (a ``tl.sum``) replaced by the place in ``file`` that calls it.
+    """Return the PTX with the place of inlined code (a ``tl.sum``) replaced by the place in ``file`` that calls it.
 
-    ptxas keeps the innermost place only, and in SASS nothing would lead from a reduction back to the kernel. Only the
-    ``.loc`` directives change, which make no instruction. Triton writes the calls in a comment, from 3.8 on as ``inlined_at``.
+    ptxas keeps only the innermost place, so nothing in SASS would lead from a reduction back to the kernel. Only ``.loc``
+    directives change, and they make no instructions. Triton writes the calls in a comment, from 3.8 on as ``inlined_at``.
     """
     number = _find_number(ptx, file)
     if number is None:
@@ -58,7 +56,7 @@ _ACCESS_BITS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "2
 
 
 def widths(sass: str, instructions: str) -> dict[int, int]:
-    """How many of the global loads or stores there are, by bytes a thread moves. A loop's body counts once."""
+    """Count the global loads or stores by the bytes that each moves per thread. A loop's body counts once."""
     counts = Counter()
     for modifiers in re.findall(rf"^\s*(?:@!?U?P\w+\s+)?(?:{instructions})((?:\.\w+)*)\s", sass, re.MULTILINE):
         bits = [_ACCESS_BITS[part] for part in modifiers.split(".") if part in _ACCESS_BITS]
@@ -67,7 +65,7 @@ def widths(sass: str, instructions: str) -> dict[int, int]:
 
 
 def ptx_lines(ptx: str, file: str) -> dict[int, list[int]]:
-    """Line of ``file`` -> the lines of the PTX made from it. For inlined code, the innermost call that ``file`` has."""
+    """Return for each line of ``file`` the lines of PTX made from it. Inlined code belongs to the innermost call in ``file``."""
     lines: dict[int, list[int]] = {}
     number, source = _find_number(ptx, file), None
     for count, text in enumerate(at_call_sites(ptx, file).splitlines(), 1):
@@ -82,7 +80,7 @@ def ptx_lines(ptx: str, file: str) -> dict[int, list[int]]:
 
 
 def sass_lines(listing: str, file: str) -> tuple[str, dict[int, list[int]]]:
-    """The instructions and labels of an nvdisasm listing, and which lines of them come from each line of ``file``."""
+    """Return the instructions and labels of an nvdisasm listing, and for each line of ``file`` the lines among them made from it."""
     kept: list[str] = []
     lines: dict[int, list[int]] = {}
     source = None

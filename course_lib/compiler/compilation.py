@@ -1,7 +1,7 @@
-"""Compiles one job's kernel, and measures what came out. Only in a confined process.
+"""Compile the kernel of one job and describe the result. This runs only in a confined process.
 
-The private interfaces of Triton used here are the launcher's own ``create_function_from_signature`` and
-``JITFunction._pack_args``, the same in 3.6 and 3.7.1.
+It uses two private interfaces of Triton's launcher: ``create_function_from_signature`` and ``JITFunction._pack_args``, the
+same in 3.6 and 3.7.1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
 
 class NoTool(EnvironmentFault):
-    """A program that comes with Triton is not there, or does not run. Not the kernel's fault."""
+    """A program that comes with Triton is missing or does not run. The kernel is not the cause."""
 
 
 class BadArguments(Exception):
@@ -40,13 +40,13 @@ class BadArguments(Exception):
 
 
 class _FarEnough(BaseException):
-    """The kernel has become what was asked for."""
+    """Stops a compilation that has reached the stage that the job asks for."""
 
 
 def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any] | None:
-    """Compile the job's kernel: what CompileReport holds, but for what the asker knows; None unless a report is asked for.
+    """Compile the job's kernel. Return the fields of CompileReport that the asking process does not know; None if no report is asked for.
 
-    Raises: whatever the kernel's text or Triton raise; NoKernel, NoTool, BadArguments.
+    Raises: any exception of the kernel's text or of Triton; NoKernel, NoTool, BadArguments.
     """
     _find_tool("ptxas")
     kernel = units.load()
@@ -89,7 +89,7 @@ def compile_kernel(job: dict[str, Any], units: Units) -> dict[str, Any] | None:
 def _specialise(
     kernel: JITFunction, job: dict[str, Any], units: Units, backend: Any, options: dict[str, Any]
 ) -> ASTSource:
-    """The kernel with the signature, constants and attributes that the launcher would give it."""
+    """Return the kernel with the signature, constants and attributes that the launcher would give it."""
     positional = [units.decode(value) for value in job["positional"]]
     named = {name: units.decode(value) for name, value in job["named"].items()}
     unknown = [name for name in named if name not in kernel.arg_names]
@@ -121,7 +121,7 @@ def _find_tool(tool: str) -> str:
 
 
 def explain_tool(error: OSError) -> NoTool:
-    """What it means that a program of Triton's does not start, and the remedy."""
+    """Explain why a program of Triton's does not start, and the remedy."""
     tool = f"Triton's program {Path(str(error.filename)).name} cannot be started ({error.strerror}: {error.filename}), so nothing can be compiled."
     if error.errno != errno.EACCES:
         return NoTool(f"{tool} {install_again()}")
@@ -150,12 +150,12 @@ def _change_stage(name: str, change: Callable[[Callable, Any, Any], Any]) -> Ite
     """Inside the block ``change(stage, source, metadata)`` does the work of that stage of the compiler."""
 
     def inspect_stages(backend: Any = None, stages: Any = None, *rest: Any, **named: Any) -> Any:
-        if stages is None:  # asked what this adds to the key of Triton's cache
+        if stages is None:  # Triton asks for this hook's part of its cache key
             return "course", "course"
         stages[name] = functools.partial(change, stages[name])
 
     before = knobs.runtime.add_stages_inspection_hook
-    # its declared type leaves out the backend, which every caller in Triton passes first
+    # The hook's declared type lacks the backend, although every caller in Triton passes it first.
     knobs.runtime.add_stages_inspection_hook = inspect_stages  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield

@@ -1,4 +1,4 @@
-"""Has kernels compiled in a confined process (``machine.py``): the side that asks."""
+"""Ask a confined process (``machine.py``) to compile kernels, and check its answers."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRAMS)
-# ten times what it takes; an endless unrolled loop ends here and not in swap
+# Ten times the usual need. An endless unrolled loop hits this limit before the machine starts to swap.
 _LIMITS = ResourceLimits(
     address_bytes=8 << 30, memory_bytes=0, file_bytes=16 << 20, open_files=1024, processes=32, log_bytes=1 << 20
 )
 
 
-RECORDED = Path(__file__).with_name("recorded.json")  # only in a tab: the build of its site makes it
+RECORDED = Path(__file__).with_name("recorded.json")  # exists only in a browser tab; the build of the site makes it
 _recorded: dict[str, list[dict[str, Any]]] = {}
 
 
 class CompilerCrash(Exception):
-    """The process that compiles did not survive the job; ``cause`` is "crash", "timeout" or "flood"."""
+    """The process that compiles crashed or was stopped; ``cause`` is "crash", "timeout" or "flood"."""
 
     def __init__(self, cause: str, sentence: str):
         super().__init__(sentence)
@@ -38,9 +38,9 @@ class CompilerCrash(Exception):
 
 
 def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
-    """The answers to a submission's kernels, up to the first that is refused. ``limit``: seconds for each kernel.
+    """Return the answers to a submission's kernels, up to the first refusal. ``limit``: seconds per kernel.
 
-    The answers come from a process that a kernel may have taken over: their shape is checked, their truth cannot be.
+    A kernel can take over the process that answers. So the shape of the answers is checked here, but their truth cannot be.
 
     Raises: CompilerCrash; EnvironmentFault if the process does not start.
     """
@@ -59,7 +59,7 @@ def ask(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
 
 
 def warm() -> None:
-    """Start the process that compiles now, so that the first report need not wait for it.
+    """Start the process that compiles now, so that the first report does not wait for it.
 
     Raises: EnvironmentFault if it does not start.
     """
@@ -77,9 +77,9 @@ def make_key(kernels: list[dict[str, Any]]) -> str:
 
 
 def _recall(kernels: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the answers that were recorded when the site was built: those to what the cells of the lessons ask as the course wrote them.
+    """Return the answers that were recorded when the site was built. It recorded what the lessons' unchanged cells ask.
 
-    Raises: EnvironmentFault if this was not asked then.
+    Raises: EnvironmentFault if there is no recorded answer.
     """
     if not _recorded:
         _recorded.update(json.loads(RECORDED.read_text(encoding="utf-8")))
@@ -141,7 +141,7 @@ _ERROR = {"cause": _TEXT, "sentence": _TEXT, "unit": _NUMBER, "line": _NUMBER, "
 
 
 def _are_answers(answers: Any, kernels: list[dict[str, Any]]) -> bool:
-    """True for answers of the shape that ``machine.py`` gives: one for each of ``kernels``, up to the first that is refused."""
+    """Return whether the answers have the shape that ``machine.py`` writes: one per kernel, up to the first refusal."""
     if not isinstance(answers, list) or not 1 <= len(answers) <= len(kernels):
         return False
     if not all(_is_answer(answer, kernel) for answer, kernel in zip(answers, kernels, strict=False)):
@@ -166,7 +166,7 @@ def _are_counts(report: dict[str, Any]) -> bool:
 
 
 def _is_line(line: Any) -> bool:
-    """True for a number, the numbers of its lines of PTX, and those of SASS."""
+    """Return whether this is a line's number, the numbers of its lines of PTX, and the numbers of its lines of SASS."""
     if not isinstance(line, list) or len(line) != 3 or type(line[0]) is not int:
         return False
     return all(isinstance(made, list) and all(type(number) is int for number in made) for made in line[1:])

@@ -1,4 +1,4 @@
-"""A kernel as text that another process can run: its own, that of the jitted functions it calls, and the globals they name."""
+"""A kernel as text that another process can run: its own text, that of the jitted functions it calls, and their globals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from course_lib.base.errors import CourseError
 
 @dataclass(frozen=True)
 class Pointer:
-    """A tensor argument without the tensor. ``dtype`` is Triton's name or PyTorch's; ``aligned``: to 16 bytes."""
+    """A tensor argument without the tensor. ``dtype`` is Triton's name or PyTorch's; ``aligned``: its address is a multiple of 16 bytes."""
 
     dtype: str
     aligned: bool = True
@@ -24,9 +24,9 @@ class Pointer:
 
 @dataclass(frozen=True)
 class KernelSource:
-    """The text of a whole kernels file; ``name`` is the kernel's, ``first_line`` the number of the text's first line in ``file``.
+    """The text of a whole file with kernels. ``name`` is the kernel's, ``first_line`` the number of the text's first line in ``file``.
 
-    ``modules`` are those that the text may use without importing them, by the name that it uses.
+    ``modules`` are modules that the text may use without an import, by the name that it uses.
     """
 
     text: str
@@ -37,12 +37,12 @@ class KernelSource:
 
 
 def source_text(kernel: Any) -> KernelSource:
-    """The text of a kernel as :func:`compile_report` takes it, and where it stands; its line numbers are those of ``lines``.
+    """Return the text of a kernel, its file and its first line. The line numbers are those of :attr:`CompileReport.lines`.
 
     Args:
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource, which is cut down to the function.
 
-    Raises: CourseError if the source text cannot be found; TypeError for what is no kernel.
+    Raises: CourseError if the source text cannot be found; TypeError if ``kernel`` is not a kernel.
     """
     if not isinstance(kernel, KernelSource):
         sources = collect(kernel)
@@ -51,7 +51,7 @@ def source_text(kernel: Any) -> KernelSource:
     text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # the compiler says what is wrong with it; the text is shown whole
+    except (SyntaxError, ValueError):  # return the whole text; the compiler will report the error
         return KernelSource(text.rstrip("\n"), kernel.name, kernel.file, kernel.first_line)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == kernel.name:
@@ -61,11 +61,11 @@ def source_text(kernel: Any) -> KernelSource:
 
 
 def describe_units(kernel: Any) -> list[dict[str, Any]]:
-    """A kernel as the texts that run it in another process: its own first, then those of the jitted functions it calls.
+    """Describe a kernel by the texts that run it in another process: its own first, then those of the jitted functions it calls.
 
-    The descriptions are those that ``units.Units`` loads. Each has one more key here, ``file``, as a person knows it.
+    ``units.Units`` loads these descriptions. Here each has one more key: ``file``, the name to show to the learner.
 
-    Raises: CourseError if a source text cannot be found; TypeError for what is no kernel.
+    Raises: CourseError if a source text cannot be found; TypeError if ``kernel`` is not a kernel.
     """
     sources = collect(kernel)
     return [unit | {"file": file} for unit, file in zip(sources.units, sources.files, strict=True)]
@@ -73,9 +73,9 @@ def describe_units(kernel: Any) -> list[dict[str, Any]]:
 
 @dataclass
 class Sources:
-    """A kernel's source texts for another process (``units``), and how to name their files to a person.
+    """A kernel's source texts for another process (``units``), and the names of their files to show to the learner.
 
-    ``indents``: columns that were taken off each text; ``kernel_line``: the line of the kernel's own ``def``.
+    ``indents``: columns of indentation that were removed from each text; ``kernel_line``: the line of the kernel's own ``def``.
     """
 
     name: str
@@ -86,16 +86,16 @@ class Sources:
 
 
 def collect(kernel: Any) -> Sources:
-    """The texts that make up a kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
+    """Collect the texts of a kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
 
-    Raises: CourseError if a source text cannot be found; TypeError for what is no kernel.
+    Raises: CourseError if a source text cannot be found; TypeError if ``kernel`` is not a kernel.
     """
     return _from_text(kernel) if isinstance(kernel, KernelSource) else _Collector(kernel).sources
 
 
 def _from_text(kernel: KernelSource) -> Sources:
     sources = Sources(kernel.name)
-    # the lines that Python counts; the helper pads what stands before the first
+    # Count lines as Python does. units.Units puts empty lines before the text, so that its line numbers are those of the file.
     text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
     given = {name: {"module": module} for name, module in kernel.modules.items()}
     sources.units.append(
@@ -110,7 +110,7 @@ def _from_text(kernel: KernelSource) -> Sources:
 
 
 class _Collector:
-    """A @triton.jit function as source text: its own, that of the jitted functions it calls, and the globals they name."""
+    """Collects the source text of a @triton.jit function, that of the jitted functions it calls, and the globals they name."""
 
     def __init__(self, kernel: Any):
         from triton.runtime.jit import KernelInterface
@@ -124,7 +124,7 @@ class _Collector:
         self.sources.kernel_line = self.sources.units[0]["first_line"]
 
     def add(self, kernel: Any) -> int:
-        """The number of the function's unit, which is added the first time it is met."""
+        """Return the number of the function's unit, and add the unit if the function is new."""
         function, wrapper = _innermost(kernel)
         if id(function) in self.numbers:
             return self.numbers[id(function)]
@@ -149,7 +149,8 @@ class _Collector:
         return number
 
     def describe(self, value, name: str, tree: ast.AST) -> dict:
-        """A global for the helper. Of a module that is not Triton's go only the attributes that the kernel names."""
+        """Describe a global for the process that compiles. A module other than triton, math and numpy is reduced to the attributes that the
+        kernel names."""
         if isinstance(value, types.ModuleType):
             if value.__name__.split(".")[0] in ("triton", "math", "numpy"):
                 return {"module": value.__name__}
@@ -173,7 +174,7 @@ class _Collector:
 
 
 def _innermost(kernel) -> tuple[types.FunctionType, object]:
-    """The Python function under ``@triton.jit`` and whatever stands above it (autotune, heuristics), and its jit wrapper."""
+    """Return the Python function under ``@triton.jit`` and the decorators above it (autotune, heuristics), and its jit wrapper."""
     wrapper = kernel
     while not isinstance(wrapper.fn, types.FunctionType):
         wrapper = wrapper.fn
@@ -181,14 +182,14 @@ def _innermost(kernel) -> tuple[types.FunctionType, object]:
 
 
 def _definition(function: types.FunctionType, wrapper) -> tuple[str, int, int]:
-    """The text of a function from its ``def`` on, the number of that line, and by how much it was indented."""
+    """Return the text of a function from its ``def`` on, the number of that line, and its indentation."""
     try:
         raw, first_line = inspect.getsourcelines(function)
     except OSError:
         raise CourseError(
             f"the source text of `{function.__name__}` cannot be found, and the compiler works on text. Define the kernel in a file or in a notebook cell."
         ) from None
-    raw = getattr(wrapper, "raw_src", raw)  # as it was when decorated; a file may have changed since
+    raw = getattr(wrapper, "raw_src", raw)  # the text at decoration; the file may have changed since
     text = textwrap.dedent("".join(raw))
     below_decorators = ast.parse(text).body[0].lineno - 1
     indent = len(raw[0]) - len(raw[0].lstrip())
@@ -196,7 +197,7 @@ def _definition(function: types.FunctionType, wrapper) -> tuple[str, int, int]:
 
 
 def _jit_options(wrapper) -> dict:
-    """What ``@triton.jit(...)`` was given that changes the code; interpreted functions keep it in ``kwargs``."""
+    """Return the arguments of ``@triton.jit(...)`` that change the code; interpreted functions keep them in ``kwargs``."""
     given = getattr(wrapper, "kwargs", None) or vars(wrapper)
     names = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")
     return {name: list(value) if isinstance(value, tuple) else value for name in names if (value := given.get(name))}
@@ -216,9 +217,9 @@ def _shown(filename: str) -> str:
 
 
 def describe_argument(value: Any) -> dict[str, Any]:
-    """An argument of a launch (a tensor, a Pointer, a constant) as ``units.Units.decode`` takes it.
+    """Describe an argument of a launch (a tensor, a Pointer, a constant) for ``units.Units.decode``.
 
-    Raises: TypeError for a value of another kind.
+    Raises: TypeError for a value of another type.
     """
     if isinstance(value, Pointer):
         return {"pointer": {"dtype": _TORCH_NAMES.get(value.dtype, value.dtype), "address": 0 if value.aligned else 2}}
@@ -227,7 +228,7 @@ def describe_argument(value: Any) -> dict[str, Any]:
     return describe_constant(value)
 
 
-# names of Triton that PyTorch spells in another way; the launcher looks at PyTorch's
+# Triton's names of dtypes that PyTorch names differently; the launcher reads PyTorch's names
 _TORCH_NAMES = {
     "fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "i1": "bool",
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}, **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
@@ -235,12 +236,12 @@ _TORCH_NAMES = {
 
 
 def describe_constant(value: Any, strict: bool = True) -> dict[str, Any]:
-    """A constant of a kernel (a number, a bool, None, text, a tl.dtype) as ``units.Units.decode`` takes it.
+    """Describe a constant of a kernel (a number, a bool, None, text, a tl.dtype) for ``units.Units.decode``.
 
     Args:
-        strict: False describes a value of another kind by its type's name, for the compiler to refuse.
+        strict: False describes a value of another type by the type's name, so that the compiler refuses it.
 
-    Raises: TypeError if strict, and the value is of another kind.
+    Raises: TypeError if strict, and the value has another type.
     """
     if type(value) in (bool, int, float, str) or value is None:
         return {"value": value}

@@ -1,7 +1,7 @@
-"""The confined process that compiles kernels given as source text, and measures what came out. No GPU is needed.
+"""The confined process that compiles kernels given as source text, and describes the results. It needs no GPU.
 
-Triton runs parts of a kernel while it compiles it, so whatever a kernel's text can do, it can do here: the process has a fork
-of its own, a folder of its own, and no more. A bad kernel is an answer with a line and a sentence, never a traceback.
+Triton runs parts of a kernel's text while it compiles it, so the text can do anything in this process. Therefore each job has its own
+fork and its own folder, and access to nothing else. The answer to a bad kernel is a line and a sentence, never a traceback.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def make_machine(_: str) -> Machine:
 
 @contextlib.contextmanager
 def put_off_nothing() -> Iterator[None]:
-    """Do once, before the forks, what Triton puts off until its first kernel, and spare it what serves no job.
+    """Do Triton's delayed start-up work once, before the forks: compile a first kernel. Also skip work that no job needs.
 
-    Inside the block Triton has a cache, for whatever else is to be built once.
+    Inside the block Triton has a cache folder, in case the caller wants to build more.
     """
-    # part of a name in Triton's cache: half a second, for a hash of its 460 MB; the cache of each job here is its own
+    # Triton's cache key has a hash of Triton's own files, which is slow. Here each job has its own cache, so the version is enough.
     cache.triton_key = lambda: triton.__version__
     before = os.environ.get("TRITON_CACHE_DIR")
     with TemporaryFolder("course-compile-") as folder:
@@ -67,10 +67,10 @@ def put_off_nothing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _tensor_type() -> Iterator[None]:
-    """Inside the block there is a ``torch.Tensor``, which Triton's launcher looks up once, at its first launch.
+    """Inside the block there is a type ``torch.Tensor``, which Triton's launcher looks up once, at its first launch.
 
-    Where PyTorch is not imported, a type that nothing has stands in for it: the arguments here are no tensors, and PyTorch takes a
-    second of CPU time and 300 MB. A kernel's text that imports PyTorch afterwards gets the real one.
+    If PyTorch is not imported, an unused type takes its place, because the arguments here are not tensors and PyTorch is large and slow to
+    import. A kernel's text that imports PyTorch afterwards gets the real one.
     """
     if "torch" in sys.modules:
         yield
@@ -85,7 +85,7 @@ def _tensor_type() -> Iterator[None]:
 
 
 class _Compiler(Machine):
-    """Compiles the kernels of one submission, one after the other, each with what it is specialised on."""
+    """Compiles the kernels of one submission, one after another."""
 
     def __init__(self) -> None:
         with put_off_nothing():
@@ -95,7 +95,7 @@ class _Compiler(Machine):
         answers = []
         for number, kernel in enumerate(job["kernels"]):
             begin_case(folder, number)
-            place = folder / str(number)  # a fresh path for each: nothing stale in caches that go by file name
+            place = folder / str(number)  # a new path per kernel, because some caches use file names as keys
             place.mkdir()
             answers.append(_compile(kernel, place))
             if "error" in answers[-1]:
@@ -122,7 +122,7 @@ def _read_tail(log: Path) -> str:
 
 
 def _start_log(folder: Path) -> Path:
-    """A file for what the compiler prints from now on: the place and the reason of some refusals stand only there."""
+    """Send all output of the compiler to a file. For some refusals, only the output has the place and the reason."""
     log = folder / "log"
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for standard in (1, 2):

@@ -1,4 +1,4 @@
-"""How many programs of a kernel one multiprocessor holds at a time, by what each of its resources has room for."""
+"""Compute how many programs of a kernel one multiprocessor holds at a time, from the limits of each of its resources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from course_lib.base.errors import CourseError
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """What one multiprocessor of an architecture holds; ``reserved`` bytes of shared memory a program are the system's own."""
+    """The limits of one multiprocessor of an architecture; the system takes ``reserved`` bytes of shared memory per program."""
 
     warps: int
     programs: int
@@ -42,14 +42,14 @@ MULTIPROCESSORS = {
         warps=48, programs=24, shared_bytes=100 << 10, shared_bytes_a_program=99 << 10, reserved=1024
     ),
 }
-_PARTITIONS = 4  # a multiprocessor's register file is four files, each for the warps of its own scheduler
-_WARP_REGISTERS = 256  # a warp gets its registers in pieces of this many
+_PARTITIONS = 4  # a multiprocessor has four register files, one per warp scheduler
+_WARP_REGISTERS = 256  # registers are allocated to a warp in units of this size
 _SHARED_PIECE = {"sm_75": 256}
 _LATER_SHARED_PIECE = 128
 
 
 def occupancy(arch: str, registers: int, shared: int, num_warps: int) -> int:
-    """Warps that are resident on one multiprocessor at a time; 0 if a program does not fit at all.
+    """Return the number of warps that are resident on one multiprocessor at a time; 0 if not even one program fits.
 
     Args: registers per thread, shared bytes per program, warps per program.
 
@@ -60,9 +60,9 @@ def occupancy(arch: str, registers: int, shared: int, num_warps: int) -> int:
 
 @dataclass(frozen=True)
 class Residency:
-    """How many programs of ``num_warps`` warps one multiprocessor holds at a time, by what each of its resources has room for.
+    """The number of programs of ``num_warps`` warps that each resource of one multiprocessor has room for.
 
-    ``programs`` has the keys "warps", "programs", "registers" and "shared memory"; ``most`` is the multiprocessor's warps.
+    ``programs`` has the keys "warps", "programs", "registers" and "shared memory"; ``most`` is the multiprocessor's limit of warps.
     """
 
     num_warps: int
@@ -75,7 +75,7 @@ class Residency:
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """What has room for the fewest programs; empty where every warp of the multiprocessor is taken."""
+        """Return the resources with room for the fewest programs; empty if every warp of the multiprocessor is used."""
         fewest = min(self.programs.values())
         return (
             () if self.warps == self.most else tuple(name for name, count in self.programs.items() if count == fewest)
@@ -83,12 +83,12 @@ class Residency:
 
 
 def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residency:
-    """The programs that warps, programs, registers and shared memory each leave room for on one multiprocessor.
+    """Compute how many programs fit on one multiprocessor, by its limits of warps, programs, registers and shared memory.
 
     Args: registers per thread, shared bytes per program, warps per program.
 
-    Registers go to a warp in pieces of 256 and come from one of four register files; shared memory goes to a program in
-    pieces of 128 bytes (256 on sm_75), 1 KB of it taken by the system from sm_80 on. The allocation rules are those of
+    A warp gets its registers in units of 256 from one of four register files. A program gets shared memory in units of
+    128 bytes (256 on sm_75), of which the system takes 1 KB from sm_80 on. The allocation rules are those of
     ``cuda_occupancy.h`` in the CUDA toolkit.
 
     Raises: CourseError for an architecture that is not in MULTIPROCESSORS.
@@ -116,7 +116,7 @@ def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residen
 
 
 def multiprocessor(arch: str) -> Multiprocessor:
-    """What one multiprocessor of the architecture holds.
+    """Return the limits of one multiprocessor of the architecture.
 
     Raises: CourseError for an architecture that is not in MULTIPROCESSORS.
     """

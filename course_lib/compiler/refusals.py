@@ -1,4 +1,4 @@
-"""Why the compiler refuses a kernel: the cause, one sentence, and the place, from the exception that Triton raised."""
+"""Explain why the compiler refuses a kernel: find the cause, one sentence and the place from the exception that Triton raised."""
 
 from __future__ import annotations
 
@@ -20,30 +20,34 @@ from course_lib.compiler.units import NoKernel, Units
 
 @dataclass(frozen=True)
 class _Place:
-    """A node of a kernel, with its place in the text it came from."""
+    """A node of a kernel's syntax tree, and its place in the unit's text."""
 
     unit: int
     line: int
     column: int
     node: ast.AST | None = None
     function: ast.FunctionDef | None = None
-    shift: int = 0  # what a line of ``function`` needs added
+    shift: int = 0  # added to a line number of ``function`` to get that of the text
 
     def at(self, node: ast.stmt | ast.expr) -> _Place:
         return _Place(self.unit, node.lineno + self.shift, node.col_offset, node, self.function, self.shift)
 
 
 def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
-    """The cause, a sentence, and the place (unit, line from 1, column from 0) of what ended a compilation.
+    """Return the cause, a sentence, and the place (unit, line from 1, column from 0) of the exception that ended a compilation.
 
-    Args: the exception, the units it was raised over, and what the compiler has printed meanwhile.
+    Args:
+        error: the exception.
+        units: the units that were compiled.
+        printed: the compiler's output.
     """
     chain = [error]
     while chain[-1].__cause__ is not None and len(chain) < 50:
         chain.append(chain[-1].__cause__)
     place = _find_place(chain, units)
     last = chain[-1]
-    if isinstance(last, OSError) and str(last.filename).startswith(str(TOOLS)):  # it went while this process ran
+    # the program disappeared after _find_tool found it
+    if isinstance(last, OSError) and str(last.filename).startswith(str(TOOLS)):
         last = explain_tool(last)
     text = _read_words(last)
     if isinstance(last, NoKernel):
@@ -54,7 +58,7 @@ def explain(error: BaseException, units: Units, printed: str) -> dict[str, Any]:
         )
     if isinstance(last, NoTool):
         return _describe("no_tool", str(last), place)
-    if os.strerror(errno.EFBIG) in text:  # Triton passes the exception on as its words
+    if os.strerror(errno.EFBIG) in text:  # Triton passes on only the message of this exception
         return _describe("flood", "it writes megabytes while it is compiled, and was ended", place)
     if isinstance(last, BadArguments):
         return _describe("arguments", f"the arguments do not fit `{units.name}`: {text}", place)
@@ -80,9 +84,9 @@ def _describe(cause: str, sentence: str, place: _Place) -> dict[str, Any]:
 
 
 def _read_words(error: BaseException) -> str:
-    """The error's own text without the excerpt of source around it, on one line."""
+    """Return the error's message on one line, without the excerpt of source code around it."""
     text = getattr(error, "error_message", None) or ("" if hasattr(error, "node") else str(error))
-    # Triton passes some exceptions on as their repr
+    # Triton passes on some exceptions as their repr.
     if quoted := re.fullmatch(r"(\w+)\((.*?),?\)", text, re.DOTALL):
         with contextlib.suppress(ValueError, SyntaxError):
             text = str(ast.literal_eval(quoted[2]))
@@ -103,7 +107,7 @@ def _find_place(chain: list[BaseException], units: Units) -> _Place:
             for unit, function in functions:
                 if function.src == source:
                     return _in_function(unit, function, node)
-    # errors from before code generation have no node; the visitor that met it still has one
+    # An error from before code generation has no node, but the visitor in its traceback has.
     for link in reversed(chain):
         if place := _find_visited_place(link, units) or _find_raised_place(link, units):
             return place
@@ -144,7 +148,7 @@ def _in_function(unit: int, function: JITFunction, node: ast.stmt | ast.expr) ->
 
 def _loop_carried(match: re.Match, place: _Place) -> tuple[str, _Place]:
     name, before, after = match[1], _describe_type(match[2]), _describe_type(match[3])
-    if place.node is not None:  # the compiler points at the loop; the assignment is what has to change
+    if place.node is not None:  # the compiler names the loop; point at the assignment, which has to change
         inside = [
             node
             for node in ast.walk(place.node)
@@ -159,7 +163,7 @@ def _loop_carried(match: re.Match, place: _Place) -> tuple[str, _Place]:
 
 
 def _describe_type(text: str) -> str:
-    """``<['8'], fp16>`` and ``<[8], fp16>`` in words."""
+    """Write ``<['8'], fp16>`` and ``<[8], fp16>`` in words."""
     block = re.match(r"<\[(.*)\], (.*)>$", text.strip())
     return f"a block of {block[1].replace(chr(39), '').replace(', ', ' x ')} {block[2]}" if block else text.strip()
 
@@ -215,7 +219,7 @@ def _fixed(sentence: str):
     return lambda match, place: (match.expand(sentence), place)
 
 
-# cause, what Triton's text matches, what is said instead, and where
+# (cause, pattern that Triton's message matches, function that returns the sentence and the place)
 _KNOWN = [
     (
         "plain_global",
@@ -241,7 +245,7 @@ _KNOWN = [
     ("block_index", r"unsupported tensor index", _index),
     (
         "list_method",
-        r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",  # 3.7, 3.6
+        r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",  # messages of Triton 3.7 and 3.6
         _fixed(
             r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values in a block or in names"
         ),

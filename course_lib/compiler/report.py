@@ -1,7 +1,7 @@
-"""What the compiler makes of a kernel: registers, spills, access widths, PTX and SASS, on a machine without a GPU.
+"""Compile a kernel on a machine without a GPU, and report registers, spills, access widths, PTX and SASS.
 
-A process whose Triton interprets cannot compile, so a confined process does it (``machine.py``). The interpreter runs kernels
-that the compiler refuses; here they end as a CompileError with the line and one sentence.
+A process whose Triton interprets cannot compile, so a confined process does it (``machine.py``). The interpreter accepts some kernels
+that the compiler refuses; for these a CompileError has the line and one sentence.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from course_lib.compiler.occupancy import multiprocessor
 
 
 class CompileError(CourseError):
-    """The compiler refuses the kernel, or does not survive it.
+    """The compiler refuses the kernel, or crashes on it.
 
-    ``cause`` is a stable identifier ("plain_global", "loop_carried_type", ..., "crash", "timeout", "other"), ``sentence``
-    what is wrong, ``file``, ``line`` and ``column`` (both from 1) where, ``quoted`` the line itself.
+    ``cause`` is a stable identifier ("plain_global", "loop_carried_type", ..., "crash", "timeout", "other"). ``sentence`` says what
+    is wrong; ``file``, ``line`` and ``column`` (both from 1) give the place, and ``quoted`` is the line itself.
     """
 
     def __init__(self, cause: str, sentence: str, file: str, line: int, column: int, quoted: str):
@@ -39,7 +39,7 @@ class CompileError(CourseError):
 
 @dataclass(frozen=True)
 class Lines:
-    """Numbers, from 1, of the lines of ``ptx`` and ``sass`` that one line of the kernel became."""
+    """The lines of ``ptx`` and ``sass`` made from one line of the kernel, by their numbers from 1."""
 
     ptx: tuple[int, ...]
     sass: tuple[int, ...]
@@ -47,13 +47,13 @@ class Lines:
 
 @dataclass(frozen=True)
 class CompileReport:
-    """What the compiler made of a kernel.
+    """The result of a compilation.
 
     ``registers`` are per thread. ``spill_bytes`` is the stack of a thread in local memory: 0 for a kernel that fits its
     registers. ``shared_bytes`` are per program. ``loads`` and ``stores`` count the instructions on global memory by the
-    bytes each moves for a thread, a loop's body once; they and ``sass`` are None if the report was asked for without.
-    ``lines`` goes from a line of the kernel's file to lines of PTX and SASS; what is inlined there (a ``tl.sum``, a jitted
-    helper) belongs to the line that calls it. ``seconds`` is the time of that process.
+    bytes that each moves per thread; a loop's body counts once. They and ``sass`` are None if ``disassemble`` was False.
+    ``lines`` maps a line of the kernel's file to lines of PTX and SASS; inlined code (a ``tl.sum``, a jitted helper)
+    belongs to the line that calls it. ``seconds`` is the time of the compilation.
     """
 
     kernel: str
@@ -89,17 +89,17 @@ def compile_report(
     Args:
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
         arguments: by name, or in the kernel's order: tensors, Pointer, int, float, bool, None. They are specialised
-            as the launcher does it: addresses and integers divisible by 16 are known to be, 1 and None become
+            as by the launcher: the compiler knows which addresses and integers are divisible by 16, 1 and None become
             constants, a large integer is an i64, a float an fp32.
         constexprs: the kernel's tl.constexpr arguments by name.
         num_stages: None for Triton's default.
-        maxnreg: registers that a thread may have at most; None leaves it to the compiler.
-        disassemble: False leaves out SASS, loads and stores, and with them most of the time of a small kernel.
-        limit: seconds; a compiler that takes longer is ended.
+        maxnreg: limit of registers per thread; None leaves it to the compiler.
+        disassemble: False leaves out SASS, loads and stores, which saves most of the time for a small kernel.
+        limit: seconds; a compiler that takes longer is stopped.
 
     Raises: CompileError if the compiler refuses the kernel, crashes on it, or takes too long; CourseError if the kernel has
-    no source text, an option is impossible; EnvironmentFault if the process that
-    compiles does not start, or Triton's ptxas cannot run here; TypeError for an argument of another kind.
+    no source text or an option is impossible; EnvironmentFault if the process that compiles does not start, or Triton's
+    ptxas cannot run here; TypeError for an argument of another type.
     """
     (report,) = compile_reports(
         kernel, [Specialisation(arguments, constexprs or {}, num_warps)], num_stages=num_stages, maxnreg=maxnreg, arch=arch,
@@ -110,9 +110,9 @@ def compile_report(
 
 @dataclass(frozen=True)
 class Specialisation:
-    """What a kernel is compiled for: its arguments and constants, as :func:`compile_report` takes them.
+    """The arguments and constants for which a kernel is compiled, as :func:`compile_report` takes them.
 
-    ``kernel``: which function of the source it is; "" for the source's own.
+    ``kernel``: the name of the function to compile; "" for the source's own kernel.
     """
 
     arguments: Mapping[str, object] | Sequence[object]
@@ -131,7 +131,7 @@ def compile_reports(
     disassemble: bool = True,
     limit: float = 60.0,
 ) -> list[CompileReport]:
-    """Compile a source for each specialisation, in one confined process. ``limit``: seconds for each of them.
+    """Compile a source for each specialisation, in one confined process. ``limit``: seconds per specialisation.
 
     Raises: as :func:`compile_report`, for the first specialisation that is refused.
     """
@@ -144,13 +144,13 @@ def compile_reports(
 def check_compiles(
     kernel: Any, specialisations: Sequence[Specialisation], *, arch: str = "sm_90", limit: float = 60.0
 ) -> None:
-    """Have the compiler take a source for each specialisation, and report nothing about it.
+    """Check that a source compiles for each specialisation, without a report.
 
-    Only a few go all the way to machine code: together they have each parameter in each of its dtypes. The others go as far as
-    Triton's own IR, which takes a fifth of the time: what the compiler refuses of a kernel's text, it refuses there.
+    A few specialisations that together have each parameter in each of its dtypes are compiled to machine code. The others are compiled only
+    to Triton's own IR, which is much faster and is the stage at which the compiler refuses a kernel's text.
 
     Args:
-        limit: seconds for each of them.
+        limit: seconds per specialisation.
 
     Raises: as :func:`compile_report`, for the first specialisation that is refused.
     """
@@ -165,7 +165,7 @@ def check_compiles(
 
 
 def _cover_dtypes(specialisations: Sequence[Specialisation]) -> set[int]:
-    """Numbers of specialisations that show each pointer of each kernel in every dtype that it has."""
+    """Choose specialisations, by number, that together show each pointer of each kernel in every dtype that it has."""
     chosen, seen = set(), set()
     for n, one in enumerate(specialisations):
         arguments = one.arguments if isinstance(one.arguments, Mapping) else dict(enumerate(one.arguments))
@@ -178,7 +178,7 @@ def _cover_dtypes(specialisations: Sequence[Specialisation]) -> set[int]:
 
 
 def _describe(sources: Sources, one: Specialisation, arch: str) -> dict[str, Any]:
-    """What the process that compiles is told of one specialisation, but for how far to go."""
+    """Describe one specialisation for the process that compiles, without the stage to which it compiles."""
     multiprocessor(arch)
     if one.num_warps not in (1, 2, 4, 8, 16, 32):
         raise CourseError(f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps.")
@@ -194,9 +194,9 @@ def _describe(sources: Sources, one: Specialisation, arch: str) -> dict[str, Any
 
 
 def _ask(sources: Sources, described: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
-    """The answers, one each.
+    """Return one answer per description.
 
-    Raises: CompileError for the first that is refused; CourseError.
+    Raises: CompileError for the first that is refused; EnvironmentFault if a program of Triton's is missing.
     """
     try:
         answers = helper.ask(described, limit)
@@ -222,7 +222,7 @@ def _read_answer(sources: Sources, answer: dict[str, Any], one: Specialisation, 
 
 
 def _refusal(sources: Sources, cause: str, sentence: str, unit: int, line: int, column: int) -> CompileError:
-    """The error that names line ``line`` (from 1) and column ``column`` (from 0) of one of the kernel's texts."""
+    """Make the error for line ``line`` (from 1) and column ``column`` (from 0) of one of the kernel's texts."""
     texts = sources.units[unit]["text"].split("\n")
     at = line - sources.units[unit]["first_line"]
     quoted = texts[at].strip() if 0 <= at < len(texts) else ""

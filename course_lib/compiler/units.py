@@ -1,6 +1,6 @@
-"""A job's kernels in the process that runs or compiles them: source texts as modules, each with its globals.
+"""Load a job's kernels in the process that runs or compiles them: source texts become modules with their globals.
 
-Kernels come as units: a text, the line number it starts at, and how to fill its global names (``kernel_source.py`` describes them).
+A kernel comes as units. Each has a text, the number of its first line, and descriptions of its globals (see ``kernel_source.py``).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import triton
 import triton.language as tl
 from triton.runtime.jit import JITFunction
 
-_FILE = "course_kernel_{}.py"  # a base name that no file of Triton's has: debug comments in PTX give base names only
+_FILE = "course_kernel_{}.py"  # a base name that no file of Triton's has, because debug comments in PTX give only base names
 
 
 class NoKernel(Exception):
-    """The text runs, and defines no @triton.jit function of that name."""
+    """The text runs, but does not define a @triton.jit function of that name."""
 
 
 class Units:
-    """The job's source texts as modules: written to files, run, and wired up."""
+    """The job's source texts as modules. They are written to files, run, and given their globals."""
 
-    kind: type = JITFunction  # what a kernel is in this process
+    kind: type = JITFunction  # the type of a kernel in this process
 
     def __init__(self, job: dict, folder: Path):
         self.units, self.name = job["units"], job["name"]
@@ -36,17 +36,17 @@ class Units:
         self.compiling = "source"
 
     def load(self) -> Any:
-        """The kernel, after every unit has run.
+        """Run every unit and return the kernel.
 
-        Raises: whatever the texts raise; NoKernel.
+        Raises: any exception of the texts; NoKernel.
         """
         for file, text, space in zip(self.files, self.texts, self.spaces, strict=True):
             file.write_text(text, encoding="utf-8", newline="")
             space.update(__name__=file.stem, __file__=str(file))
         for number, (unit, space) in enumerate(zip(self.units, self.spaces, strict=True)):
-            # constants and modules first: a default value of a parameter may name one
+            # constants and modules first, because a parameter's default value may name one
             space.update({name: self.decode(value) for name, value in unit["globals"].items() if "jit" not in value})
-            # annotations stay text, which is how Triton reads them, so that none of them can fail
+            # Annotations stay text, as Triton reads them, so that none of them is evaluated and fails.
             flags = 0 if unit["jit"] is None else __import__("__future__").annotations.compiler_flag
             exec(compile(self.texts[number], str(self.files[number]), "exec", flags, dont_inherit=True), space)
             if unit["jit"] is not None:
@@ -59,7 +59,7 @@ class Units:
         return kernel
 
     def functions(self) -> list[tuple[int, JITFunction]]:
-        """Every jitted function of the units, with the number of its unit."""
+        """List every jitted function of the units, with the number of its unit."""
         numbers = {str(file): number for number, file in enumerate(self.files)}
         found = {
             id(value): value for space in self.spaces for value in space.values() if isinstance(value, JITFunction)
@@ -68,7 +68,7 @@ class Units:
         return [(number, function) for number, function in places if number is not None]
 
     def decode(self, value: dict):
-        """The Python value of one of compiler.py's descriptions."""
+        """Return the Python value of a description made in ``kernel_source.py``."""
         ((kind, content),) = value.items()
         if kind == "value":
             return content
@@ -88,12 +88,12 @@ class Units:
             return module
         if kind == "pointer":
             return _Pointer(content["dtype"], content["address"])
-        return type(content, (), {})()  # something a kernel cannot use; the compiler says so, by its type's name
+        return type(content, (), {})()  # an object that a kernel cannot use; the compiler's refusal names its type
 
 
 @dataclass(frozen=True)
 class _Dtype:
-    """Reads like a dtype of PyTorch's, which is not imported here: a second and 300 MB for a name."""
+    """Has the same text as a dtype of PyTorch. PyTorch itself is not imported here, because it is large and slow to import."""
 
     name: str
 
@@ -103,7 +103,7 @@ class _Dtype:
 
 @dataclass(frozen=True)
 class _Pointer:
-    """What the launcher looks at of a tensor."""
+    """Has the attributes of a tensor that the launcher reads."""
 
     dtype_name: str
     address: int
@@ -116,4 +116,4 @@ class _Pointer:
         return self.address
 
     def ptr_range(self) -> int:
-        return 2**31  # only AMD specialises on small buffers
+        return 2**31  # large enough: only the AMD backend specialises on it, for smaller buffers

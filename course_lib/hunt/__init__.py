@@ -1,6 +1,6 @@
-"""The hunt: a kernel with one thing wrong, drawn from the course's own wrong solutions; find an input that shows it, then the line.
+"""The hunt: the learner gets a kernel with one mistake and has to find an input that shows it, then the line.
 
-``probe`` is an input of the learner's choice, ``game`` the rules and the score, ``collection`` the kernels, ``draw`` which of them is
-open to whom, ``asking`` runs one apart and puts what came back into tables, ``session`` is one hunt as the command line and the panel
-play it. Nothing here runs a kernel in the learner's process.
+The kernels come from the course's own wrong solutions. ``probe`` is an input that the learner chooses, ``game`` has the rules and the
+score, ``collection`` the kernels. ``draw`` chooses the hunts that a learner may play, ``asking`` runs a kernel in another process and
+makes tables of its results, and ``session`` is one hunt for the command line and the panel. No kernel runs in the learner's process.
 """

@@ -1,4 +1,4 @@
-"""Runs a hunt's kernel on an input, apart, and puts what came back into tables that a terminal and a page can draw."""
+"""Run a hunt's kernel on an input, in another process, and make tables of the results that a terminal and a page can draw."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from course_lib.grading.public import Element, Judged, run_cases
 from course_lib.hunt.collection import Hunt
 from course_lib.hunt.probe import Probe, find_options
 
-_ROWS, _COLUMNS = 3, 5  # that are shown of a tensor
+_ROWS, _COLUMNS = 3, 5  # rows and columns of a tensor that are shown
 _STATISTICS = ("mean", "std")
-_WIDTH = 8  # of a number
+_WIDTH = 8  # characters of a number at most
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A number as it is shown; ``look`` is "" or, for what is expected where something else came out, "wrong". ``whole`` has all digits."""
+    """A number as text; ``whole`` has more digits. ``look`` is "wrong" for an expected number that the kernel missed, else ""."""
 
     text: str
     look: str = ""
@@ -27,7 +27,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A part of a tensor. ``columns`` head the cells, ``rows`` have a name and cells; a column "..." stands for those left out.
+    """A part of a tensor. ``columns`` are the heads of the cells, ``rows`` have a name and cells. A column "..." stands for columns left out.
 
     ``kind`` is "input", "output" or "expected".
     """
@@ -40,7 +40,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a tensor as it is drawn; ``kind`` as of a table."""
+    """A row of a tensor to draw; ``kind`` is that of its Table."""
 
     name: str
     kind: str
@@ -49,7 +49,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of several tensors under the same columns; a row without cells stands for those left out."""
+    """Rows of several tensors with the same columns; a row without cells stands for rows left out."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -57,11 +57,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the kernel did on one input.
+    """The results of the kernel on one input.
 
-    ``notes`` are what anybody sees who looks at the run: an element that was never written, a process that was stopped. ``tables``
-    are inputs and outputs; with what is expected where it was paid for. ``exposes``: the input shows the mistake.
-    ``worst`` says how far off, in words; empty where it does not expose.
+    ``notes`` say what is visible without the expected results: elements that were never written, a run that was stopped. ``tables`` are
+    the inputs and outputs, ``expected`` the expected outputs. ``exposes``: the input shows the mistake; ``worst`` then says in words how
+    large the error is, and is "" otherwise.
     """
 
     probe: Probe
@@ -73,14 +73,14 @@ class Answer:
 
 
 class UnfairProbe(Exception):
-    """On this input the right kernel is off by more than is allowed, too: it says nothing."""
+    """Raised if the right kernel also fails on an input, so that the input says nothing about the mistake."""
 
 
 def ask(hunt: Hunt, probes: list[Probe]) -> list[Answer]:
-    """What the hunt's kernel does on each input.
+    """Run the hunt's kernel on each input.
 
-    Raises: UnfairProbe if the right kernel is wrong on one that the hunt's kernel is wrong on; EnvironmentFault if this machine cannot
-        run it.
+    Raises: UnfairProbe if both the hunt's kernel and the right kernel are wrong on an input; EnvironmentFault if this machine cannot run
+        kernels.
     """
     options = find_options(hunt.exercise_id)
     cases = [options.make_case(probe) for probe in probes]
@@ -96,8 +96,10 @@ def ask(hunt: Hunt, probes: list[Probe]) -> list[Answer]:
 
 
 def arrange(answer: Answer, compared: bool) -> list[Grid]:
-    """The answer as it is drawn: tensors with the same columns together; ``compared``: what is expected below each row of an output, and
-    no inputs, which were shown before."""
+    """Arrange an answer for drawing: tensors with the same columns form one grid.
+
+    ``compared``: put the expected row below each row of an output, and leave out the inputs, which were shown before.
+    """
     expected = {table.name: table for table in answer.expected} if compared else {}
     groups: dict[tuple[str, ...], list[Table]] = {}
     for table in answer.tables:
@@ -162,7 +164,7 @@ def _describe_worst(judged: Judged) -> str:
 
 
 def _show(name: str, kind: str, values: np.ndarray, wrong: np.ndarray | None = None) -> Table:
-    """The first rows and columns, and the last; of an output with rows each row's mean and standard deviation, too."""
+    """Make a table of the first rows and columns and the last. For an output with rows, add each row's mean and standard deviation."""
     matrix = np.atleast_2d(values)
     marks = np.zeros(matrix.shape, bool) if wrong is None else np.atleast_2d(wrong)
     columns, rows = _choose(matrix.shape[1], _COLUMNS), _choose(matrix.shape[0], _ROWS)
@@ -182,7 +184,7 @@ def _show(name: str, kind: str, values: np.ndarray, wrong: np.ndarray | None = N
 
 
 def _choose(size: int, most: int) -> list[int | None]:
-    """Which of ``size`` are shown; None stands for those left out."""
+    """Choose the indices below ``size`` to show; None stands for those left out."""
     return list(range(size)) if size <= most else [*range(most - 2), None, size - 1]
 
 
@@ -191,16 +193,16 @@ def _write(value: float, wrong: bool) -> Cell:
 
 
 def _tell_apart(cell: Cell, want: Cell) -> Cell:
-    """What is expected, with all digits where fewer do not show that it is another number."""
+    """Return the expected cell, with more digits if it is wrong but would look the same as the kernel's."""
     return replace(want, text=want.whole) if want.look and want.text == cell.text else want
 
 
 def _write_statistic(value: float) -> Cell:
-    """What is left of a sum that is 0 is not shown."""
+    """Write a mean or standard deviation; the rounding error of one that is 0 is shown as 0."""
     return Cell("0" if abs(value) < 1e-9 else _shorten(value))
 
 
 def _shorten(value: float) -> str:
-    """``value`` with five digits, the last of which tells half precision from fp32; with fewer where it would get too long."""
+    """Write ``value`` with five digits, enough to tell fp16 from fp32, or with fewer if the text would be too long."""
     texts = (f"{value:.{digits}g}" for digits in (5, 4, 3, 2))
     return next((text for text in texts if len(text) <= _WIDTH), f"{value:.1e}")

@@ -1,6 +1,6 @@
-"""The hunts there are: ``hunts.json``, which ``python -m course_lib.authoring.hunts`` builds from the wrong solutions of the tests.
+"""All hunts: ``hunts.json``, which ``python -m course_lib.authoring.hunts`` builds from the wrong solutions of the tests.
 
-The file is packed so that nobody who opens it by accident reads an answer. That is all: it is a game, and no secret.
+The file is packed only so that a person who opens it by accident does not read an answer. It is a game, and not a secret.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ABOUT = "Built by `python -m course_lib.authoring.hunts`. Packed so that nobody
 
 @dataclass(frozen=True)
 class Hunt:
-    """One kernel with one thing wrong.
+    """One kernel with one mistake.
 
     Attributes:
-        id: its exercise and a name that says nothing: "07a-lusab".
+        id: its exercise and a name without meaning: "07a-lusab".
         text: the kernel as it is shown, without comments; its lines count from 1.
-        lines: those of them that are wrong; any one of them is the answer.
-        cause: as the grader names it.
-        mutant: the wrong solution that it was made of.
-        cases: how many cases the grader has; ``killers`` of them show the mistake.
-        probe: an input that shows it, the smallest of those.
-        starter: open to everybody from the beginning.
-        daily: kept for the hunts of the day, so that nobody has met it before.
+        lines: numbers of the wrong lines; each of them is a right answer.
+        cause: the grader's name of the mistake.
+        mutant: the wrong solution from which the hunt was made.
+        cases: number of the grader's cases; ``killers`` of them show the mistake.
+        probe: the smallest of the grader's inputs that shows the mistake.
+        starter: open to every learner from the beginning.
+        daily: reserved for the hunts of the day, so that no learner has seen it before.
     """
 
     id: str
@@ -57,33 +57,34 @@ class Hunt:
 
     @property
     def source(self) -> str:
-        """What is run."""
+        """Return the text that is run."""
         return IMPORTS + self.text
 
     @property
     def grader_needs(self) -> float:
-        """How many of its cases the grader tries until one shows the mistake: the mean over all orders in which it could try them."""
+        """Return how many cases the grader tries until one shows the mistake: the mean over all orders of its cases."""
         return (self.cases + 1) / (self.killers + 1)
 
     @property
     def level(self) -> int:
-        """1 to 3: how few inputs show it."""
+        """Return the difficulty, 1 to 3: the fewer cases show the mistake, the higher."""
         return 1 if self.grader_needs < 2 else 2 if self.grader_needs < 5 else 3
 
 
 @functools.cache
 def read_hunts() -> dict[str, Hunt]:
-    """Every hunt by id, in the order of the course."""
+    """Read every hunt by id, in the order of the course."""
     return {hunt.id: hunt for hunt in map(_parse, _unpack(FILE.read_text(encoding="utf-8"))["hunts"])}
 
 
 def read_built() -> dict[str, Any]:
-    """All that the file holds, for who builds it: "digests" and "measured", too."""
+    """Read everything in the file, with "digests" and "measured", for the program that builds it."""
     return _unpack(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
 
 
 def pack(hunts: list[Hunt], digests: dict[str, str], measured: dict[str, Any]) -> str:
-    """The text of the file. ``digests`` say by exercise what its hunts follow from, ``measured`` what a run of a wrong solution showed."""
+    """Write the text of the file. ``digests`` has by exercise a digest of all that its hunts depend on, ``measured`` the results of running
+    the wrong solutions."""
     built = {"hunts": [asdict(hunt) for hunt in hunts], "digests": digests, "measured": measured}
     data = json.dumps(built, sort_keys=True).encode()
     packed = base64.b64encode(zlib.compress(data, 9)).decode()

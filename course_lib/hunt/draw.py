@@ -1,4 +1,4 @@
-"""Which hunts are open to a learner, which one comes next, and which one is today's."""
+"""Choose the hunts that are open to a learner, the next one, and today's."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from course_lib.hunt.collection import Hunt, read_hunts
 from course_lib.learner import progress
 from course_lib.learner.progress import HuntRecord
 
-# the exercises of lessons 00 to 02: a class has them behind it after its first days, and every norm kernel after them has the same bugs
+# Exercises of lessons 00 to 02: a class has done them after its first days, and later norm kernels have the same bugs.
 DAILY = ("00a", "01b", "02b")
-# of which level the next hunt is, by how many were played: an easy one first, and the hard ones are not all left for the end
+# Level of the next hunt, by the number of hunts played: an easy one first, and some hard ones before the end.
 _LEVELS = (1, 2, 1, 2, 3, 2, 3)
 
 
 def list_open(passed: set[str]) -> list[Hunt]:
-    """The hunts on exercises that were ``passed``, whose code gives nothing away, and the few that are open to everybody."""
+    """List the hunts on exercises that the learner has ``passed``, so that the code gives no solution away, and the starters."""
     return [h for h in read_hunts().values() if not h.daily and (h.starter or h.exercise_id in passed)]
 
 
@@ -27,7 +27,7 @@ def find_passed() -> set[str]:
 
 
 def list_waiting(plays: Mapping[str, HuntRecord], passed: set[str]) -> list[Hunt]:
-    """The open hunts that are not ended."""
+    """List the open hunts that have not ended."""
     ended = {record.hunt for record in plays.values() if is_ended(record)}
     return [hunt for hunt in list_open(passed) if hunt.id not in ended]
 
@@ -37,7 +37,7 @@ def count_waiting() -> int:
 
 
 def say_waiting(count: int) -> str:
-    """How many hunts wait, in words."""
+    """Write in words how many hunts wait."""
     names = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
     number = names[count] if count < len(names) else str(count)
     return f"{number} hunt{' waits' if count == 1 else 's wait'} for you."
@@ -48,7 +48,10 @@ def is_ended(record: HuntRecord) -> bool:
 
 
 def find_unfinished(plays: Mapping[str, HuntRecord], passed: set[str], exercise_id: str | None = None) -> str | None:
-    """The play that was begun last and is not ended: of an exercise, if one is named; else also a daily one, on its day."""
+    """Find the play that was begun last among those that have not ended.
+
+    With ``exercise_id`` only hunts on this exercise count. Without it today's hunt counts as well, but not that of another day.
+    """
     known = {hunt.id: hunt for hunt in list_open(passed)}
     begun = []
     for play, record in plays.items():
@@ -62,20 +65,21 @@ def find_unfinished(plays: Mapping[str, HuntRecord], passed: set[str], exercise_
 
 
 def draw(waiting: list[Hunt], played: int) -> Hunt | None:
-    """The next of the ``waiting`` hunts for somebody who has ended ``played``; the same until that one is ended."""
+    """Choose the next of the ``waiting`` hunts after ``played`` ones have ended. The choice stays the same until this hunt ends."""
     wanted = _LEVELS[played % len(_LEVELS)]
     return min(waiting, key=lambda hunt: (abs(hunt.level - wanted), _mix(f"next {hunt.id}")), default=None)
 
 
 def name_day(day: date | None = None) -> str:
-    """The day in UTC, which is the same for everybody: "2026-11-23"."""
+    """Return the day in UTC, so that it is the same everywhere: "2026-11-23"."""
     return (day or datetime.now(UTC).date()).isoformat()
 
 
 def draw_daily(day: str) -> Hunt:
-    """The hunt of a day, the same in every copy of this version of the course.
+    """Return the hunt of a day, the same in every copy of this version of the course.
 
-    By the smallest hash of day and name, so that a hunt that is added or taken away changes only the days that it wins or has won.
+    It is the one with the smallest hash of day and name. So a hunt that is added or removed changes only the days on which it has the
+    smallest hash.
     """
     pool = [hunt for hunt in read_hunts().values() if hunt.daily]
     return min(pool, key=lambda hunt: _mix(f"{day} {hunt.id}"))

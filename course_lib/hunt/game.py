@@ -1,8 +1,8 @@
-"""The rules of a hunt: what a learner has done so far, as a list of moves, and what it has cost.
+"""The rules of a hunt: the learner's moves and their cost.
 
-A hunt has two parts. First the learner asks for the kernel's outputs on inputs of their choice, until one of them is shown to be wrong.
-Then the code is there, and they name the line. "seen": the code is there from the beginning. Moves are plain data: they are kept in the
-progress file, and two processes may add to them; a move that no longer applies changes nothing.
+A hunt has two parts. First the learner asks for the kernel's outputs on inputs of their choice, until one output is shown to be wrong.
+Then the code is shown, and the learner names the wrong line. At level "seen" the code is shown from the beginning. Moves are plain data
+in the progress file. Two processes may add moves; a move that no longer applies changes nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from course_lib.hunt.probe import Probe
 
 SEEN, BLIND = "seen", "blind"
 LEVELS = (BLIND, SEEN)
-# what is paid
+# the price of each move
 QUESTION, EXPECTED, CODE, WRONG = 1, 1, 2, 2
 
 
 @dataclass(frozen=True)
 class Question:
-    """An input that was asked for; ``compared``: what is expected was shown, too, ``exposes`` says so once it is known."""
+    """An input on which the learner ran the kernel.
+
+    ``compared``: the expected outputs were shown as well. ``exposes``: whether the input shows the mistake; None if not known yet.
+    """
 
     probe: Probe
     compared: bool = False
@@ -30,8 +33,11 @@ class Question:
 
 @dataclass(frozen=True)
 class Game:
-    """Where a hunt stands. ``named`` is the wrong line, once it was found; ``searched``: how many questions were asked by the time an input
-    was shown to be wrong."""
+    """The state of a hunt.
+
+    ``named`` is the wrong line, once the learner has found it. ``searched`` is the number of questions up to the first input that was
+    shown to expose the mistake.
+    """
 
     level: str
     questions: tuple[Question, ...] = ()
@@ -44,7 +50,7 @@ class Game:
 
     @property
     def exposing(self) -> Question | None:
-        """The input that was shown to be wrong."""
+        """Return the first question that was shown to expose the mistake."""
         return next((question for question in self.questions if question.exposes), None)
 
     @property
@@ -61,7 +67,7 @@ class Game:
 
     @property
     def score(self) -> int:
-        """What was paid: the less, the better; at least 1 for who has won."""
+        """Return the price of all moves; lower is better. A won hunt costs at least 1."""
         return (
             QUESTION * len(self.questions)
             + EXPECTED * sum(question.compared for question in self.questions)
@@ -70,11 +76,11 @@ class Game:
         )
 
     def find(self, probe: Probe) -> int | None:
-        """The number, from 0, of the question that asked for this input."""
+        """Find the number, from 0, of the question with this input."""
         return next((number for number, question in enumerate(self.questions) if question.probe == probe), None)
 
     def apply(self, move: Mapping[str, Any]) -> Game:
-        """The game after ``move``; as it is, if the move does not apply or is none."""
+        """Return the game after ``move``, or the same game if the move does not apply or is invalid."""
         if self.ended:
             return self
         try:
@@ -84,7 +90,7 @@ class Game:
 
 
 def replay(level: str, moves: Iterable[Mapping[str, Any]]) -> Game:
-    """The game after these moves."""
+    """Return the game after these moves."""
     game = Game(level if level in LEVELS else BLIND)
     for move in moves:
         game = game.apply(move)

@@ -1,4 +1,4 @@
-"""An input of the learner's choice: shape, numbers, dtype and layout, as a person types them."""
+"""An input that the learner chooses: shape, numbers, dtype and layout, in a form that is easy to type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.grading.public import Case, list_cases
 
-# what a person types, and what a case calls it
+# the word that a learner types, and its name in a Case of the grader
 VALUES = {"normal": "normal", "constant": "constant", "nan": "nan row", "inf": "inf row", "zeros": "zeros", "special": "special"}  # fmt: skip
 WEIGHTS = {"plain": True, "drawn": False}
 _LAYOUTS = ("packed", "sliced", "transposed", "expanded")
@@ -23,7 +23,7 @@ _LARGEST = {"mean": 1e6, "std": 1e4, "eps": 10.0}
 
 @dataclass(frozen=True)
 class Probe:
-    """One input. ``BLOCK`` 0 follows N where a whole row has to fit into a block."""
+    """One input. If a block has to hold a whole row, ``BLOCK`` 0 means the smallest power of two that holds N."""
 
     M: int = 2
     N: int = 4
@@ -39,9 +39,9 @@ class Probe:
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Probe:
-        """A probe as :meth:`as_dict` gave it.
+        """Make a probe from the result of :meth:`as_dict`.
 
-        Raises: TypeError if it is none.
+        Raises: TypeError if it is not such a result.
         """
         probe = cls(**kept)
         for f in fields(cls):
@@ -56,13 +56,13 @@ class Probe:
 
 @dataclass(frozen=True)
 class Options:
-    """What can be chosen for an exercise's kernel: what the grader's own cases of it vary.
+    """The choices for an exercise's kernel: the fields that vary among the grader's own cases, with their values.
 
     Attributes:
-        names: of the fields of a probe, in the order in which they are shown.
-        dtypes, values, layouts: the choices of these three.
+        names: the fields of a probe that can be chosen, in the order in which they are shown.
+        dtypes, values, layouts: the choices for these three fields.
         whole_row: a block holds a whole row, so BLOCK is at least N.
-        sample: a case of the grader's, for what a probe does not say.
+        sample: a case of the grader that supplies everything a probe does not contain.
     """
 
     names: tuple[str, ...]
@@ -73,14 +73,14 @@ class Options:
     sample: Case
 
     def first(self) -> Probe:
-        """A small plain input to begin with."""
+        """Return a small plain input to begin with."""
         probe = Probe(M=2 if "M" in self.names else 1, BLOCK=0 if self.whole_row else 4)
         return replace(probe, ROWS=2) if "ROWS" in self.names else probe
 
     def parse(self, text: str, before: Probe) -> Probe:
-        """``before`` with what ``text`` names changed, such as "N=5 mean=3 values=nan".
+        """Return ``before`` with the changes in ``text``, such as "N=5 mean=3 values=nan".
 
-        Raises: CourseError, with the field, if there is no such field or it cannot have this value.
+        Raises: CourseError that names the field, if there is no such field or it cannot have this value.
         """
         known = {name.lower(): name for name in self.names}
         changed: dict[str, Any] = {}
@@ -94,9 +94,9 @@ class Options:
         return self.check(replace(before, **changed))
 
     def check(self, probe: Probe) -> Probe:
-        """The probe, if the kernel can be run on it; with a BLOCK that follows N, where it is the one that would.
+        """Check that the kernel can run on the probe, and return it. A BLOCK with the value that 0 stands for becomes 0.
 
-        Raises: CourseError if it cannot.
+        Raises: CourseError if the kernel cannot run on it.
         """
         self._check_fields(probe)
         if self.whole_row and 0 < probe.BLOCK < probe.N:
@@ -110,7 +110,7 @@ class Options:
         return replace(probe, BLOCK=0) if follows else probe
 
     def _check_fields(self, probe: Probe) -> None:
-        """Refuse a field that is out of its range, whatever the others are."""
+        """Refuse a field that is out of its own range."""
         for name, most in _MOST.items():
             value = getattr(probe, name)
             if not (1 <= value <= most) and not (name == "BLOCK" and value == 0 and self.whole_row):
@@ -129,7 +129,7 @@ class Options:
         self._read("weights", probe.weights)
 
     def _check_cost(self, probe: Probe) -> None:
-        """Refuse an input for which a learner would wait too long."""
+        """Refuse an input on which the kernel would take too long."""
         if probe.M * probe.N > _MOST_ELEMENTS:
             raise CourseError(
                 f"M times N is {probe.M * probe.N}; at most {_MOST_ELEMENTS}, so that the interpreter answers soon."
@@ -141,11 +141,14 @@ class Options:
             )
 
     def find_block(self, probe: Probe) -> int:
-        """The BLOCK of the launch."""
+        """Return the BLOCK of the launch."""
         return probe.BLOCK or 1 << max(probe.N - 1, 0).bit_length()
 
     def write(self, probe: Probe) -> str:
-        """The input in words, as :meth:`parse` reads it: "M=2 N=5 BLOCK=8 mean=3". What is as at the beginning is left out, shape apart."""
+        """Write the input in the form that :meth:`parse` reads: "M=2 N=5 BLOCK=8 mean=3".
+
+        Fields with the value of :meth:`first` are left out, except for shape and dtype.
+        """
         first, parts = self.first(), []
         for name in self.names:
             value = self.find_block(probe) if name == "BLOCK" else getattr(probe, name)
@@ -154,7 +157,7 @@ class Options:
         return " ".join(parts)
 
     def make_case(self, probe: Probe) -> Case:
-        """The probe as a case of the grader's families. Its numbers are drawn by N alone, so that one thing at a time can be changed."""
+        """Make a case of the grader from the probe. The random numbers depend only on N, so that one field at a time can be changed."""
         return replace(
             self.sample, name=f"hunt, N = {probe.N}", why="your input",
             M=probe.M, N=probe.N, block=self.find_block(probe), rows=probe.ROWS, dtype=probe.dtype, mean=probe.mean, std=probe.std,
@@ -162,7 +165,7 @@ class Options:
         )  # fmt: skip
 
     def find_probe(self, case: Case) -> Probe | None:
-        """The probe that asks for a case of the grader's; None where a person cannot ask for it."""
+        """Find the probe that gives a case of the grader; None if no probe does."""
         values = {fill: name for name, fill in VALUES.items()}.get(case.fill)
         if values is None or case.has_mixed_dtypes or case.layout not in self.layouts:
             return None
@@ -203,7 +206,7 @@ class Options:
 
 @functools.cache
 def find_options(exercise_id: str) -> Options:
-    """What can be chosen for this exercise's kernel."""
+    """Find the choices for this exercise's kernel."""
     cases = list_cases(exercise_id)
     rows, varied = (
         [case for case in cases if not case.is_far],

@@ -1,4 +1,4 @@
-"""One hunt as it is played: moves are run, kept in the learner's progress, and told in words. The command line and the panel use this."""
+"""A session of one hunt, for the command line and the panel: it runs each move, stores it in the learner's progress, and describes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_KEPT = "this move was not kept: another window plays the same hunt. `course
 
 @dataclass(frozen=True)
 class Told:
-    """What a move led to. ``good``: it brought the hunt forward; None where it is neither good nor bad."""
+    """The result of a move. ``good``: whether the move was a success; None if it was neither a success nor a mistake."""
 
     words: str
     good: bool | None = None
@@ -30,7 +30,7 @@ class Told:
 
 
 class Session:
-    """A play of a hunt. Each move is kept before it is told, so that a kill loses nothing; two processes may play the same one."""
+    """A play of a hunt. Each move is stored before its result is shown, so that a kill loses nothing. Two processes may play the same one."""
 
     def __init__(self, play: str, hunt: Hunt, level: str) -> None:
         self.play, self.hunt = play, hunt
@@ -46,19 +46,19 @@ class Session:
 
     @property
     def title(self) -> str:
-        """What may be known from the beginning."""
+        """Return the title, which has only what the learner may know from the beginning."""
         day = f", the hunt of {self.play}" if self.play != self.hunt.id else ""
         exercise = self.hunt.exercise
         return f"Hunt {self.hunt.id}{day}: {exercise.title} ({exercise.id}), {self.game.level}, {'●' * self.hunt.level}{'○' * (3 - self.hunt.level)}"
 
     @property
     def aim(self) -> str:
-        """What the kernel would do, were it right."""
+        """Say what the right kernel does."""
         return f"What it is for: {self.hunt.exercise.objective.strip()}"
 
     @property
     def task(self) -> str:
-        """What is to be done now."""
+        """Say what the learner has to do next."""
         if self.game.ended:
             return "This hunt has ended."
         if self.game.exposing is not None:
@@ -69,11 +69,11 @@ class Session:
 
     @property
     def last(self) -> Probe:
-        """The input that was asked for last; the one to begin with, if there is none."""
+        """Return the input of the last question, or the input to begin with."""
         return self.game.questions[-1].probe if self.game.questions else self.options.first()
 
     def find_answer(self, number: int) -> Answer:
-        """The answer to a question that was asked, in this process or an earlier one."""
+        """Return the answer to an earlier question, which may have been asked in another process."""
         probe = self.game.questions[number].probe
         if probe not in self.answers:
             missing = [q.probe for q in self.game.questions if q.probe not in self.answers]
@@ -81,9 +81,9 @@ class Session:
         return self.answers[probe]
 
     def ask(self, probe: Probe) -> Told:
-        """Run the kernel on an input. One that was asked for before costs nothing.
+        """Run the kernel on an input. To repeat an input costs nothing.
 
-        Raises: CourseError if it cannot be run on it, or the hunt has ended; EnvironmentFault if this machine cannot run it.
+        Raises: CourseError if the kernel cannot run on the input, or the hunt has ended; EnvironmentFault if this machine cannot run it.
         """
         self._check_open()
         probe = self.options.check(probe)
@@ -100,7 +100,7 @@ class Session:
         return Told(f"Question {number + 1}: {self.options.write(probe)}", answer=self.find_answer(number))
 
     def compare(self, probe: Probe) -> Told:
-        """Show what is expected beside what came out; that may show the mistake, too. Raises as :meth:`ask`."""
+        """Show the expected outputs beside the kernel's, which may expose the mistake. Raises: as :meth:`ask`."""
         number, answer = self._find(probe)
         if not self.game.questions[number].compared:
             self._move(kind="compare", question=number, exposes=answer.exposes)
@@ -113,7 +113,7 @@ class Session:
         return Told(f"This input shows the mistake. {answer.worst}".rstrip(), True, answer)
 
     def claim(self, probe: Probe) -> Told:
-        """Say that the kernel is wrong on this input. Raises as :meth:`ask`."""
+        """Claim that the kernel is wrong on this input. Raises: as :meth:`ask`."""
         number, answer = self._find(probe)
         known = self.game.questions[number].exposes
         self._move(kind="claim", question=number, exposes=answer.exposes)
@@ -129,7 +129,7 @@ class Session:
         return Told("" if was_open else f"The code costs {CODE}.")
 
     def name_line(self, line: int) -> Told:
-        """Say which line is wrong. Raises: CourseError if there is no such line, the code is not open, or the hunt has ended."""
+        """Name the wrong line. Raises: CourseError if there is no such line, the code is not open, or the hunt has ended."""
         self._check_open()
         lines = self.hunt.text.splitlines()
         if not self.game.code_is_open:
@@ -158,7 +158,7 @@ class Session:
         return Told("You have given this hunt up. It counts for nothing.")
 
     def write_score(self) -> str:
-        """What the hunt has cost, beside what the grader needs."""
+        """Write the cost of the hunt, and compare the questions with the cases that the grader needs."""
         asked, hunt, score = len(self.game.questions), self.hunt, self.game.score
         if hunt.killers == hunt.cases:
             grader = f"Each of the grader's {hunt.cases} cases shows this mistake."
@@ -181,7 +181,7 @@ class Session:
         return f"You paid {score}, with {asked} question{'' if asked == 1 else 's'}{later}. {grader} {needed}"
 
     def debrief(self) -> list[str]:
-        """After the end: what was wrong, where, an input that shows it, and what such a bug did elsewhere."""
+        """Explain the mistake after the end: its cause, its line, an input that shows it, and where such bugs have shipped."""
         if not self.game.ended:
             raise CourseError("the hunt has not ended.")
         headline, question = name_cause(self.hunt.cause, self.hunt.exercise)
@@ -202,20 +202,20 @@ class Session:
         return number, asked.answer
 
     def _check_open(self) -> None:
-        """Raises: CourseError if the hunt has ended, in this process or in another one."""
+        """Raise CourseError if the hunt has ended, in this process or in another one."""
         self._take(progress.note_hunt(self.play, self.hunt.id, self.game.level))
         if self.game.ended:
             raise CourseError("this hunt has ended. `course hunt` begins the next one.")
 
 
 def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session | None:
-    """The hunt that was begun last and is not ended, else the next one; None if none waits.
+    """Resume the hunt that was begun last and has not ended, or begin the next one; None if none waits.
 
     Args:
-        level: of a hunt that begins; one that was begun keeps its own.
-        exercise_id: only hunts on this exercise.
+        level: the level of a new hunt; a hunt that was begun keeps its level.
+        exercise_id: take only hunts on this exercise.
 
-    Raises: CourseError if the exercise has none, or is not passed.
+    Raises: CourseError if the exercise has no hunts, or the learner has not passed it.
     """
     plays, passed = progress.read_hunts(), draw.find_passed()
     if exercise_id is not None:
@@ -240,14 +240,14 @@ def _check_has_hunts(exercise_id: str, passed: set[str]) -> None:
 
 
 def explain_level(play: Session, level: str | None) -> str:
-    """Why a hunt is not played at the ``level`` that was asked for; empty if it is."""
+    """Explain why a hunt is not played at the ``level`` that was asked for; "" if it is."""
     if level in (None, play.game.level):
         return ""
     return f"hunt {play.hunt.id} is not ended, and stays as it was begun: {play.game.level}. Give it up to begin another one."
 
 
 def begin_daily() -> Session:
-    """Today's hunt; blind, so that the scores of a class can be compared."""
+    """Begin or resume today's hunt. It is blind, so that the scores of a class can be compared."""
     day = draw.name_day()
     record = progress.read_hunts().get(day)
     if record is None:
@@ -260,7 +260,7 @@ def begin_daily() -> Session:
 
 
 def warn_of_daily() -> str:
-    """What somebody has to know before they play today's hunt; empty if there is nothing, or they have begun it."""
+    """Write the warning that a learner needs before today's hunt; "" if none is needed, or the learner has begun the hunt."""
     day = draw.name_day()
     hunt = draw.draw_daily(day)
     if hunt.starter or hunt.exercise_id in draw.find_passed() or day in progress.read_hunts():

@@ -1,12 +1,12 @@
 """A residual addition and the LayerNorm of its result in one kernel, for rows that stay in registers.
 
-Bytes: x and residual read once, total and y written once, 4 M N elements. An addition and a LayerNorm apart move 5:
-total is written by one kernel and read by the next.
+Bytes: x and residual are read once, total and y written once, 4 M N elements. An addition and a LayerNorm in separate
+kernels move 5 M N: total is written by one kernel and read by the next.
 
-The kernel is layer_norm.py's resident one with the addition in front. It stands by itself so that lesson 07 reads a
-kernel without a residual; its caller is ``layer_norm.add_layer_norm_forward``.
+This is the resident kernel of layer_norm.py with the addition in front. It has its own file so that lesson 07 can read
+a kernel without a residual; its caller is ``layer_norm.add_layer_norm_forward``.
 
-Source: lesson 09's fused addition, whose RMSNorm kernel has it as an option.
+Source: the fused addition of lesson 09, which is an option of the RMSNorm kernel.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def add_layer_norm_kernel(
     stride_x_row, stride_x_col, stride_residual_row, stride_residual_col, stride_y_row,   # in elements
     M, N, eps,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
-    ROWS: tl.constexpr,       # rows a program
+    ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
 ):  # fmt: skip
-    """A tile of ROWS whole rows a program. Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread."""
+    """A tile of ROWS whole rows per program. Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)

@@ -1,8 +1,8 @@
-"""Adds up the rows of two matrices of fp32 partial sums, in a fixed order: the last step of every dw and db.
+"""Add up the rows of two matrices of partial sums, in a fixed order: the last step of every dw and db.
 
-The sums are small (P rows, one a program that made them), but there are N of them, and one kernel adds both up, so that
-a backward pass launches two kernels and not three. The order of the additions depends on P alone: no atomics, no locks,
-the same bits every time.
+Each matrix has P rows, one per program that made partial sums, and N columns. One kernel adds up both matrices, so a
+backward pass launches two kernels instead of three. The order of the additions depends only on P. There are no atomics
+and no locks, and the result has the same bits every time.
 
 Source: stage two of the Triton tutorial "Layer Normalization", which sums its GROUP_SIZE_M buffers in tiles of 32 x
 128.
@@ -25,9 +25,9 @@ def column_sums_kernel(
     first_sum_ptr, second_sum_ptr,   # (N,), any floating dtype, written; second_sum only if HAS_SECOND
     P, N,
     HAS_SECOND: tl.constexpr,
-    BLOCK_P: tl.constexpr,      # partial rows a step
-    BLOCK_N: tl.constexpr,      # columns a program: few, so that there are programs enough to fill the device
-    DEPENDENT: tl.constexpr,    # may have started before the kernel that makes the partial sums has ended
+    BLOCK_P: tl.constexpr,      # partial rows per step
+    BLOCK_N: tl.constexpr,      # columns per program: few, so that there are enough programs to fill the device
+    DEPENDENT: tl.constexpr,    # this kernel may start before the kernel that makes the partial sums has ended
 ):  # fmt: skip
     """Program p adds up BLOCK_N columns of both matrices. Bytes: reads 8 P N, writes 2 N."""
     if DEPENDENT:
@@ -49,11 +49,11 @@ def column_sums_kernel(
 
 
 def column_sums(first: Tensor, second: Tensor | None, total: Tensor, other: Tensor | None) -> None:
-    """Fill ``total`` with the sums over the rows of ``first`` and, where given, ``other`` with those of ``second``.
+    """Fill ``total`` with the column sums of ``first`` and, if given, ``other`` with those of ``second``.
 
     Args:
-        first, second: shape (P, N), contiguous, fp32 (or both fp64); P may be 0.
-        total, other: shape (N,), any floating dtype; ``other`` None where ``second`` is.
+        first, second: shape (P, N), contiguous, fp32 (or both fp64); P may be 0; ``second`` may be None.
+        total, other: shape (N,), any floating dtype; ``other`` is None if ``second`` is.
     """
     P, N = first.shape
     dependent = device.has_dependent_launch(first.device)

@@ -1,25 +1,24 @@
-"""LayerNorm and RMSNorm forward for long rows, few or not aligned: the statistics of every chunk in one launch, y in a second.
+"""LayerNorm and RMSNorm forward for long rows that are few or not aligned: one launch for the chunks' statistics, one for y.
 
-With few rows the exchange of split_row.py has nothing to hide its wait behind, and its words must be set to 0 by a
-launch of their own. So here the chunks' statistics are written by one kernel and merged by the next: the end of a
-launch is the synchronisation. x is read twice, but a small x is still in the L2 cache the second time. No tickets, no
-words, no waits.
+With few rows there is no other work during the wait in split_row.py's exchange, and its words need a launch that sets
+them to 0. So here one kernel writes the statistics of every chunk and the next kernel merges them: the end of the first
+launch is the synchronisation. x is read twice, but a small x is still in the L2 cache the second time. There are no
+tickets, no words and no waits.
 
 On a GPU of compute capability 9 or more the second kernel is a programmatic dependent launch: it starts while the first
-runs, loads x, w and b, and only then waits for the first to end.
+runs, loads x, w and b, and only then waits for the end of the first. docs/kernels.md, "Long rows, split over programs",
+has the measurements: with one row two launches are ahead of the exchange, with 16 rows of 262144 columns behind it.
 
-Measured on an H100, fp16, time over floor, LayerNorm and RMSNorm: at 1 x 262144, where the floor is mostly the launch,
-2.27 and 2.12. In a trial with other chunks the dependent launch brought 2.45 and 2.27 to 2.09 and 2.05; split_row.py
-took 3.9 and 3.0. At 16 x 262144 the exchange is ahead, 1.90 and 1.67, where two launches took 2.02 and 1.75.
+In half precision, long rows that begin at any address come here as well, even if there are many; choice.py has the
+conditions. They are loaded element by element, and so are w and b. The loads are then the bottleneck, not the memory,
+and a second read of x costs less than the waits. A program of the second launch writes its columns of several rows, and
+loads w and b once.
 
-Rows that begin at any address come here however many they are. They are loaded element by element, and so are w and b: the
-loads are the bottleneck, not the memory, and to read x twice costs less than to wait. A program of the second launch writes its
-columns of several rows, and loads w and b once for all of them.
+The result has the same bits as that of split_row.py: same chunks, same sums, same merge. A row gets the same bits in
+every batch.
 
-The bits are those of split_row.py: same chunks, same sums, same merge. A row gets the same bits in every batch.
-
-Source: the two launches are those of every reduction before cooperative ones; NVIDIA's CUDA programming guide has the
-dependent launch.
+Source: two launches are the classical form of a reduction over a whole device; NVIDIA's CUDA programming guide explains
+the dependent launch.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def few_rows_statistics_kernel(
     if ADD:
         x += tl.load(residual_ptr + row * stride_residual_row + wide * stride_residual_col, mask=mask, other=0.0)
         tl.store(total_ptr + row * stride_total_row + cols, x, mask=mask)
-    # Triton types the call of a jitted function as one that never returns
+    # Triton declares that a call of a jitted function never returns
     mean, squares = compute_chunk_statistics(x.to(tl.float32), mask, count, CENTRED)  # pyright: ignore[reportGeneralTypeIssues]
     if CENTRED:
         tl.store(means_ptr + row * CHUNKS + chunk, mean)
@@ -78,16 +77,16 @@ def few_rows_output_kernel(
     M, N, eps,
     CENTRED: tl.constexpr,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
-    ROWS: tl.constexpr,       # rows a program writes its columns of
+    ROWS: tl.constexpr,       # rows per program
     CHUNKS: tl.constexpr,
     CHUNKS_2: tl.constexpr,   # the power of two >= CHUNKS
-    COPIES: tl.constexpr,     # as in split_row.py: the merge is the same, and so are its bits
+    COPIES: tl.constexpr,     # as in split_row.py, so that the merge gives the same bits
     BLOCK: tl.constexpr,      # columns of a chunk
-    PART: tl.constexpr,       # columns a program writes
-    EARLY: tl.constexpr,      # x is there before the first kernel ends: it only read it
-    DEPENDENT: tl.constexpr,  # this kernel started early, and must wait before it reads what the first one writes
+    PART: tl.constexpr,       # columns per program
+    EARLY: tl.constexpr,      # x may be loaded before the first kernel ends, because that does not write it
+    DEPENDENT: tl.constexpr,  # this kernel starts early, and must wait before it reads what the first kernel writes
 ):  # fmt: skip
-    """PART columns of y of ROWS rows. Bytes: reads x, from the L2 cache where it fits, and writes y (2 M N)."""
+    """PART columns of y in ROWS rows. Bytes: reads x, from the L2 cache if it fits, and writes y (2 M N)."""
     parts = tl.cdiv(N, PART)
     part = tl.program_id(0) % parts
     first = (tl.program_id(0) // parts).to(tl.int64) * ROWS
@@ -116,7 +115,7 @@ def few_rows_output_kernel(
         means, rstds = merge_statistics(means, squares, chunks, N, eps, CHUNKS, BLOCK, CENTRED)
         rstd = tl.max(rstds, axis=0)  # all copies are equal
         y = x.to(tl.float32)
-        if ROWS > 1:  # asked for before this row is written
+        if ROWS > 1:  # load the next row before this one is written
             following = (row + 1 < M) & (number + 1 < ROWS)
             next_source = x_ptr + (row + 1) * stride_x_row + wide * stride_x_col
             x = tl.load(next_source, mask=mask & following, other=0.0)
@@ -139,7 +138,7 @@ def few_rows_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """As :func:`course_lib.kernels.split_row.split_forward`, to the bit, on any device and with any number of rows.
+    """Compute the same bits as :func:`course_lib.kernels.split_row.split_forward`, on any device and with any number of rows.
 
     Raises: ValueError if x is fp64.
     """
@@ -148,8 +147,8 @@ def few_rows_forward(
         raise ValueError("the chunks' statistics are fp32, and x is fp64; use 'blocked'")
     shares = choice.split(x, centred=mean is not None, add=residual is not None)
     rows, part, num_warps = tables.few_rows(M, N)
-    # one tensor each: halves of one would begin at another address, and be compiled for another alignment, with every
-    # other M
+    # Two tensors: the second half of a shared one could begin at an address that is not a multiple of 16, depending on M,
+    # and Triton would compile another kernel.
     means = torch.empty((M, shares.chunks), dtype=torch.float32, device=x.device)
     squares = torch.empty_like(means)
     added = operands.first_given(residual, x)

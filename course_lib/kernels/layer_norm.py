@@ -2,9 +2,9 @@
 
 Bytes through device memory, itemsize s, M rows of N columns:
 
-- blocked: x is read three times (mean, variance, output) and y written once, 4 M N s. While a row still fits the L2
-  cache the second and third read come from there, and the kernel does better than this count.
-- resident: x read once, y written once, 2 M N s, the least any LayerNorm can move. ``w`` and ``b`` stay in L2.
+- blocked: x is read three times (mean, variance, output) and y written once, 4 M N s. If the rows at work fit the L2
+  cache, the second and third read come from there, and less goes through device memory.
+- resident: x read once, y written once, 2 M N s, the least that any LayerNorm can move. ``w`` and ``b`` stay in L2.
 
 Both keep statistics in fp32, subtract the mean before squaring (two-pass: no cancellation), zero the padded lanes of
 the deviation, and compute row offsets in 64 bits.
@@ -34,11 +34,11 @@ def layer_norm_blocked_kernel(
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
     N, eps,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
-    BLOCK: tl.constexpr,      # columns a step; any power of two, N may be longer
+    BLOCK: tl.constexpr,      # columns per step; any power of two, N may be longer
 ):  # fmt: skip
-    """One row a program, BLOCK columns a step, three sweeps over the row.
+    """One row per program, BLOCK columns per step, three sweeps over the row.
 
-    Registers: BLOCK / (32 * num_warps) fp32 a thread for each of x and the running sums, whatever N is.
+    Registers: BLOCK / (32 * num_warps) fp32 per thread for each of x and the running sums, for any N.
     """
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
@@ -81,15 +81,15 @@ def layer_norm_resident_kernel(
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
     M, N, eps,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
-    ROWS: tl.constexpr,       # rows a program
+    ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
-    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x and y, read or written once, so that w and b stay in L2
+    EVICTION_POLICY: tl.constexpr = "evict_first",   # for x and y, read or written once, so that w and b stay in L2
 ):  # fmt: skip
-    """A tile of ROWS whole rows a program, read once.
+    """A tile of ROWS whole rows per program, read once.
 
-    Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread. w and b are loaded after the reductions: before them they
-    would hide their latency, and hold two more registers for each of x's until the end. Measured on an H100, fp16, time
-    over floor: 1.03 against 1.30 at N = 16384, 1.01 against 1.02 at 8192, no difference below.
+    Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread. w and b are loaded after the reductions. Loading them
+    before would hide their latency, but would take two more registers for each one of x until the end.
+    docs/kernels.md, "Forward", has the measurement: long rows are slower that way.
     """
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -170,22 +170,22 @@ def layer_norm_forward(
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
-        algorithm: one of ALGORITHMS; "auto" is what :func:`course_lib.kernels.launch.choice.choose_forward` says.
-        save: mean and rstd are for a backward pass; else they are one place that nobody may read.
+        algorithm: one of ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
+        save: False if there is no backward pass. mean and rstd then share memory, and their values are meaningless.
 
     Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
     _, y, mean, rstd = norm_forward(x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS, save=save)
-    assert mean is not None  # a centred norm has one
+    assert mean is not None  # every centred norm has a mean
     return y, mean, rstd
 
 
 def add_layer_norm_forward(
     x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: 4 M N elements moved and not 5.
+    """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: moves 4 M N elements instead of 5 M N.
 
     Args:
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
@@ -197,5 +197,5 @@ def add_layer_norm_forward(
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
     total, y, mean, rstd = norm_forward(x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS)
-    assert mean is not None  # a centred norm has one
+    assert mean is not None  # every centred norm has a mean
     return total, y, mean, rstd

@@ -1,10 +1,10 @@
-"""LayerNorm backward, six ways to the same gradients: the five of norm_backward.py, and the tutorial's, under a lock.
+"""LayerNorm backward, with six designs for the same gradients: the five of norm_backward.py, and the tutorial's, with a lock.
 
 - locked: each row adds its part of dw and db into one of GROUP shared buffers under a spin lock; 3 passes plus the
-  traffic on the buffers. Who comes first decides the order of the additions, so bits change between runs. Lesson 12
-  shows it, and no choice of algorithm takes it.
+  traffic on the buffers. The order of the additions depends on timing, so bits change between runs. Lesson 12 shows
+  this design; "auto" never chooses it.
 
-Source: the Triton tutorial "Layer Normalization", with its strides, buffer and barrier mistakes mended.
+Source: the Triton tutorial "Layer Normalization", with its mistakes in strides, buffers and barriers repaired.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def layer_norm_backward_locked_kernel(
     GROUP: tl.constexpr,                 # shared buffers: row r adds into buffer r % GROUP
     BLOCK: tl.constexpr,                 # power of two >= N
 ):  # fmt: skip
-    """dx for one row, and its part of dw and db added into a shared buffer.
+    """dx for one row; its part of dw and db is added into a shared buffer.
 
-    ``lock_ptr`` holds GROUP locks (0 free, 1 taken), then GROUP counts that tell the first writer of a buffer to store
-    rather than add; all start at 0, the buffers need not.
+    ``lock_ptr`` holds GROUP locks (0 free, 1 taken), then GROUP flags, 1 once a buffer was written. The first writer of
+    a buffer stores instead of adding, so only locks and flags have to start at 0, not the buffers.
     """
     ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
     program = tl.program_id(0)
@@ -71,7 +71,7 @@ def layer_norm_backward_locked_kernel(
         db += tl.load(db_partial_ptr + buffer, mask=mask, other=0.0)
     tl.store(dw_partial_ptr + buffer, dw, mask=mask)
     tl.store(db_partial_ptr + buffer, db, mask=mask)
-    tl.debug_barrier()  # one thread releases the lock; the stores of all the others must have landed by then
+    tl.debug_barrier()  # one thread releases the lock; by then the stores of all threads must be done
     tl.atomic_xchg(lock_ptr + group, 0)
 
 
@@ -81,7 +81,8 @@ def _locked(
 ) -> None:  # fmt: skip
     M, N = x.shape
     _, block, num_warps = tables.resident(N)
-    group = min(tables.lock_group(N), M)  # with fewer rows than buffers some would be summed that nobody wrote
+    # with more buffers than rows, column_sums would add buffers that were never written
+    group = min(tables.lock_group(N), M)
     dw_partial, db_partial = make_partials(group, x, centred=True)
     locks = torch.zeros(2 * group, dtype=torch.int32, device=x.device)
     layer_norm_backward_locked_kernel[(M,)](
@@ -103,11 +104,11 @@ def layer_norm_backward(
     """The gradients of :func:`course_lib.kernels.layer_norm.layer_norm_forward`.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, an expanded dy's zeros included.
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
-        bias_dtype: of db; None takes w's dtype, or x's without w.
-        algorithm: one of ALGORITHMS; "auto" is what :func:`course_lib.kernels.launch.choice.choose_backward` says.
+        bias_dtype: dtype of db; None takes w's dtype, or x's without w.
+        algorithm: one of ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_backward`.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and
     ``bias_dtype``.
@@ -115,5 +116,5 @@ def layer_norm_backward(
     Raises: ValueError if the algorithm is unknown, or N is too long for it.
     """
     dx, dw, db = norm_backward(dy, x, w, mean, rstd, bias_dtype=bias_dtype, algorithm=algorithm, designs=_DESIGNS)
-    assert db is not None  # the mean was given, so every design summed dy
+    assert db is not None  # with a mean, every design computes db
     return dx, dw, db

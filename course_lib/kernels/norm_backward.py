@@ -1,29 +1,29 @@
-"""LayerNorm's and RMSNorm's backward passes: one set of kernels, five designs for the same gradients.
+"""LayerNorm's and RMSNorm's backward passes: one set of kernels, with five designs for the same gradients.
 
 With ``wdy = w * dy``, ``c1 = mean(xhat * wdy)`` and ``c2 = mean(wdy)`` over the columns of a row,
 
     LayerNorm: dx = (wdy - (xhat * c1 + c2)) * rstd     dw = sum over rows of dy * xhat     db = sum over rows of dy
     RMSNorm:   dx = (wdy - xhat * c1) * rstd            dw = sum over rows of dy * xhat
 
-RMSNorm subtracts no mean, so it has no c2 and no db; ``CENTRED`` is what tells the two apart in a kernel. The compiler
-sees it as a constant and leaves the other norm's lines out.
+RMSNorm subtracts no mean, so it has no c2 and no db. ``CENTRED`` tells a kernel which norm it computes. It is a
+constant for the compiler, which leaves out the lines of the other norm.
 
-``dx`` needs its own row only. ``dw`` and ``db`` need every row, and rows belong to different programs. Passes over M N
-elements of x, dy and dx (3 is the least), and what each design does about the sums:
+``dx`` needs only its own row. ``dw`` and ``db`` need every row, and rows belong to different programs. The designs
+differ in how they add up rows, and in their passes over M N elements of x, dy and dx (3 is the least):
 
 - two-stage: ``dx`` by rows, then ``dw`` and ``db`` by columns of row chunks, then a sum over the chunks. 5 passes, no
-  locks, no scratch worth speaking of.
+  locks, little scratch memory.
 - persistent: a few programs per multiprocessor loop over tiles of rows, read x and dy once, and keep their part of dw
   and db in registers until the end. 3 passes plus 8 P N bytes of partial sums for each of dw and db, P programs. No
   locks, the same bits every time.
-- columns, for rows of any length: programs share the sums c1 and c2 of a row and write their parts, then dx and the partial
-  sums by columns. 5 passes.
+- columns, for rows of any length: several programs per row write their parts of the sums under c1 and c2; then dx and
+  the partial sums by columns. 5 passes.
 - two tiles (two_tiles_backward.py), for rows of up to TWO_TILES_LIMIT columns, far from a power of two: persistent. 3 passes.
-- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns dealt out to
+- split (split_row_backward.py), for rows above PERSISTENT_LIMIT: persistent, with a row's columns divided among
   programs. 3 passes.
 
-mean and rstd come from the forward pass in fp32 (bf16 statistics would put xhat off by several percent at mean/std =
-100). fp64 inputs are computed in fp64.
+mean and rstd come from the forward pass in fp32; with bf16 statistics xhat would be wrong by several percent at
+mean/std = 100. fp64 inputs are computed in fp64.
 
 Sources: the formulas are derived in lesson 10, after Ba, Kiros and Hinton 2016, "Layer Normalization", and Zhang and
 Sennrich 2019, "Root Mean Square Layer Normalization"; the persistent design follows flash-attention's and quack's
@@ -57,7 +57,7 @@ def norm_dx_kernel(
     M, N,
     CENTRED: tl.constexpr,    # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
-    ROWS: tl.constexpr,       # rows a program
+    ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N
 ):  # fmt: skip
     """dx for a tile of ROWS whole rows. Bytes: reads x and dy, writes dx (3 M N)."""
@@ -96,7 +96,7 @@ def norm_column_partials_kernel(
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col,   # in elements
     M, N, rows_a_chunk,
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,               # rows a step, columns a program
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,               # rows per step, columns per program
 ):  # fmt: skip
     """Sums of dy * xhat and, for LayerNorm, of dy over one chunk of rows, for BLOCK_N columns.
 
@@ -113,7 +113,7 @@ def norm_column_partials_kernel(
     for start in range(0, rows_a_chunk, BLOCK_M):
         within = start + tl.arange(0, BLOCK_M)
         rows = first + within
-        row_mask = (within < rows_a_chunk) & (rows < M)  # the next chunk's rows are not this one's
+        row_mask = (within < rows_a_chunk) & (rows < M)  # the last step must not read rows of the next chunk
         mask = row_mask[:, None] & (cols < N)[None, :]
         x = tl.load(x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col, mask=mask, other=0.0).to(ACC)
         dy = tl.load(dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col, mask=mask, other=0.0).to(ACC)
@@ -143,17 +143,17 @@ def norm_backward_persistent_kernel(
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
     FULL: tl.constexpr,                  # N == BLOCK: no column mask
-    ROWS: tl.constexpr,                  # rows a tile
+    ROWS: tl.constexpr,                  # rows per tile
     BLOCK: tl.constexpr,                 # power of two >= N
     STAGES: tl.constexpr,                # tiles in flight
-    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x, dy and dx, which are read or written once; w stays in L2
+    EVICTION_POLICY: tl.constexpr = "evict_first",   # for x, dy and dx, read or written once, so that w stays in L2
     DEPENDENT: tl.constexpr = False,     # the next kernel may start early
 ):  # fmt: skip
-    """dx for tiles of rows, and one partial row of dw and, for LayerNorm, of db a program.
+    """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
 
-    Program p takes tiles p, p + P, p + 2 P, ... so its partial sums depend on P and the launch table, on no timing.
-    Keep the order of the loads: with x's and dy's addresses computed ahead of both loads, RMSNorm at 1024 columns of fp16
-    takes 125 registers a thread instead of 106 (sm_90).
+    Program p takes tiles p, p + P, p + 2 P, ... So its partial sums depend on P and the launch table, not on timing.
+    Keep the order of the loads: if both addresses are computed before both loads, RMSNorm at 1024 columns of fp16
+    takes 125 registers per thread instead of 106 (sm_90).
     Bytes: reads x and dy, writes dx (3 M N), and 4 P N of partial sums for each of dw and db.
     """
     if DEPENDENT:
@@ -227,10 +227,10 @@ def norm_row_sums_kernel(
     HAS_W: tl.constexpr,
     PARTS: tl.constexpr,      # programs that share a row, so that a few long rows have work for a whole device
     LENGTH: tl.constexpr,     # columns of a part, a multiple of BLOCK
-    BLOCK: tl.constexpr,      # columns a step
+    BLOCK: tl.constexpr,      # columns per step
     DEPENDENT: tl.constexpr,  # the next kernel may start early
 ):  # fmt: skip
-    """One part of the sums under c1 and, for LayerNorm, c2 of one row of any length. Bytes: reads x and dy (2 M N)."""
+    """One part of one row's sums under c1 and, for LayerNorm, c2, for rows of any length. Bytes: reads x and dy (2 M N)."""
     if DEPENDENT:
         gdc_launch_dependents()
     ACC: tl.constexpr = c1_ptr.dtype.element_ty
@@ -265,19 +265,19 @@ def norm_backward_columns_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
     w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
     mean_ptr, rstd_ptr,                  # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
-    c1_ptr, c2_ptr,                      # (M, PARTS), rstd's dtype, contiguous: parts of sums; c2 is read only if CENTRED
+    c1_ptr, c2_ptr,                      # (M, PARTS), rstd's dtype, contiguous: parts of each row's sums; c2 only if CENTRED
     dx_ptr,                              # (M, N), x's dtype, written
     dw_partial_ptr, db_partial_ptr,      # (chunks, N), any floating dtype, contiguous, written; db only if CENTRED
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,   # in elements; dx has unit column stride
     M, N, rows_a_chunk,
     CENTRED: tl.constexpr,               # LayerNorm; else RMSNorm
     HAS_W: tl.constexpr,
-    PARTS: tl.constexpr,                 # of a row's sums
+    PARTS: tl.constexpr,                 # parts of a row's sums
     PARTS_2: tl.constexpr,               # the power of two >= PARTS
-    BLOCK: tl.constexpr,                 # columns a program
-    DEPENDENT: tl.constexpr,             # started before the sums are there, and the next kernel may start before this one ends
+    BLOCK: tl.constexpr,                 # columns per program
+    DEPENDENT: tl.constexpr,             # this kernel may start before the sums are written, and the next before this one ends
 ):  # fmt: skip
-    """dx and partial sums for BLOCK columns of one chunk of rows, the parts of each row's sums given.
+    """dx and partial sums for BLOCK columns of one chunk of rows, from the given parts of each row's sums.
 
     Bytes: reads x and dy, writes dx (3 M N).
     """
@@ -323,7 +323,7 @@ def norm_backward_columns_kernel(
         tl.store(db_partial_ptr + at, db.to(db_partial_ptr.dtype.element_ty), mask=mask)
 
 
-# Fills dx, dw and, for LayerNorm, db, given dy, x, w, mean (None for RMSNorm), rstd, dx, dw and db (None for RMSNorm).
+# A design takes dy, x, w, mean, rstd, dx, dw and db, and fills the last three. For RMSNorm mean and db are None.
 Design = Callable[[Tensor, Tensor, Tensor | None, Tensor | None, Tensor, Tensor, Tensor, Tensor | None], None]
 
 
@@ -331,14 +331,14 @@ def norm_backward(
     dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, *,
     bias_dtype: torch.dtype | None, algorithm: str, designs: dict[str, Design],
 ) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
-    """The gradients of a norm of the rows of a matrix, by one of ``designs``.
+    """Compute the gradients of a norm of the rows of a matrix, by one of ``designs``.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, an expanded dy's zeros included.
+        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x; mean None for RMSNorm.
-        bias_dtype: of db; None takes w's dtype, or x's without w.
-        algorithm: a key of ``designs``, or "auto": what :func:`choice.choose_backward` says.
+        bias_dtype: dtype of db; None takes w's dtype, or x's without w.
+        algorithm: a key of ``designs``, or "auto", which takes that of :func:`choice.choose_backward`.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without w) and
     ``bias_dtype``; db is None for RMSNorm.
@@ -348,7 +348,7 @@ def norm_backward(
     if algorithm != "auto" and algorithm not in designs:
         raise ValueError(f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}")
     M, N = x.shape
-    make = torch.empty if M else torch.zeros  # without rows the sums are 0, and nothing is launched
+    make = torch.empty if M else torch.zeros  # without rows the sums are 0, and no kernel is launched
     dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
     dw = make(N, dtype=x.dtype if w is None else w.dtype, device=x.device)
     db = None if mean is None else make(N, dtype=bias_dtype or dw.dtype, device=x.device)
@@ -359,9 +359,9 @@ def norm_backward(
 
 
 def make_partials(P: int, x: Tensor, *, centred: bool) -> tuple[Tensor, Tensor | None]:
-    """Room for P partial rows of dw and, for LayerNorm, of db: shape (P, N), in the dtype of the statistics."""
+    """Allocate P partial rows of dw and, for LayerNorm, of db: shape (P, N), in the dtype of the statistics."""
     dw = torch.empty((P, x.shape[1]), dtype=operands.statistics_dtype(x.dtype), device=x.device)
-    # halves of one tensor would begin at another alignment with every other P
+    # Two tensors: the alignment of the second half of a shared one would depend on P.
     return dw, torch.empty_like(dw) if centred else None
 
 
@@ -427,7 +427,7 @@ def _columns(
     block, num_warps = tables.columns_backward(N)
     programs = -(-N // block)
     chunks, rows_a_chunk = tables.row_chunks(M, programs, centred=centred)
-    # one chunk's sums are the sums
+    # with one chunk its sums are the result
     dw_partial, db_partial = (dw, db) if chunks == 1 else make_partials(chunks, x, centred=centred)
     launch(
         norm_backward_columns_kernel, (programs, chunks),

@@ -1,8 +1,7 @@
-"""What LayerNorm's and RMSNorm's forward passes have in common: memory for the outputs, the choice of a design, its
-call.
+"""The common part of LayerNorm's and RMSNorm's forward passes: allocate the outputs, choose a design and call it.
 
-A design is a function that fills the outputs. Those of layer_norm.py and rms_norm.py ("resident", "blocked") have a
-kernel for each norm, which the lessons read; the designs here have one kernel for both.
+A design is a function that fills the outputs. The designs of layer_norm.py and rms_norm.py ("resident", "blocked") have
+a kernel per norm, which the lessons read; the shared designs here have one kernel for both norms.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from course_lib.kernels.launch import choice, operands
 from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
-# Fills y, total (None without a residual), mean (None for RMSNorm) and rstd, given x, residual, w, b, y, total, mean,
-# rstd and eps.
+# A design takes x, residual, w, b, y, total, mean, rstd and eps, and fills y, total (None without a residual), mean
+# (None for RMSNorm) and rstd.
 Design = Callable[
     [Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor, Tensor | None, Tensor | None, Tensor, float], None
 ]
@@ -33,20 +32,20 @@ def norm_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, *,
     centred: bool, algorithm: str, designs: dict[str, Design], save: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
-    """A norm of the rows of x, or with ``residual`` of those of ``total = x + residual``, by one of ``designs``.
+    """Compute a norm of the rows of x, or with ``residual`` of those of ``total = x + residual``, by one of ``designs``.
 
     Args:
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides; residual may be None.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added inside the root.
-        centred: LayerNorm; else RMSNorm, whose b is None.
-        algorithm: a key of ``designs``, or "auto": what :func:`choice.choose_forward` says.
-        save: mean and rstd are for a backward pass; else they are one place, written twice, that nobody may read.
+        centred: True for LayerNorm, False for RMSNorm, whose b is None.
+        algorithm: a key of ``designs``, or "auto", which takes that of :func:`choice.choose_forward`.
+        save: False if there is no backward pass. mean and rstd are then the same tensor, whose values are meaningless.
 
     Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for RMSNorm) and rstd,
     shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the algorithm is unknown, or cannot take this x; if the shapes or dtypes of x and residual
+    Raises: ValueError if the algorithm is unknown or cannot take this x, or the shapes or dtypes of x and residual
     differ.
     """
     if algorithm != "auto" and algorithm not in designs:
@@ -56,7 +55,8 @@ def norm_forward(
     y = torch.empty_like(x, memory_format=torch.contiguous_format)
     total = None if residual is None else torch.empty_like(y)
     rstd = torch.empty(x.shape[0], dtype=operands.statistics_dtype(x.dtype), device=x.device)
-    mean = None if not centred else torch.empty_like(rstd) if save else rstd  # an allocation costs the host 3 us
+    # reusing rstd saves the host an allocation
+    mean = None if not centred else torch.empty_like(rstd) if save else rstd
     if x.shape[0]:
         w = None if w is None else w.contiguous()
         b = None if b is None else b.contiguous()

@@ -1,10 +1,10 @@
-"""RMSNorm forward: blocked, resident, and resident with the residual addition fused in front of it.
+"""RMSNorm forward: blocked, resident, and resident with a fused residual addition in front.
 
 Bytes through device memory, itemsize s, M rows of N columns:
 
-- blocked: x is read twice (mean square, output) and y written once, 3 M N s, less where a row stays in L2.
-- resident: 2 M N s, the least any RMSNorm can move.
-- fused add: reads x and residual, writes their sum and y, 4 M N s; as two kernels it is 5 M N s.
+- blocked: x is read twice (mean square, output) and y written once, 3 M N s, or less if a row stays in L2.
+- resident: 2 M N s, the least that any RMSNorm can move.
+- fused add: reads x and residual, writes their sum and y, 4 M N s; two kernels move 5 M N s.
 
 A padded lane holds 0 and adds nothing to a sum of squares, so RMSNorm needs no second mask. Statistics are fp32.
 
@@ -32,9 +32,9 @@ def rms_norm_blocked_kernel(
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
     N, eps,
     HAS_W: tl.constexpr,
-    BLOCK: tl.constexpr,      # columns a step; any power of two, N may be longer
+    BLOCK: tl.constexpr,      # columns per step; any power of two, N may be longer
 ):  # fmt: skip
-    """One row a program, BLOCK columns a step, two sweeps over the row."""
+    """One row per program, BLOCK columns per step, two sweeps over the row."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)  # row * stride passes 2^31 long before memory runs out
     x_row_ptr = x_ptr + row * stride_x_row
@@ -67,11 +67,11 @@ def rms_norm_resident_kernel(
     M, N, eps,
     HAS_W: tl.constexpr,
     ADD: tl.constexpr,        # add the residual first, and store the sum
-    ROWS: tl.constexpr,       # rows a program
+    ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
-    EVICTION_POLICY: tl.constexpr = "evict_first",   # of x and y, which are read or written once, so that w stays in L2
+    EVICTION_POLICY: tl.constexpr = "evict_first",   # for x and y, read or written once, so that w stays in L2
 ):  # fmt: skip
-    """A tile of ROWS whole rows a program, read once. Registers: ROWS * BLOCK / (32 * num_warps) fp32 a thread."""
+    """A tile of ROWS whole rows per program, read once. Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
@@ -93,7 +93,7 @@ def rms_norm_resident_kernel(
 
     rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + eps)  # padded lanes are 0 and add nothing; for a variance they would
     y = x * rstd[:, None]
-    if HAS_W:  # after the reduction: until then its registers are x's
+    if HAS_W:  # loaded after the reduction, because before it x needs the registers
         y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[None, :]
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     tl.store(y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY)
@@ -139,7 +139,7 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
-        algorithm: one of ALGORITHMS; "auto" is what :func:`course_lib.kernels.launch.choice.choose_forward` says.
+        algorithm: one of ALGORITHMS; "auto" takes that of :func:`course_lib.kernels.launch.choice.choose_forward`.
 
     Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
@@ -150,7 +150,7 @@ def rms_norm_forward(x: Tensor, w: Tensor | None, eps: float, *, algorithm: str 
 
 
 def add_rms_norm_forward(x: Tensor, residual: Tensor, w: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, fused: 4 M N elements moved and not 5.
+    """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, fused: moves 4 M N elements instead of 5 M N.
 
     Args:
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.

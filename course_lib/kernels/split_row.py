@@ -1,33 +1,33 @@
-"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are dealt out to a group of
+"""LayerNorm and RMSNorm forward for rows too long for one program: a row's columns are divided among a group of
 programs.
 
-Each program owns one chunk of the columns and walks down the rows of its group. It keeps its chunk of a row in
+Each program owns one chunk of the columns and loops over the rows of its group. It keeps its chunk of a row in
 registers, publishes the chunk's statistics, waits until all chunks of that row are published, merges them in a fixed
-order and writes its part of y. x is read once and y written once, 2 M N elements, however long the row is; what the
-programs tell one another is 8 bytes a chunk.
+order and writes its part of y. x is read once and y written once, 2 M N elements, for any row length; the programs
+exchange 8 bytes per chunk.
 
-**One word carries a message and its own arrival.** A chunk's mean and M2, its sum of squared deviations, are packed
-into 64 bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign bit is free: set, it says that
-the word is there. Nobody has to order a flag after the data, so there is no fence and no acquire. On an H100 both are
-dear: the fence waits for the program's earlier stores to land, and the acquire empties the L1 cache of w and b.
+**One word carries the data and its flag.** A chunk's mean and M2, its sum of squared deviations, are packed into 64
+bits and stored by one relaxed atomic exchange. M2 is never negative, so its sign bit is free: it is set in every
+published word. With a separate flag, the flag would have to become visible after the data, which needs a fence and an
+acquire. On an H100 both are expensive: the fence waits for the program's earlier stores, and the acquire drops w and b
+from the L1 cache.
 
-**The wait is hidden.** A program publishes its part of the next row before it waits for the others' parts of this one,
-and has the row after that on its way from memory. Measured on an H100 at 1024 x 65536, fp16, time over floor, RMSNorm
-and LayerNorm: counter with release and acquire 1.25 and 1.39; words 1.28 and 1.53 (programs walk down the rows, and
-wait); words published a row ahead 1.05 and 1.09.
+**Other work hides the wait.** A program publishes its part of the next row before it waits for the other parts of this
+row, and has started to load the row after that. docs/kernels.md, "Long rows, split over programs", has the
+measurements of this and of the designs that it replaced.
 
-**Why nobody waits forever.** A program does not take the chunk of its program id: it draws a ticket when it starts, and
-a group has consecutive tickets. So if the device has room for as many programs as a row has chunks, the first group
-that is not finished is running as a whole, whatever the order in which the hardware started the programs; and each of
-its programs publishes a row before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than
-the device has multiprocessors. (Several such launches at once, each holding fewer places than a row has chunks, could
-starve one another; run them on one stream.)
+**Why no program waits forever.** A program's chunk does not follow from its program id: each program draws a ticket
+when it starts, and a group has consecutive tickets. Suppose that the device has room for as many programs as a row has
+chunks. Then all programs of the first unfinished group are running, for any order in which the hardware starts
+programs, and each of them publishes a row before it waits for an earlier one. ``split_forward`` refuses a row with more
+chunks than the device has multiprocessors. (If several such launches run at once, and each has fewer programs on the
+device than a row has chunks, all can wait forever; run them on one stream.)
 
-**Why the bits are fixed.** The chunk length depends on N alone, and the merge adds the chunks' numbers as a tree over
-their index. Who came first decides nothing, so a row gets the same bits in every batch.
+**Why the bits are fixed.** The chunk length does not depend on M, and the merge adds the chunks' numbers as a tree over
+their index. The order in which chunks are published does not matter, so a row gets the same bits in every batch.
 
-Sources: the ticket is that of decoupled look-back (Merrill and Garland 2016, "Single-pass Parallel Prefix Scan with
-Decoupled Look-back"), and so is the word that holds value and flag; the merge is Chan, Golub and LeVeque's (1979).
+Sources: the ticket and the word that holds value and flag come from decoupled look-back (Merrill and Garland 2016,
+"Single-pass Parallel Prefix Scan with Decoupled Look-back"); the merge is that of Chan, Golub and LeVeque (1979).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from course_lib.kernels.zeroed_words import make_zeroed_words
 
 @triton.jit
 def compute_chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
-    """Mean and sum of squared deviations of one chunk of ``count`` columns; for RMSNorm twice its sum of squares."""
+    """Mean and sum of squared deviations of one chunk of ``count`` columns; for RMSNorm its sum of squares, twice."""
     if CENTRED:
         mean = tl.sum(x, axis=0) / count
         deviation = tl.where(mask, x - mean, 0.0)
@@ -57,7 +57,10 @@ def compute_chunk_statistics(x, mask, count, CENTRED: tl.constexpr):
 
 @triton.jit
 def merge_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK: tl.constexpr, CENTRED: tl.constexpr):
-    """Mean and rstd of rows from those of their chunks, along axis 1. ``chunks``: each lane's, padding from CHUNKS on."""
+    """Mean and rstd of rows from the statistics of their chunks along axis 1; for RMSNorm rstd, twice.
+
+    ``chunks``: the chunk number of each lane; lanes from CHUNKS on are padding.
+    """
     there = chunks < CHUNKS
     squares = tl.where(there, squares, 0.0)
     if CENTRED:
@@ -72,7 +75,7 @@ def merge_statistics(means, squares, chunks, N, eps, CHUNKS: tl.constexpr, BLOCK
 
 @triton.jit
 def pack(mean, squares):
-    """Two fp32 numbers in one word that is never 0: the second is not negative, and its sign bit is set."""
+    """Two fp32 numbers in one word that is never 0: the second number is not negative, and its sign bit is set here."""
     low = mean.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
     high = (squares.to(tl.int32, bitcast=True) | -2147483648).to(tl.int64) << 32
     return high | low
@@ -104,13 +107,13 @@ def split_row_forward_kernel(
     CHUNKS_2: tl.constexpr,   # the power of two >= CHUNKS
     COPIES: tl.constexpr,     # COPIES * CHUNKS_2 >= the threads of a program
     BLOCK: tl.constexpr,      # columns of a chunk
-    DEPENDENT: tl.constexpr,  # started before the words are 0
+    DEPENDENT: tl.constexpr,  # this kernel may start before the words are set to 0
     FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
-    Each thread reads its own copy of the words: COPIES rows of them make one lane a thread. Then the sum that ends the
-    wait has looked at every copy, and no thread goes on with a word that only its neighbour has seen.
+    Each thread reads its own copy of the words: the block of words has COPIES equal rows, so that there is a lane per
+    thread. The wait ends when no copy lacks a word, so every thread has read every word that it uses.
     """
     if DEPENDENT:
         gdc_wait()
@@ -122,8 +125,8 @@ def split_row_forward_kernel(
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # kept for RMSNorm only: beside b its registers would spill. Measured at 65536 columns: 1.09 of the floor with w
-    # kept, 1.13 without
+    # w stays in registers only for RMSNorm, where it takes 1.09 of the floor instead of 1.13 at 65536 columns. With
+    # LayerNorm's b as well, registers would spill.
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     if KEEP_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
@@ -161,7 +164,7 @@ def split_row_forward_kernel(
         row = first_row + (number - group)
         after = row + groups
         further = after + groups
-        # asked for now, looked at when the next row's statistics are done
+        # load the words now, and use them after the next row's statistics
         words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
         x_after = x_next
         if ADD:
@@ -177,8 +180,8 @@ def split_row_forward_kernel(
                 mask=more, other=0.0, eviction_policy="evict_first",
             )  # fmt: skip
         if not CENTRED:
-            # keeps the compiler from moving those loads behind the next lines. Measured at 65536 columns: RMSNorm 1.05
-            # with it, 1.05 to 1.20 without; LayerNorm the same with and without
+            # Without this barrier the compiler may move the loads below the next lines, and RMSNorm is slower
+            # (docs/kernels.md, "A barrier that keeps the prefetch in front"). LayerNorm takes the same time either way.
             tl.debug_barrier()
         mean, squares = compute_chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
         if after < M:
@@ -230,7 +233,7 @@ def split_forward(
     shares = choice.split(x, centred=mean is not None, add=residual is not None)
     check_room(x, shares.chunks)
     chunks_2 = tables.next_power_of_2(shares.chunks)
-    # the first is the ticket counter, the second unused; a row's words fill a power of two, and are loaded without a mask
+    # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
     groups = tables.even_groups(
         M, shares.programs_per_multiprocessor * device.count_multiprocessors(x.device) // shares.chunks
@@ -247,7 +250,7 @@ def split_forward(
 
 
 def check_room(x: Tensor, chunks: int) -> None:
-    """Raises: ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
+    """Raise ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
     if x.dtype == torch.float64:
         raise ValueError(
             "split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns' backward"

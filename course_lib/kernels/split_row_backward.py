@@ -1,21 +1,19 @@
-"""LayerNorm and RMSNorm backward for long rows: a group of programs shares the rows, each program owns some of the
-columns.
+"""LayerNorm and RMSNorm backward for long rows: the programs of a group work on the same rows, each on its own columns.
 
-The persistent kernels of norm_backward.py keep x, dy and their part of dw and db in registers, which ends at 8192
-columns. Here a row's columns are dealt out to CHUNKS programs. Each keeps its own columns of dw and db, and for every
-row the programs of a group tell one another two numbers: their parts of the sums under c1 and c2. x and dy are read
-once and dx is written once, 3 M N elements, as for short rows; a design that computes c1 and c2 in a kernel of their
-own needs 5.
+The persistent kernels of norm_backward.py keep x, dy and their part of dw and db in registers, which is possible up to
+8192 columns. Here a row's columns are divided among CHUNKS programs. Each program keeps its own columns of dw and db.
+For every row the programs of a group exchange two numbers: their parts of the sums under c1 and c2. x and dy are read
+once and dx is written once, 3 M N elements, as for short rows; a design that computes c1 and c2 in a separate kernel
+moves 5 M N.
 
-The exchange is that of split_row.py: one 64-bit word a row and chunk, stored by a relaxed atomic exchange and published
-one row ahead of the wait, while the row after next is on its way. The sums under c1 and c2 have either sign, so there
-is no sign bit to spare; a word says that it is there by not being 0, and the lowest bit of the second sum is set for
-that. It moves that sum by its last digit in fp32, an error as small as a rounding. Measured on an H100, fp16, time over
-floor, LayerNorm and RMSNorm at 32768 columns: a counter with release and acquire 1.60 and 1.36, words published a row
-ahead 1.23 and 1.16.
+The exchange is that of split_row.py: one 64-bit word per row and chunk, stored by a relaxed atomic exchange. It is
+published one row ahead of the wait, while the row after next is being loaded. The sums under c1 and c2 can have either
+sign, so no sign bit is free. Instead a published word is not 0, because the lowest bit of the second sum is set. That
+changes the sum by at most its last digit in fp32, an error as small as a rounding. docs/kernels.md, "Backward", has the
+measurements of this and of the designs that it replaced.
 
-**Why nobody waits forever, and why the bits are fixed**: as in split_row.py. Which rows a group takes, and the order in
-which the parts are added, depend on the grid and on N.
+**Why no program waits forever, and why the bits are fixed**: as in split_row.py. The rows of a group, and the order in
+which the parts are added, depend only on the grid and on N.
 
 Source: the persistent design of flash-attention's and quack's backward kernels; the exchange is that of split_row.py.
 """
@@ -37,7 +35,7 @@ from course_lib.kernels.zeroed_words import make_zeroed_words
 
 @triton.jit
 def pack_sums(first, second):
-    """Two fp32 numbers in one word that is never 0: the lowest bit of the second is set."""
+    """Two fp32 numbers in one word that is never 0: the lowest bit of the second number is set here."""
     low = first.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF
     high = (second.to(tl.int32, bitcast=True) | 1).to(tl.int64) << 32
     return high | low
@@ -45,7 +43,7 @@ def pack_sums(first, second):
 
 @triton.jit
 def compute_row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.constexpr):
-    """A chunk's parts of the sums of xhat * wdy and, for LayerNorm, of wdy; for RMSNorm the first one twice."""
+    """A chunk's parts of the sums of xhat * wdy and, for LayerNorm, of wdy; for RMSNorm the first part, twice."""
     x = x.to(tl.float32)
     wdy = dy.to(tl.float32)
     if HAS_W:
@@ -61,18 +59,18 @@ def compute_row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.cons
 
 @triton.jit
 def add_first_keep_rest(count, first, second, other_count, other_first, other_second):
-    """A sum of counts, beside two numbers of which all lanes hold the same copy once the count says so."""
+    """Combine function that adds the counts and keeps the first of the other numbers: if the count of missing words is
+    0, all lanes have equal copies of these."""
     return count + other_count, first, second
 
 
 @triton.jit
 def read_words(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
-    """How many words are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which count only
-    if none is.
+    """The number of words that are missing among all threads' copies, and the row's c1 and, for LayerNorm, c2, which are
+    valid only if none is missing.
 
-    One reduction carries the three, and so waits for one pair of barriers. Measured at 65536 columns, LayerNorm: 1.24
-    of the floor, and 1.32 with a reduction each. (split_row.py has a reduction each: there the joint one is slower,
-    1.17 and 1.08.)
+    One reduction computes all three, and so needs only one pair of barriers. That is faster for LayerNorm
+    (docs/kernels.md, "Backward"). split_row.py has separate reductions, because a joint one is slower there.
     """
     missing = tl.sum(((words == 0) & (chunks < CHUNKS)).to(tl.int32), axis=1)
     c1 = tl.sum(tl.where(chunks < CHUNKS, words.to(tl.int32).to(tl.float32, bitcast=True), 0.0), axis=1) / N
@@ -100,7 +98,7 @@ def split_row_backward_kernel(
     CHUNKS_2: tl.constexpr,   # the power of two >= CHUNKS
     COPIES: tl.constexpr,     # COPIES * CHUNKS_2 >= the threads of a program: split_row.py says why
     BLOCK: tl.constexpr,      # columns a program owns
-    DEPENDENT: tl.constexpr,  # started before the words are 0, and the next kernel may start before this one ends
+    DEPENDENT: tl.constexpr,  # this kernel may start before the words are set to 0, and the next before this one ends
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy, writes dx (3 M N)."""
     if DEPENDENT:
@@ -108,15 +106,15 @@ def split_row_backward_kernel(
         gdc_launch_dependents()
     ticket = tl.atomic_add(
         ticket_ptr, 1, sem="relaxed"
-    )  # 64 bits, and so is all that follows from it: with 32 bits it is 5 % slower
+    )  # group, chunk and rows are 64-bit as well: with 32 bits the kernel is 5 % slower
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # kept for RMSNorm only: beside db its registers would spill. Measured at 32768 columns: LayerNorm 1.25 without,
-    # 1.38 with it
+    # w stays in registers only for RMSNorm. With LayerNorm's db as well, registers would spill: 1.38 of the floor
+    # instead of 1.25 at 32768 columns.
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     w = 1.0
     if HAS_W:
@@ -140,7 +138,7 @@ def split_row_backward_kernel(
     first, second = compute_row_sums(x_now, dy_now, w, mean, rstd, CENTRED, HAS_W)
     if first_row < M:
         tl.atomic_xchg(words_ptr + first_row * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed")
-    further = first_row + groups  # the row whose x and dy were asked for last
+    further = first_row + groups  # the row whose x and dy were loaded last
     more = mask & (further < M)
     x_next = tl.load(
         x_ptr + further * stride_x_row + wide * stride_x_col, mask=more, other=0.0, eviction_policy="evict_first"
@@ -155,7 +153,7 @@ def split_row_backward_kernel(
         more = mask & (further < M)
         if HAS_W and not KEEP_W:
             w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
-        # asked for now, looked at when the next row's sums are done
+        # load the words now, and use them after the next row's sums
         words = tl.load(words_ptr + row * CHUNKS_2 + chunks, volatile=True)
         x_after = x_next
         dy_after = dy_next
@@ -191,7 +189,7 @@ def split_row_backward_kernel(
             mask=mask,
             eviction_policy="evict_first",
         )
-        dw += dy * xhat  # after the store: before it, twice as many registers spill
+        dw += dy * xhat  # keep this after the store: before it, twice as many registers spill
         if CENTRED:
             db += dy
         x_now = x_after
@@ -229,7 +227,7 @@ def split_backward(
     dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
     db_partial = torch.empty_like(dw_partial) if centred else None
     chunks_2 = tables.next_power_of_2(shares.chunks)
-    # the first is the ticket counter, the second unused; a row's words fill a power of two, and are loaded without a mask
+    # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
     launch(
         split_row_backward_kernel, (groups * shares.chunks,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,

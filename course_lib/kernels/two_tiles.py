@@ -1,20 +1,20 @@
-"""LayerNorm and RMSNorm forward for rows far from a power of two: a row is a tile of BLOCK and one of TAIL columns.
+"""LayerNorm and RMSNorm forward for rows far from a power of two: a row is a tile of BLOCK and a tile of TAIL columns.
 
-A block has a power of two of lanes, so a row of 4097 columns in one block fills 8192, and half of the lanes do nothing.
-Nothing is not free: where rows are no multiple of 16 elements long, every lane has an instruction of its own for each
-load and store, masked or not. Two blocks, 4096 + 16, fit the row. The first is full and needs no column mask.
+The lanes of a block are a power of two. So a row of 4097 columns in one block needs 8192 lanes, and half of them are
+idle. Idle lanes are not free: if the length of rows is not a multiple of 16 elements, every lane has its own
+instruction for each load and store, masked or not. Two blocks, 4096 + 16, fit the row. The first is full and needs no
+column mask.
 
-**Rows that begin at any address.** Where a row is no multiple of 16 elements, x and y move 2 bytes at a time. w and b
-begin at a multiple of 16 bytes, so the compiler loads them in vectors, and then carries each element through shared
-memory to the thread that has its x. That fills the pipe between registers and L1 cache: 83 % busy at N = 4095,
-LayerNorm, with 53 % of the memory's bandwidth. Compiled without knowing where w and b begin, it loads them like x: 43
-%, and 59 % of the bandwidth. With 128 registers a thread four programs share a multiprocessor.
+**Rows that begin at any address.** If the length of rows is not a multiple of 16 elements, x and y move one element at
+a time. w and b begin at a multiple of 16 bytes, so the compiler would load them in vectors, and move each element
+through shared memory to the thread that has its x. Then the pipe between registers and L1 cache is the bottleneck, not
+the memory. If the compiler does not know the alignment of w and b, it loads them like x. With at most 128 registers per
+thread, four programs share a multiprocessor.
 
-Bytes: x read once and y written once, 2 M N; with a residual 4 M N. Measured on an H100, fp16, time over floor,
-LayerNorm and RMSNorm: one block 4095 1.69 1.23, 4097 4.15 2.02, 5120 1.18 1.04; two tiles 1.40 1.18, 1.20 1.15, 1.02
-1.01; w and b like x 1.19 1.07 and 1.15 1.08.
+Bytes: x read once and y written once, 2 M N; with a residual 4 M N. docs/kernels.md has the measurements: "Forward"
+compares one block, two tiles, and w and b loaded like x; "Where it stops" has the counters.
 
-Source: the masked tail after full blocks is how vectorised CPU loops end.
+Source: vectorised CPU loops also end with a masked tail after full blocks.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def two_tiles_kernel(
     ADD: tl.constexpr,        # add the residual first, and store the sum in total
     BLOCK: tl.constexpr,      # columns of the first tile, at most N
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
-    EVICTION_POLICY: tl.constexpr,   # of x, residual and y, which are read or written once, so that w and b stay in L2
+    EVICTION_POLICY: tl.constexpr,   # for x, residual and y, read or written once, so that w and b stay in L2
 ):  # fmt: skip
-    """One row a program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread."""
+    """One row per program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
@@ -89,26 +89,26 @@ def two_tiles_kernel(
 
 
 two_tiles_forward_kernel = triton.jit(two_tiles_kernel)
-# the same for rows that begin at any address: w and b are then loaded in the layout of x
+# for rows that begin at any address: without knowing the alignment of w and b, the compiler loads them like x
 unaligned_two_tiles_forward_kernel = triton.jit(two_tiles_kernel, do_not_specialize_on_alignment=["w_ptr", "b_ptr"])
 
 
 def choose_kernel(N: int, num_warps: int) -> tuple:
-    """The kernel for rows of N columns, and the registers a thread may take at most (None: any number)."""
+    """Return the kernel for rows of N columns, and the limit of registers per thread (None: no limit)."""
     if N % 16 == 0:
         return two_tiles_forward_kernel, None
     return (
         unaligned_two_tiles_forward_kernel,
         128 if num_warps <= 16 else None,
-    )  # 32 warps have 64 each, whatever is asked for
+    )  # the threads of 32 warps cannot have more than 64 registers anyway
 
 
 def two_tiles_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
-    """As :func:`course_lib.kernels.split_row.split_forward`, for 1 <= N <= RESIDENT_LIMIT, and fp64 too, mean and rstd
-    with it.
+    """Compute what :func:`course_lib.kernels.split_row.split_forward` does, for 1 <= N <= RESIDENT_LIMIT. x may also be
+    fp64; mean and rstd are then fp64.
 
     Raises: ValueError if N is out of that range.
     """

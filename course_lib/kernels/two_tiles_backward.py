@@ -1,14 +1,13 @@
-"""LayerNorm and RMSNorm backward for rows that begin at any address and are far from a power of two: two tiles a row.
+"""LayerNorm and RMSNorm backward for rows far from a power of two: a row is a tile of BLOCK and a tile of TAIL columns.
 
-The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192. Each of its lanes has an
-instruction of its own for every load and store, because the rows are no multiple of 16 elements long, and half of them
-do nothing. Here a row is a tile of BLOCK columns, all of them used, and a tile of TAIL columns, as in two_tiles.py. All
-else is the persistent design: x and dy read once, dw and db in registers, one partial row a program.
+The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192 lanes, half of them idle. If the
+length of rows is not a multiple of 16 elements, every lane has its own instruction for each load and store. Here a row
+is a tile of BLOCK columns, all of them used, and a tile of TAIL columns, as in two_tiles.py. The rest is the persistent
+design: x and dy are read once, dw and db stay in registers, and each program writes one partial row.
 
 Bytes: reads x and dy, writes dx (3 M N), and 8 P N of partial sums for RMSNorm, 16 P N for LayerNorm, P programs.
-Measured on an H100, fp16, 8192 x 4097, time over floor, LayerNorm and RMSNorm: one block 2.23 and 2.14, two tiles 1.33
-and 1.27.
-At 4095 columns, where one block fits, the two are alike: 1.39 and 1.33, 1.39 and 1.32.
+docs/kernels.md, "Backward" and "Faster memory, and few rows", has the measurements. At 4095 columns, which fill one
+block, two tiles gain nothing.
 
 Source: norm_backward.py and two_tiles.py.
 """
@@ -26,7 +25,7 @@ from course_lib.kernels.launch import device, operands, tables
 from course_lib.kernels.launch.launcher import launch
 
 
-# w begins at a multiple of 16 bytes and x's rows do not: two_tiles.py says why the compiler is not told
+# The compiler is not told that w is aligned, because x's rows may not be: two_tiles.py gives the reason.
 @triton.jit(do_not_specialize=["M"], do_not_specialize_on_alignment=["w_ptr"])
 def two_tiles_backward_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16, fp32 or fp64
@@ -45,7 +44,7 @@ def two_tiles_backward_kernel(
 ):  # fmt: skip
     """Rows p, p + P, p + 2 P, ... for program p of P.
 
-    Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 a thread, about six times.
+    Registers: about six times (BLOCK + TAIL) / (32 * num_warps) fp32 per thread.
     """
     if DEPENDENT:
         gdc_launch_dependents()
@@ -110,7 +109,8 @@ def two_tiles_backward(
     dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, dx: Tensor, dw: Tensor,
     db: Tensor | None,
 ) -> None:  # fmt: skip
-    """As :func:`course_lib.kernels.split_row_backward.split_backward`, for 1 <= N <= TWO_TILES_LIMIT, and fp64 too.
+    """Compute what :func:`course_lib.kernels.split_row_backward.split_backward` does, for 1 <= N <= TWO_TILES_LIMIT. x
+    may also be fp64.
 
     Raises: ValueError if N is out of that range.
     """

@@ -1,12 +1,11 @@
-"""Words that start at 0, for kernels whose programs tell one another something: the launch that sets them is nearly
-hidden.
+"""Words that start at 0, for kernels whose programs exchange data. The launch that sets them to 0 takes almost no extra time.
 
-The kernel that uses the words is a programmatic dependent launch: its programs take their places while this one still
-runs, and wait for its end with ``gdc_wait`` before they touch a word. PyTorch's own ``zeros`` is a launch like any
-other, and the next one begins after it has ended.
+The kernel that uses the words is a programmatic dependent launch: its programs start while the kernel here still runs,
+and wait for its end with ``gdc_wait`` before they touch a word. With PyTorch's own ``zeros``, the next kernel would
+start only after it has ended.
 
-Nobody waits forever for that: a dependent launch begins when every program of this kernel has started, so those that
-wait never hold a place that this kernel still needs.
+No program waits forever for this: a dependent launch begins when every program of the kernel here has started, so
+waiting programs never take room that this kernel still needs.
 
 Source: NVIDIA's CUDA programming guide, "Programmatic Dependent Launch and Synchronization".
 """
@@ -29,16 +28,16 @@ _BLOCK = 1024
 def zero_words_kernel(
     words_ptr,             # (count,), int64, written
     count,
-    BLOCK: tl.constexpr,   # words a program
+    BLOCK: tl.constexpr,   # words per program
 ):  # fmt: skip
-    """Bytes: writes 8 a word."""
+    """Set the words to 0. Bytes: writes 8 per word."""
     gdc_launch_dependents()
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(words_ptr + at, tl.zeros([BLOCK], dtype=tl.int64), mask=at < count)
 
 
 def make_zeroed_words(count: int, device: torch.device) -> tuple[Tensor, bool]:
-    """``count`` words, shape (count,), int64, and whether the kernel that uses them must wait: it is a dependent launch."""
+    """Return ``count`` int64 words, shape (count,), and whether the kernel that uses them must be a dependent launch and wait."""
     if not has_dependent_launch(device):
         return torch.zeros(count, dtype=torch.int64, device=device), False
     words = torch.empty(count, dtype=torch.int64, device=device)

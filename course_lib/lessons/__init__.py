@@ -1,7 +1,7 @@
-"""Pictures that a learner can move: model -> figure -> widget, one file a topic. Importing this applies the course's style.
+"""Pictures that a learner can move, one folder per picture. Importing this package applies the course's style.
 
-The functions have their module's name and take its place here: reach into a module with
-``from course_lib.lessons.copy_map.widget import model``.
+A function here hides the folder of the same name. Import from inside a folder in full:
+``from course_lib.lessons.copy_map.model import make_data``.
 """
 
 from __future__ import annotations

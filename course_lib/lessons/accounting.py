@@ -1,7 +1,7 @@
-"""Lesson 15: five launches whose bytes are counted by hand, the kernels behind them, and what a trace of them counts.
+"""Lesson 15: the kernels whose bytes the learner counts by hand, and a trace that counts the same bytes.
 
-The kernels are the course's designs without what has nothing to do with bytes: packed rows, w and b always there. Every one of them
-can be read in a minute. ``count_bytes`` runs them in Triton's interpreter and adds up what every lane loads and stores.
+The kernels are the course's designs, cut down to what matters for bytes: rows are packed, w and b are always given. Each of them
+can be read in a minute. ``count_bytes`` runs them in Triton's interpreter and adds up the bytes that every lane loads and stores.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from course_lib.kernels.launch import tables
 from course_lib.lessons.access_map.run import record
 
 DTYPES = {2: torch.float16, 4: torch.float32}
-BLOCK = 64  # columns a step of the blocked kernel
+BLOCK = 64  # columns per step of the blocked kernel
 _EPS = 1e-5
 
 
@@ -151,7 +151,7 @@ def finish_kernel(dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr, chunks, N, BLO
 
 @dataclass(frozen=True)
 class TracedLaunch:
-    """One launch of a kernel: ``tensors`` by name, in the kernel's order, then ``numbers``, then ``constants``."""
+    """One launch of a kernel. Its arguments are ``tensors``, in the kernel's order, then ``numbers``, then ``constants``."""
 
     kernel: Any
     grid: tuple[int, ...]
@@ -160,7 +160,7 @@ class TracedLaunch:
     constants: Mapping[str, int]
 
 
-# the functions of exercise 15a and the kernels of each, in the order of their launches
+# the functions of exercise 15a, each with the kernels that it accounts for, in launch order
 KERNELS: dict[str, tuple[Any, ...]] = {
     "blocked_forward": (blocked_kernel,),
     "resident_forward": (resident_kernel,),
@@ -181,7 +181,7 @@ _GRIDS = {
 def list_launches(
     name: str, M: int, N: int, itemsize: int, *, ROWS: int = 1, rows_a_chunk: int = 1, BLOCK_N: int = 32
 ) -> list[TracedLaunch]:
-    """The launches of one of KERNELS on random matrices of M x N numbers of ``itemsize`` bytes.
+    """Return the launches of one entry of KERNELS on random M x N matrices whose elements have ``itemsize`` bytes.
 
     Raises: CourseError if there is no such entry, a size is below 1, or ``itemsize`` is neither 2 nor 4.
     """
@@ -226,10 +226,11 @@ def list_launches(
 
 
 def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple[int, int]:
-    """Bytes that the launches ask to read and to write, added up from a trace of every load and store in Triton's interpreter.
+    """Return the bytes that the launches read and the bytes that they write, from a trace in Triton's interpreter.
 
     Args:
-        name: one of KERNELS; ``sizes`` are ROWS, or rows_a_chunk and BLOCK_N, where it has them.
+        name: a key of KERNELS.
+        sizes: ROWS, or rows_a_chunk and BLOCK_N, if the kernels have them.
 
     Raises: CourseError as :func:`list_launches`, and if a kernel cannot be traced.
     """
@@ -244,7 +245,7 @@ def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple
 
 
 class Sources:
-    """The text of the kernels, a folded part for each function of the exercise."""
+    """The source text of the kernels, with one folded part per function of the exercise."""
 
     def _repr_html_(self) -> str:
         parts = []
@@ -261,5 +262,5 @@ class Sources:
 
 
 def show_kernels() -> Sources:
-    """The sources of the five, for the last line of a cell."""
+    """Return the sources of all KERNELS in a form that a notebook shows."""
     return Sources()

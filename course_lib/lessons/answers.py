@@ -1,7 +1,7 @@
-"""Answers that run before their prediction was made, as after Run all: the output stays closed until the prediction, or a click.
+"""Keep the output of an answer cell closed until the learner has predicted, or clicks. After "Run all", answers run before predictions.
 
-JupyterLab sends a cell's metadata along with its code, and ``authoring/notebooks.py`` names there the predictions that the cell answers. A
-front end that sends none, and a run without one, shows every answer.
+JupyterLab sends a cell's metadata along with its code. ``authoring/notebooks.py`` writes into the metadata which predictions the cell
+answers. If a front end sends no metadata, or there is no front end, every answer is shown.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from course_lib.base import runtime
 from course_lib.learner import progress
 from course_lib.lessons.panel_page import BOX_STYLE
 
-METADATA = "predictions"  # of a cell: the ids of the predictions that it answers
+METADATA = "predictions"  # key in a cell's metadata: the ids of the predictions that the cell answers
 
-# The first output of a closed answer. While its fold is closed, CSS hides the outputs that stand beside it.
+# The first output of a closed answer is a fold. While it is closed, CSS hides the cell's other outputs.
 _CLOSED = f"""{BOX_STYLE}<style>
 .jp-OutputArea:has(> .jp-OutputArea-child .course-closed:not([open])) > .jp-OutputArea-child:not(:has(.course-closed)) {{ display: none; }}
 </style><details class="course-box open course-closed"><summary><b>Answer.</b> Predict first, or open it here.</summary></details>"""
 
-_shown: set[str] = set()  # in this session, with or without a prediction
+_shown: set[str] = set()  # predictions whose answer was shown in this session, whether or not the learner predicted
 _closed: list[tuple[frozenset[str], DisplayHandle]] = []
 
 
 def close_answers() -> None:
-    """From here on, the notebook that runs this closes answers; outside of a notebook nothing happens."""
+    """Close the answers of all cells that run after this call. Do nothing outside of a notebook."""
     shell: Any = get_ipython()
     if runtime.in_notebook() and hasattr(shell, "get_parent"):
         shell.events.register(
@@ -45,7 +45,7 @@ def _close(predictions: Sequence[str]) -> None:
 
 
 def open_answers(prediction_id: str) -> None:
-    """The answer of this prediction was shown: outputs that waited for it, and for no other, open."""
+    """Note that the answer of this prediction was shown, and open the outputs that now wait for no prediction."""
     _shown.add(prediction_id)
     for waiting, mark in list(_closed):
         if waiting <= _shown | progress.read_predictions().keys():

@@ -1,4 +1,4 @@
-"""Lesson 14: LayerNorms with a slip in the backward pass, to be trained beside the right one. The forward pass is right in all of them."""
+"""Lesson 14: LayerNorms with a mistake in the backward pass, to be trained beside the right one. Their forward pass is right."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def right_dx(wdy: Tensor, xhat: Tensor, c1: Tensor, c2: Tensor, rstd: Tensor) ->
 
 
 def norm_with(dx: Dx = right_dx, *, w_in_dx: bool = True) -> type[nn.LayerNorm]:
-    """A module like torch.nn.LayerNorm, in PyTorch operations, with this backward pass.
+    """Return a module class like torch.nn.LayerNorm, made of PyTorch operations, with this backward pass.
 
     Args:
-        dx: from wdy, xhat, c1, c2 and rstd, what is returned as the gradient of x.
-        w_in_dx: False takes dy where wdy belongs, as somebody does who forgets the weight.
+        dx: computes the gradient of x from wdy, xhat, c1, c2 and rstd.
+        w_in_dx: False forgets the weight: dx gets dy for wdy.
     """
 
     class Function(torch.autograd.Function):

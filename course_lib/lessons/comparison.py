@@ -1,4 +1,4 @@
-"""What your kernel gave beside what it should have given, number by number, for the case that the verdict shows."""
+"""The learner's outputs beside the expected ones, number by number, for the case that the verdict shows."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from course_lib.catalog import Exercise
 from course_lib.grading.public import SIGNS, Element, Judged, check_with_cases, make_report
 from course_lib.lessons.panel_page import write_inline, write_quotation
 
-_ROWS, _COLUMNS = 6, 8  # of an output that is shown: as much as stands beside one another on a narrow page
-_NEAR = len(Element)  # the look of an element that is off by little; all others look as their Element says
-_NEAR_RATIO = 10  # allowed errors
-# an element's look: its class in panel.css, and what that means
+_ROWS, _COLUMNS = 6, 8  # the part of an output that is shown, small enough for a narrow page
+_NEAR = len(Element)  # the look of an element that is off by little; the key of every other look is an Element
+_NEAR_RATIO = 10  # largest error, in allowed errors, that counts as off by little
+# an element's look: its class in panel.css, and the meaning of the class in words
 _LOOKS = {
     Element.RIGHT: ("", "right"),
     Element.UNWRITTEN: ("course-unwritten", "never written"),
@@ -34,20 +34,21 @@ def choose_looks(judged: Judged, output: str) -> np.ndarray:
 
 
 def compare(exercise: Exercise, path: Path | None = None) -> str:
-    """HTML for the panel: a sentence, and the outputs of the case that the verdict shows (the first case of all, if none fails).
+    """Return HTML for the panel: a sentence, and the outputs of the case that the verdict shows (the first case if none fails).
 
-    Without a run there is nothing but the sentence, which says why.
+    If no case ran, return only a sentence that says why.
     """
     verdict, cases = check_with_cases(exercise, path)
-    if exercise.kind == "tests":  # what a test returns is no tensor
+    if exercise.kind == "tests":  # tests have no tensors to compare
         return f"<p>{write_inline(verdict.message)}</p>{write_quotation(make_report(verdict, exercise))}"
     ran = [case for case in cases if case.ran and case.outputs]
     if not ran:
         return f"<p>Nothing to compare: {write_inline(verdict.message)}</p>"
-    if ran[0].plan.derive is not None:  # many numbers are right: what follows from yours, case by case
+    # more than one answer is right: show what follows from the learner's, case by case
+    if ran[0].plan.derive is not None:
         rows = "".join(f"<li>{SIGNS.get(c.status, '–')} {write_inline(c.detail)}</li>" for c in verdict.cases)
         return f"<p>{write_inline(verdict.message)}</p><ul>{rows}</ul>"
-    # the case that the verdict speaks of
+    # choose the case that the verdict names
     named = verdict.first.case if verdict.first else ""
     case = min(ran, key=lambda case: (case.plan.case.describe() != named, case.passed))
     sentence = f"{exercise.id} {verdict.status}. The case shown: {case.plan.case.describe()}."
@@ -55,7 +56,7 @@ def compare(exercise: Exercise, path: Path | None = None) -> str:
 
 
 def write_outputs(judged: Judged) -> str:
-    """Every output of a case: what is wrong in it, and yours, expected and their difference around the first wrong element."""
+    """Describe every output of a case: count its wrong elements, and show yours, expected and difference around the first of them."""
     looks = {name: choose_looks(judged, name) for name in judged.plan.expected}
     parts = []
     for name, look in sorted(looks.items(), key=lambda item: not item[1].any()):
@@ -92,7 +93,7 @@ def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     expected, actual = judged.plan.expected[name].values, judged.outputs[name]
     grid = np.atleast_2d(look)
     first = np.argwhere(grid > 0)[0] if grid.any() else np.zeros(2, int)
-    # one right neighbour before the first wrong element, where there is one: the edge between them often says it all
+    # Begin one row and one column before the first wrong element: the edge between right and wrong often shows the cause.
     top, left = (
         max(0, min(at - 1, size - most)) for at, size, most in zip(first, grid.shape, (_ROWS, _COLUMNS), strict=True)
     )
@@ -105,7 +106,7 @@ def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     if look.ndim == 2:
         rows = [str(top + row) for row in range(len(grid[window]))]
         tables = "".join(_write_grid(side, left, rows, cells[side], looks[side]) for side in sides)
-    else:  # one row each: one below the other
+    else:  # vectors: yours, expected and difference are three rows of one table
         tables = _write_grid("", left, list(sides), *(np.concatenate(list(part.values())) for part in (cells, looks)))
     cut = any(size > most for size, most in zip(grid.shape, (_ROWS, _COLUMNS), strict=True))
     shown = f"<small>Shown: {name}[{_span(top, grid.shape[0], _ROWS) + ', ' if look.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}].</small>"
@@ -132,4 +133,4 @@ def _write_cell(value: float, look: str, meaning: str) -> str:
 
 
 def _format_cell(value: float) -> str:
-    return f"{value:.0f}" if value == 0 else format_number(value, 4)  # 0 and -0 may both be there
+    return f"{value:.0f}" if value == 0 else format_number(value, 4)  # .0f keeps the sign of -0

@@ -1,4 +1,4 @@
-"""What the compiler makes of dx, for lesson 11: waits of three ways to get its sums, and how wide its loads are."""
+"""Compiled dx kernels for lesson 11: the barriers of three ways to compute the row sums, and the width of the loads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_pairs(a, b, other_a, other_b):
 def three_ways_kernel(
     dy_ptr, x_ptr, mean_ptr, rstd_ptr, dx_ptr, N, eps, SAVED: tl.constexpr, PAIR: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """dx of packed rows with w = 1: statistics loaded or computed anew, and two reductions or one over pairs."""
+    """dx of packed rows with w = 1. SAVED loads the statistics, else they are recomputed; PAIR computes both sums in one reduction."""
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -54,7 +54,7 @@ def three_ways_kernel(
 
 @cache
 def count_waits() -> dict[str, tuple[int, int]]:
-    """Waits of all warps and exchanges between threads in the SASS of each way: fp16, BLOCK 4096, 8 warps, sm_90."""
+    """Count barriers (BAR.SYNC) and shuffles (SHFL) in the SASS of each way: fp16, BLOCK 4096, 8 warps, sm_90."""
     passed = [_HALF, _HALF, _SINGLE, _SINGLE, _HALF, 4096, 1e-5]
     reports = {
         name: compile_report(three_ways_kernel, passed, {**way, "BLOCK": 4096}, num_warps=8, arch="sm_90")
@@ -67,10 +67,10 @@ def count_waits() -> dict[str, tuple[int, int]]:
 
 
 def count_loads(stride_dy_row: int, stride_dy_col: int, *, yours: bool = False) -> dict[int, int]:
-    """How many loads of how many bytes a thread has, in dx of LayerNorm for M = 4096 rows of N = 8192 columns in fp16: 8 warps, sm_90.
+    """Count the loads of a thread by their width in bytes, in LayerNorm's dx for M = 4096 rows of N = 8192 columns: fp16, 8 warps, sm_90.
 
     Args:
-        yours: of the learner's kernel in exercise 11a; else of the course's own.
+        yours: compile the learner's kernel of exercise 11a instead of the course's.
 
     Raises: CourseError if exercise 11a has not been attempted, or the compiler refuses the kernel.
     """

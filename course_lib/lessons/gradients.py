@@ -1,4 +1,4 @@
-"""What lesson 10 tests gradients with: symbols, PyTorch's gradcheck, and a few wrong formulas of dx."""
+"""Tests of gradients for lesson 10: symbolic differentiation, PyTorch's gradcheck, and a few wrong formulas of dx."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _X = np.array(EXAMPLE)
 
 
 def find_remainders(N: int, kind: str = "layer_norm", *, with_c2: bool = True) -> set[sympy.Expr]:
-    """Derivative minus formula, simplified, for each element of dx of a row of N symbols: {0} is a proof.
+    """Return derivative minus formula, simplified, for each element of dx of a row of N symbols. The result {0} proves the formula.
 
     Args:
         kind: "layer_norm" or "rms_norm".
-        with_c2: False leaves c2 out of LayerNorm's formula; RMSNorm's has none.
+        with_c2: False leaves c2 out of LayerNorm's formula; RMSNorm's has no c2.
     """
     x, w, dy = (sympy.symbols(f"{name}:{N}", real=True) for name in ("x", "w", "dy"))
     eps = sympy.Symbol("eps", positive=True)
@@ -41,7 +41,7 @@ def find_remainders(N: int, kind: str = "layer_norm", *, with_c2: bool = True) -
 
 
 def make_layer_norm(dw_of: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callable[..., Any]:
-    """LayerNorm of (x, w, b) with a backward written by hand: dx and db are right, dw is ``dw_of(dy, x, xhat)``."""
+    """Return a LayerNorm of (x, w, b) with a backward written by hand: dx and db are right, dw is ``dw_of(dy, x, xhat)``."""
 
     class LayerNorm(torch.autograd.Function):
         @staticmethod
@@ -62,7 +62,7 @@ def make_layer_norm(dw_of: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Callab
 
 
 def make_inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    """x (4, 6) with mean 3, w and b (6,), for gradcheck."""
+    """Return inputs for gradcheck: x of shape (4, 6) with mean 3, w and b of shape (6,)."""
     generator = torch.Generator().manual_seed(0)
     x = 3 + torch.randn(4, 6, generator=generator, dtype=torch.float64)
     w, b = (0.5 + torch.rand(6, generator=generator, dtype=torch.float64) for _ in range(2))
@@ -71,17 +71,17 @@ def make_inputs(dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def run_gradcheck(dw_of: Callable[[Tensor, Tensor, Tensor], Tensor], dtype: torch.dtype = torch.float64) -> str:
-    """What gradcheck says against a LayerNorm with this dw; "" if it passes."""
+    """Return the error that gradcheck reports for a LayerNorm with this dw; "" if it passes."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns of any dtype but float64
+            warnings.simplefilter("ignore")  # gradcheck warns about every dtype except float64
             gradcheck(make_layer_norm(dw_of), make_inputs(dtype))
     except GradcheckError as found:
         return str(found).strip()
     return ""
 
 
-# formulas of dx from wdy, xhat, c1, c2, rstd and N
+# the right formula of dx and wrong ones, each a function of wdy, xhat, c1, c2, rstd and N
 MISTAKES: dict[str, Callable[..., np.ndarray]] = {
     "right": lambda wdy, xhat, c1, c2, rstd, N: (wdy - xhat * c1 - c2) * rstd,
     "c1 forgotten": lambda wdy, xhat, c1, c2, rstd, N: (wdy - c2) * rstd,
@@ -93,10 +93,10 @@ MISTAKES: dict[str, Callable[..., np.ndarray]] = {
 
 
 def measure_mistake(name: str, *, ones: bool) -> float:
-    """The largest error in dx that a formula of MISTAKES has on the worked example of 3 x 8.
+    """Return the largest error of a formula of MISTAKES on the worked example of 3 x 8.
 
     Args:
-        ones: dy and w are 1, as ``y.sum().backward()`` on a fresh layer has them; else dy is random and w rises from 0.5 to 1.5.
+        ones: set dy and w to 1, as in ``y.sum().backward()`` on a fresh layer; else dy is random and w rises from 0.5 to 1.5.
     """
     rows, N = _X.shape
     w = np.ones(N) if ones else np.linspace(0.5, 1.5, N)
@@ -109,7 +109,7 @@ def measure_mistake(name: str, *, ones: bool) -> float:
 
 
 def list_seen(test: str) -> list[str]:
-    """Which of five mistakes in LayerNorm's dx a test sees, on the worked example: errors above 0.001.
+    """List which of five mistakes in LayerNorm's dx a test sees: those that cause an error above 0.001 on the worked example.
 
     Args:
         test: "y.sum(), w = 1", "y.sum(), random w" or "random dy and w".

@@ -1,4 +1,4 @@
-"""``hunt()``: a kernel with one thing wrong, hunted in a notebook. The same hunts, rules and progress as ``course hunt``."""
+"""``hunt()``: find the mistake in a kernel, in a notebook. Hunts, rules and progress are those of ``course hunt``."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LOOKS = {True: "good", False: "bad", None: "plain"}
 
 
 def hunt(exercise: str | None = None, *, seen: bool = False, daily: bool = False) -> HuntPanel:
-    """The hunt that is not ended, else the next one, for the last line of a cell.
+    """Return a panel with the unfinished hunt, or the next one if there is none. Call it in the last line of a cell.
 
     Args:
         exercise: only hunts on this exercise, such as "07a".
-        seen: with the code in view from the beginning.
-        daily: today's hunt, the same for everybody.
+        seen: show the code from the beginning.
+        daily: play today's hunt, which is the same for all learners.
 
-    Raises: CourseError if there is no such exercise, it has no hunts, or it is not passed.
+    Raises: CourseError if there is no such exercise, it has no hunts, or the learner has not passed it.
     """
     if daily:
         return HuntPanel(session.begin_daily, lambda: session.resume_or_draw(None), warning=session.warn_of_daily())
@@ -49,7 +49,7 @@ def hunt(exercise: str | None = None, *, seen: bool = False, daily: bool = False
 
 
 class HuntPanel(ipywidgets.VBox):
-    """One hunt after the other, live. Callbacks never raise: what goes wrong is shown in the panel, in words."""
+    """A live panel that plays one hunt after another. Callbacks never raise: the panel shows every error in words."""
 
     def __init__(
         self,
@@ -58,7 +58,10 @@ class HuntPanel(ipywidgets.VBox):
         warning: str = "",
         level: str | None = None,
     ) -> None:
-        """``warning``: what the learner has to know, and agree to, before the first hunt begins; ``level``: what was asked for."""
+        """Take the functions that begin the first hunt and each next one.
+
+        ``warning`` is shown first, and the hunt begins only when the learner agrees. ``level`` is the level that the caller asked for.
+        """
         self._begin, self._begin_next, self._level = begin, begin_next, level
         self.session: Session | None = None
         self._fields: dict[str, Any] = {}
@@ -105,7 +108,7 @@ class HuntPanel(ipywidgets.VBox):
                 "<code>hunt(daily=True)</code> has one for today."
             )
         else:
-            background.start(lambda: warm_steps("kernel", "cpu"))  # beside the learner, who reads first
+            background.start(lambda: warm_steps("kernel", "cpu"))  # while the learner reads
             self._make_fields(self.session)
             if words := session.explain_level(self.session, self._level):
                 self._answer.value = write_box(write_inline(words[0].upper() + words[1:]), "open")
@@ -162,7 +165,7 @@ class HuntPanel(ipywidgets.VBox):
         self._code.value = write_code("The kernel", play.hunt.text) if code else ""
         lines = play.hunt.text.splitlines() if code else []
         options = tuple((f"{n}: {line.strip()}", n) for n, line in enumerate(lines, start=1) if line.strip())
-        if options != self._line.options:  # to set them anew would forget the line that is chosen
+        if options != self._line.options:  # setting the same options again would clear the chosen line
             self._line.options = options
         self._log.value = _write_log(play)
         if play.game.ended:
@@ -214,7 +217,7 @@ class HuntPanel(ipywidgets.VBox):
         return self.session
 
     def _guard(self, action: Callable[[], None]) -> Callable[[], None]:
-        """The action with the buttons off; an exception in a callback would otherwise be seen by nobody."""
+        """Wrap an action: disable the buttons while it runs, and show its exceptions, because Jupyter hides those of a callback."""
 
         def act() -> None:
             for button in self._buttons.values():
@@ -243,7 +246,7 @@ class HuntPanel(ipywidgets.VBox):
 
 
 def _wrap() -> ipywidgets.Layout:
-    """A layout of its own for each row: one that two widgets share is shown and hidden for both."""
+    """Return a new layout. Rows cannot share one, because hiding one row would then hide the others."""
     return ipywidgets.Layout(flex_flow="row wrap", align_items="center")
 
 

@@ -1,4 +1,4 @@
-"""What a thread carries out to add up a block: the shuffles, additions and barriers in a kernel's PTX, counted."""
+"""Count the shuffles, additions, shared-memory accesses and barriers in a kernel's PTX."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _WORDS = {
     "shared memory": r"(?:st|ld)\.shared",
     "barriers": r"bar\.sync",
 }
-_LOOP = re.compile(r"^(\$L__BB\w+):.*?bra(?:\.uni)?\s+\1;", re.DOTALL | re.MULTILINE)  # a label, to the jump back to it
+# from a label to the jump back to it
+_LOOP = re.compile(r"^(\$L__BB\w+):.*?bra(?:\.uni)?\s+\1;", re.DOTALL | re.MULTILINE)
 _FLOP = {r"\b(?:add|sub|mul)\.f32": 1, r"\bfma\.rn\.f32": 2}
 
 
 def count_instructions(kernel: Any, BLOCK: int, num_warps: int, N: int | None = None) -> dict[str, int]:
-    """How often each thread carries out a shuffle, an addition, an access of shared memory, a barrier; by these names.
+    """Count how many shuffles, additions, shared-memory accesses and barriers each thread executes, by the names in _WORDS.
 
-    The kernel is compiled for an H100, on any machine. Its parameters are pointers to fp32 whose names end in ``_ptr``, N where it takes
-    one, and BLOCK. A loop is counted N / BLOCK times.
+    The kernel is compiled for an H100, on any machine. Its parameters are pointers to fp32 whose names end in ``_ptr``, optionally N,
+    and BLOCK. The instructions of a loop count N / BLOCK times.
 
     Raises: CourseError if N is given and the kernel has no loop; CompileError if it does not compile.
     """
@@ -37,7 +38,9 @@ def count_instructions(kernel: Any, BLOCK: int, num_warps: int, N: int | None = 
 
 
 def count_flop_per_element(kernel: Any, BLOCK: int, num_warps: int) -> float:
-    """Floating-point operations of a kernel ``(x_ptr, y_ptr, N, eps, BLOCK)`` on an fp16 row of BLOCK columns, over BLOCK; an fma is two.
+    """Count the floating-point operations per element of a kernel ``(x_ptr, y_ptr, N, eps, BLOCK)`` on an fp16 row of BLOCK columns.
+
+    An fma counts as two operations.
 
     Raises: CompileError if the kernel does not compile.
     """

@@ -1,4 +1,4 @@
-"""Figures of a lesson as PNGs with alt text, and what of a notebook's live views is saved with it."""
+"""Figures of a lesson as PNGs with alt text, and the saved form of a notebook with live views."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG with its words. Shown in a notebook as the picture with alt text.
+    """A PNG with alt text, which a notebook shows as a picture.
 
-    ``alt`` says what a person who cannot see the picture needs.
+    ``alt`` describes the picture for a learner who cannot see it.
     """
 
     png: bytes
     alt: str
 
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Data and metadata by MIME type, as Jupyter takes them; the alt text is where nbconvert looks for it."""
+        """Return data and metadata by MIME type, as Jupyter expects them, with the alt text at the place that nbconvert reads."""
         return (
             {"image/png": base64.b64encode(self.png).decode("ascii"), "text/plain": self.alt},
             {"image/png": {"alt": self.alt}},
@@ -38,7 +38,7 @@ class Picture:
 
 
 def picture(figure: Figure, alt: str) -> Picture:
-    """``figure`` as a PNG with alt text, for the last line of a cell. Closes it in pyplot, so it is not shown twice.
+    """Return ``figure`` as a PNG with alt text, and close the figure in pyplot, so that it is not shown twice. Call it in a cell's last line.
 
     Raises: CourseError if ``alt`` is empty.
     """
@@ -54,9 +54,9 @@ def picture(figure: Figure, alt: str) -> Picture:
 
 
 def without_live_views(notebook: dict[str, Any]) -> None:
-    """Make the saved form of an executed notebook, in place: pictures and text stay, live views and their state go.
+    """Remove the live views and their state from an executed notebook, in place; pictures and text stay.
 
-    A live view without its kernel hides what stands beside it in JupyterLab, and widget state does the same on GitHub.
+    In JupyterLab, a live view without its kernel hides the output's other formats; on GitHub, widget state does the same.
     """
     notebook["metadata"].pop("widgets", None)
     for cell in notebook["cells"]:
@@ -66,11 +66,10 @@ def without_live_views(notebook: dict[str, Any]) -> None:
 
 
 def alt_text_in_html(notebook: Any, resources: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """A preprocessor for nbconvert's HTML export: every PNG that has alt text becomes an ``img`` with that text;
-    a moving picture stays one.
+    """Preprocess a notebook for nbconvert's HTML export: every PNG with alt text becomes an ``img`` with that text.
 
-    Live views go, as in ``without_live_views``.
-    nbconvert's classic template reads the alt text of an output, its lab template (the default) leaves it out. Use:
+    Moving pictures stay; live views are removed, as in ``without_live_views``.
+    nbconvert's classic template uses the alt text of an output; its default template, lab, drops it. Use:
     ``jupyter nbconvert --to html --HTMLExporter.preprocessors=course_lib.lessons.live.alt_text_in_html FILE``.
     """
     without_live_views(notebook)
@@ -78,7 +77,7 @@ def alt_text_in_html(notebook: Any, resources: dict[str, Any]) -> tuple[Any, dic
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             alt = output.get("metadata", {}).get("image/png", {}).get("alt")
-            if alt and "image/png" in data and "text/html" not in data:  # what moves goes on moving
+            if alt and "image/png" in data and "text/html" not in data:  # a moving picture has HTML already
                 source = "".join(data["image/png"]).replace("\n", "")
                 data["text/html"] = (
                     f'<img alt="{html.escape(alt)}" style="max-width: 100%" src="data:image/png;base64,{source}">'

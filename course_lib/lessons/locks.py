@@ -1,6 +1,6 @@
-"""What lesson 12 launches: four programs that add to one total, under a lock and without; and the learner's file of 12a.
+"""Launches of lesson 12: four programs that add to one total, and the learner's file of 12a.
 
-To see who was there, program p brings 10 to the power p: 1, 10, 100, 1000. If all four have their say, the total is 1111.
+Program p adds 10 to the power p, so the digits of the total show which programs were counted. With all four it is 1111.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from course_lib.lessons.schedule.run import Interleaving, interleaved
 from course_lib.lessons.schedule.widget import ScheduleLaunch, learners_file
 
 PARTS = (1.0, 10.0, 100.0, 1000.0)
-COLUMNS = 4  # of a row
+COLUMNS = 4  # columns of a row
 
 
 @triton.jit
@@ -100,7 +100,7 @@ def grouped_kernel(part_ptr, buffer_ptr, lock_ptr, flag_ptr, GROUP: tl.constexpr
 
 
 def four_programs(kernel: Any) -> ScheduleLaunch:
-    """Four programs of ``kernel``, which bring 1, 10, 100 and 1000 to a total of 0; a kernel with BLOCK brings rows of four of them."""
+    """Return a launch of four programs that add 1, 10, 100 and 1000 to a total of 0. For a kernel with BLOCK, all are rows of COLUMNS."""
     takes = list(inspect.signature(kernel.fn).parameters)
     columns = COLUMNS if "BLOCK" in takes else 1
     part = torch.tensor(PARTS)[:, None].expand(-1, columns).contiguous()
@@ -110,25 +110,25 @@ def four_programs(kernel: Any) -> ScheduleLaunch:
 
 
 def run_orders(launch: ScheduleLaunch, seeds: Iterable[int] = range(40)) -> list[Interleaving]:
-    """The launch once in each of many orders of its programs' operations."""
+    """Run the launch once per seed. Each seed draws another order of the programs' operations."""
     return interleaved(launch.kernel, launch.grid, *launch.arguments, seeds=seeds, **launch.named)
 
 
 def list_totals(runs: Iterable[Interleaving]) -> list[int]:
-    """What each run has left in the first column of the total."""
+    """Return for each run the final value of the total's first column."""
     return [int(run.result("total").flat[0]) for run in runs]
 
 
 def make_buffers(rows: int, group: int, left: float) -> list[torch.Tensor]:
-    """The arguments of :func:`grouped_kernel`: ``group`` buffers that hold ``left``, their locks and their flags."""
+    """Return the arguments of :func:`grouped_kernel`: parts, ``group`` buffers with the old content ``left``, their locks and their flags."""
     zeros = torch.zeros(group, dtype=torch.int32)
     return [torch.tensor(PARTS[:rows]), torch.full((group,), left), zeros, zeros.clone()]
 
 
 def your_repair() -> ScheduleLaunch:
-    """The first kernel of the learner's 12a, as the file is when it is run: four rows of four columns, two buffers.
+    """Return a launch of the first kernel of the learner's 12a: four rows of four columns, two buffers. Each run reads the file again.
 
-    x is the 1, 10, 100 or 1000 of its row, mean 0 and rstd 1, so dw has the totals of the lesson. The buffers hold NaN.
+    The rows of x hold 1, 10, 100 and 1000; mean is 0 and rstd is 1. So dw has the totals of the lesson. The buffers start as NaN.
     """
     M, N, group = len(PARTS), COLUMNS, 2
     x = torch.tensor(PARTS)[:, None].expand(M, N).contiguous()
@@ -147,7 +147,7 @@ def your_repair() -> ScheduleLaunch:
 
 
 def list_last_steps(kernel: Any, BLOCK: int = 1024) -> list[str]:
-    """What PTX has for an H100 from the kernel's last store on: stores, barriers and atomics, in their order."""
+    """List the stores, barriers and atomics of a kernel's PTX for an H100, from the last store on, in order."""
     arguments = [Pointer("fp32"), Pointer("fp32"), Pointer("int32")]
     ptx = compile_report(kernel, arguments, {"BLOCK": BLOCK}, num_warps=4, arch="sm_90", disassemble=False).ptx
     found = re.findall(r"st\.global|bar\.sync|atom\.\S*(?:exch|cas)", ptx)
@@ -156,7 +156,7 @@ def list_last_steps(kernel: Any, BLOCK: int = 1024) -> list[str]:
 
 
 def measure_error(M: int, GROUP: int, dtype: Any, columns: int = 96) -> float:
-    """Root-mean-square error of dw in fp16 when M rows are added, one after another, into GROUP buffers of ``dtype``."""
+    """Return the root-mean-square error of an fp16 dw whose M rows are added, one after another, into GROUP buffers of ``dtype``."""
     rng = np.random.default_rng(0)
     parts = (0.1 * rng.standard_normal((M, columns)) * rng.standard_normal((M, columns))).astype(np.float32)
     buffers = np.zeros((GROUP, columns), dtype)

@@ -1,4 +1,4 @@
-"""Lesson 17: kernels with bugs that shipped are launched here, and measured against fp64."""
+"""Lesson 17: launch kernels with bugs that shipped, and measure their error against fp64."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _M = 6
 
 
 def normal(*shape: int, mean: float = 0.0, seed: int = 0) -> Tensor:
-    """Normal numbers around ``mean``, the same on every device."""
+    """Return normal numbers around ``mean``, the same on every device."""
     return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(course_lib.DEVICE)
 
 
-# the four inputs that the page asks about; D is transposed, so its columns lie apart
+# the four inputs that the page asks about; D is transposed, so neighbouring columns are not adjacent in memory
 INPUTS = {
     "A: N = 64, mean 10": normal(_M, 64, mean=10.0),
     "B: N = 60, mean 10": normal(_M, 60, mean=10.0),
@@ -36,7 +36,7 @@ INPUTS = {
 
 @triton.jit
 def norm_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
-    """The right kernel of lesson 01: a packed matrix, one program a row."""
+    """The right kernel of lesson 01: a packed matrix, one program per row."""
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     mask = cols < N
@@ -47,9 +47,9 @@ def norm_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 
 
 def launch(kernel: Any, x: Tensor) -> Tensor:
-    """y of a kernel that takes (x, y, N, eps), or, if it has strides, (x, y, row stride, column stride, N, eps), with w = 1 and b = 0.
+    """Return y of a kernel without w and b.
 
-    A kernel without strides gets a packed copy of x.
+    The kernel takes (x, y, N, eps) and gets a packed copy of x; or, if it has strides, (x, y, row stride, column stride, N, eps).
     """
     M, N = x.shape
     y = torch.full((M, N), float("nan"), device=x.device)
@@ -62,25 +62,25 @@ def launch(kernel: Any, x: Tensor) -> Tensor:
 
 
 def expect(x: Tensor) -> Tensor:
-    """y in fp64."""
+    """Return y in fp64."""
     return F.layer_norm(x.double(), x.shape[-1:], eps=EPS)
 
 
 def find_error(kernel: Any, x: Tensor) -> float:
-    """By how much the kernel's y is off, at most; NaN where it has one."""
+    """Return the largest error of the kernel's y; NaN if y has a NaN."""
     return (launch(kernel, x).double() - expect(x)).abs().max().item()
 
 
 @dataclass(frozen=True)
 class Met:
-    """A kernel that a test of exercise 17a met. ``caught``: the test raised AssertionError for it; None: it was not run."""
+    """A kernel that the grader gave to a test of exercise 17a. ``caught``: the test raised AssertionError; None: it did not run."""
 
     is_right: bool
     caught: bool | None
 
 
 def list_met(exercise_id: str) -> dict[str, list[Met]]:
-    """Check the learner's file; for each of its tests the kernels that it met, in the grader's order."""
+    """Check the learner's file, and return for each of its tests the kernels that it met, in the grader's order."""
     exercise = catalog.get(exercise_id)
     verdict = check(exercise)
     passed = {case.name: case.status == "pass" for case in verdict.cases if case.status != "not run"}
@@ -93,5 +93,5 @@ def list_met(exercise_id: str) -> dict[str, list[Met]]:
 
 
 def tabulate(kernels: Mapping[str, Any], inputs: Mapping[str, Tensor] = INPUTS) -> dict[str, dict[str, float]]:
-    """For each kernel, for each input, how far y is off."""
+    """Return the largest error of y for each kernel and each input."""
     return {bug: {name: find_error(kernel, x) for name, x in inputs.items()} for bug, kernel in kernels.items()}

@@ -1,4 +1,4 @@
-"""The forward passes' times as a page asks for them: measured here where there is a GPU, else those of the stored H100."""
+"""Times of the forward passes for a lesson: measured on this machine's GPU if it has one, else the stored ones of an H100."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from course_lib.bench.measurement import Measurement
 
 @dataclass(frozen=True)
 class NormTimes:
-    """``label`` says which device, and when. The matrices are fp16, M N = 2^25 elements: 8192 columns are 4096 rows."""
+    """Measured times. ``label`` names the device and the date. The matrices are fp16 with M N = 2^25 elements: N = 8192 means M = 4096."""
 
     measured: Measurement
 
@@ -23,19 +23,23 @@ class NormTimes:
         return sorted({row["N"] for row in self.measured.rows})
 
     def us(self, op: str, provider: str, N: int) -> float:
-        """Microseconds of one call. op: "layer_norm", "rms_norm", "add_rms_norm"; provider: "resident", "blocked", "torch", "unfused".
+        """Return the microseconds of one call.
 
-        Raises: KeyError if that was not measured.
+        Args:
+            op: "layer_norm", "rms_norm" or "add_rms_norm".
+            provider: "resident", "blocked", "torch" or "unfused".
+
+        Raises: KeyError if there is no such measurement.
         """
         return self._find(op, provider, N)["us"]
 
     def copy_us(self, N: int) -> float:
-        """Microseconds of a copy of the same matrix, from the same run."""
+        """Return the microseconds of a copy of the same matrix, from the same run."""
         resident = self._find("rms_norm", "resident", N)
         return resident["us"] / resident["over_floor"]
 
     def over_floor(self, op: str, provider: str, N: int) -> float:
-        """Its time over that of an elementwise pass that moves as many bytes: of a copy, where x is read and y written."""
+        """Return the time divided by that of an elementwise pass over as many bytes; that pass is a copy for an op that reads x and writes y."""
         return self._find(op, provider, N)["over_floor"]
 
     def _find(self, op: str, provider: str, N: int) -> dict:
@@ -44,16 +48,16 @@ class NormTimes:
 
 
 def norm_times(*columns: int) -> NormTimes:
-    """Times for these row lengths: of this machine's GPU, measured now, or of the stored H100.
+    """Return times for these row lengths, measured now on this machine's GPU, or the stored ones of an H100.
 
-    Raises: CourseError if the stored ones cannot be read.
+    Raises: CourseError if the stored times cannot be read.
     """
     return NormTimes(forward.latest(columns).only(columns))
 
 
 def stored_norm_times() -> NormTimes:
-    """The stored H100's, on every machine: what a lesson's sentences speak of.
+    """Return the stored times of the H100, on every machine. A lesson's text refers to these.
 
-    Raises: CourseError if they cannot be read.
+    Raises: CourseError if the stored times cannot be read.
     """
     return NormTimes(measurement.stored(forward.KIND))

@@ -1,7 +1,7 @@
-"""Lesson 14: a LayerNorm that trains, made of the learner's own 08a, 11a, 13b and 14a; the course's where one does not pass.
+"""Lesson 14: a trainable LayerNorm, made of the learner's 08a, 11a, 13b and 14a. The course's code replaces each that does not pass.
 
-A check runs a learner's code in a process of its own, under limits. Training with it needs it here, thousands of times: so the text that
-was checked, and passed, is run in the notebook's process, with all that a cell of the notebook may do.
+A check runs a learner's code in a separate process with limits. Training calls the code thousands of times, so it has to run in the
+notebook's process. There it may do all that a notebook cell may do; only a text that has passed its check is run.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from course_lib.kernels.norm_backward import norm_backward_persistent_kernel, no
 from course_lib.norms import launchers
 
 ROLES = {"08a": "forward", "11a": "dx", "13b": "dw and db", "14a": "wiring"}
-_TILE = 1 << 16  # elements of a tile in CPU mode: the interpreter takes its time by the operation, not by the element
+# elements of a tile in CPU mode, large because the interpreter's time depends on operations, not on elements
+_TILE = 1 << 16
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One of the four parts of the norm: whose it is, and if it is the course's, why."""
+    """One of the four parts of the norm. ``own``: it is the learner's; if it is not, ``why`` gives the reason."""
 
     exercise: str
     role: str
@@ -48,22 +49,24 @@ class Part:
 
 
 class OwnNorm:
-    """LayerNorm out of four parts. ``apply(x, w, b, eps)`` is the autograd function, ``Module`` a norm for a model."""
+    """LayerNorm made of four parts. ``apply(x, w, b, eps)`` is the autograd function, ``Module`` a norm for a model."""
 
     def __init__(self, sources: Mapping[str, str], why: Mapping[str, str]) -> None:
-        """``sources`` has the code of the parts that are the learner's, ``why`` says for each other part why it is not.
+        """Build the norm.
 
-        A part whose code raises when it is run here is the course's, too.
+        Args:
+            sources: the code of the learner's parts. If it raises when it is run here, the course's part takes its place.
+            why: for each other part the reason why it is the course's.
         """
         loaded, why = {}, dict(why)
         for key, source in sources.items():
             try:
-                with _replaced(self.launch_forward, self.launch_backward):  # 14a imports them when it is run
+                with _replaced(self.launch_forward, self.launch_backward):  # the file of 14a imports the launchers
                     loaded[key] = _execute(key, source)
             except CourseError as reason:
                 why[key] = str(reason)
         self.parts = tuple(Part(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items())
-        self.launches = dict.fromkeys(ROLES, 0)  # how often each part ran
+        self.launches = dict.fromkeys(ROLES, 0)  # number of runs of each part
         self._kernels = {
             key: (getattr(loaded[key], catalog.get(key).entry_points[0]), True) if key in loaded else (kernel, False)
             for key, kernel in _COURSE.items()
@@ -74,7 +77,7 @@ class OwnNorm:
         apply = self.apply
 
         class Module(nn.LayerNorm):
-            """:class:`torch.nn.LayerNorm` with another forward."""
+            """A :class:`torch.nn.LayerNorm` whose forward calls this norm."""
 
             def forward(self, input: Tensor) -> Tensor:
                 return apply(input, self.weight, self.bias, self.eps)
@@ -83,7 +86,7 @@ class OwnNorm:
 
     @property
     def name(self) -> str:
-        """For a curve: "your LayerNorm" if all four parts are the learner's, else how many."""
+        """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else how many are."""
         own = sum(part.own for part in self.parts)
         return {0: "the course's LayerNorm", len(ROLES): "your LayerNorm"}.get(
             own, f"LayerNorm, {own} of {len(ROLES)} parts yours"
@@ -102,7 +105,7 @@ class OwnNorm:
 
     @contextlib.contextmanager
     def _launching(self) -> Iterator[None]:
-        """Inside, the launchers that exercise 14a imports are this norm's."""
+        """Inside the block, the launchers that exercise 14a imports are this norm's."""
         self.launches["14a"] += 1
         with _replaced(self.launch_forward, self.launch_backward):
             yield
@@ -110,9 +113,9 @@ class OwnNorm:
     def launch_forward(
         self, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As :func:`course_lib.norms.launchers.launch_forward`, for rows of packed elements.
+        """Do the work of :func:`course_lib.norms.launchers.launch_forward`, for a matrix whose rows are packed.
 
-        Raises: ValueError if x is no such matrix.
+        Raises: ValueError if x is not such a matrix.
         """
         x = _check_matrix(x.detach(), "x")
         M, N = x.shape
@@ -131,11 +134,11 @@ class OwnNorm:
     def launch_backward(
         self, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As :func:`course_lib.norms.launchers.launch_backward`, for an x whose rows are packed; dy may have any strides.
+        """Do the work of :func:`course_lib.norms.launchers.launch_backward`, for an x whose rows are packed; dy may have any strides.
 
-        dx is 11a's. 13b computes dx, too: it goes into a tensor that nobody reads.
+        dx comes from 11a. The dx that 13b computes as well goes into a spare tensor and is not used.
 
-        Raises: ValueError if dy or x is no matrix.
+        Raises: ValueError if dy is not a matrix, or x not one with packed rows.
         """
         dy, x, w = _check_matrix(dy, "dy", any_stride=True), _check_matrix(x.detach(), "x"), _fill(w, 1.0, x)
         M, N = x.shape
@@ -165,7 +168,7 @@ class OwnNorm:
             kernel[(programs,)](
                 *given, spare, *partials, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, FULL=block == N, STAGES=launch.stages, **shape
             )  # fmt: skip
-        dw, db = (partial.sum(dim=0) for partial in partials)  # a row of them for each program: few
+        dw, db = (partial.sum(dim=0) for partial in partials)  # one row per program, so only a few rows
         return dx, dw, db
 
     def _count(self, part: str) -> tuple[Any, bool]:
@@ -177,7 +180,7 @@ _COURSE = {"08a": layer_norm_resident_kernel, "11a": norm_dx_kernel, "13b": norm
 
 
 class _Wiring:
-    """What exercise 14a asks for, by the course."""
+    """The course's own answer to exercise 14a."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Tensor | None, b: Tensor | None, eps: float) -> Tensor:
@@ -194,9 +197,9 @@ class _Wiring:
 
 
 def gather_norm() -> OwnNorm:
-    """Check the learner's files of 08a, 11a, 13b and 14a, and make a norm of those that pass. Some seconds for each that was attempted.
+    """Check the learner's files of 08a, 11a, 13b and 14a, and make a norm of those that pass. Each attempted one takes seconds.
 
-    A part that is missing, not attempted, wrong or cannot be run here is the course's; the norm says so for each.
+    The course's part replaces a file that is missing, not attempted or wrong, or that cannot be run here; ``parts`` gives the reasons.
     """
     sources: dict[str, str] = {}
     why: dict[str, str] = {}
@@ -209,15 +212,15 @@ def gather_norm() -> OwnNorm:
 
 
 def load_passing(exercise_id: str) -> types.ModuleType:
-    """The learner's file of an exercise as a module of this process, if it passes its check. Some seconds the first time.
+    """Load the learner's file of an exercise as a module of this process, if it passes its check. The first call takes seconds.
 
-    Raises: CourseError with the reason in words if it does not, or raises when it is run here.
+    Raises: CourseError with the reason if the file does not pass, or raises when it is run here.
     """
     return _execute(exercise_id, _read_passing(exercise_id))
 
 
 def name_kernel(exercise_id: str) -> str:
-    """The kernel that the exercise is about: the first of its entry points."""
+    """Return the name of the exercise's kernel, which is the first of its entry points."""
     return catalog.get(exercise_id).entry_points[0]
 
 
@@ -225,9 +228,9 @@ _checked: dict[tuple[str, str], str] = {}  # exercise and text -> its verdict's 
 
 
 def _read_passing(exercise_id: str) -> str:
-    """The learner's code of an exercise, as it is graded, if it passes.
+    """Return the learner's code of an exercise, as the grader reads it, if it passes.
 
-    Raises: CourseError with the reason in words if it does not.
+    Raises: CourseError with the reason if it does not pass.
     """
     exercise = catalog.get(exercise_id)
     try:
@@ -249,7 +252,7 @@ def _read_passing(exercise_id: str) -> str:
 
 
 def _execute(exercise_id: str, source: str) -> types.ModuleType:
-    """A module of the code that was graded; its lines have the numbers of the learner's file."""
+    """Run the graded code as a module; its line numbers are those of the learner's file."""
     name = f"own_{exercise_id}_{next(_numbers)}"
     file = f"<your {texts.find_file(catalog.get(exercise_id)).name}, {name}>"
     linecache.cache[file] = (
@@ -257,9 +260,9 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
         None,
         source.splitlines(keepends=True),
         file,
-    )  # where Triton looks for a kernel's text
+    )  # Triton reads a kernel's text from linecache
     module = types.ModuleType(name)
-    sys.modules[name] = module  # Triton looks a kernel's module up by its name
+    sys.modules[name] = module  # Triton finds a kernel's module by its name
     try:
         exec(compile(source, file, "exec"), module.__dict__)
     except Exception as raised:
@@ -271,7 +274,7 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
 
 @contextlib.contextmanager
 def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
-    """Inside, ``course_lib.norms.launchers`` has these two functions, however its users come to them."""
+    """Inside the block, ``course_lib.norms.launchers`` has these two functions, however a caller imports them."""
     before = launchers.launch_forward, launchers.launch_backward
     launchers.launch_forward, launchers.launch_backward = forward, backward
     try:
@@ -281,7 +284,7 @@ def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iter
 
 
 def _choose_tile(launch: tables.TileLaunch | tables.PersistentLaunch, M: int) -> tuple[int, int, int]:
-    """ROWS, BLOCK and num_warps: of the launch table on a GPU, as many rows as possible in CPU mode."""
+    """Return ROWS, BLOCK and num_warps. On a GPU they come from the launch table; in CPU mode ROWS is as large as possible."""
     rows = launch.rows
     if course_lib.MODE == "cpu":
         rows = min(tables.next_power_of_2(max(M, 1)), max(1, _TILE // launch.block))
@@ -305,7 +308,7 @@ def _check_matrix(matrix: Tensor, name: str, *, any_stride: bool = False) -> Ten
 
 
 def _fill(vector: Tensor | None, value: float, like: Tensor) -> Tensor:
-    """``vector``, or as many times ``value`` as ``like`` has columns."""
+    """Return ``vector``, or if it is None a vector of ``value`` with one element per column of ``like``."""
     if vector is not None:
         return vector.detach().contiguous()
     return torch.full((like.shape[1],), value, dtype=torch.float32, device=like.device)

@@ -1,7 +1,7 @@
 """The exercise panel of a lesson: task, your code, verdict, and the buttons Check, Hint, Compare, Solution and Reset.
 
-The same checks as ``course check`` on the command line, from the same functions; progress is the same file. Without a
-live kernel the panel is a page of text: the task, and how to check it from a terminal.
+It uses the functions and the progress file of ``course check`` on the command line. Without a live kernel the panel is text: the task,
+and how to check it from a terminal.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from course_lib.lessons.panel_page import (
     write_verdict,
 )
 
-EXPECT = "COURSE_EXPECT"  # tests run a lesson with it set: every panel then checks at once, and raises if its verdict is another
+EXPECT = "COURSE_EXPECT"  # set by tests that run a lesson: every panel then checks at once, and raises if its verdict differs from this
 
 
 def exercise(exercise_id: str) -> ExercisePanel:
-    """The panel of an exercise, for the last line of a cell.
+    """Return the panel of an exercise. Call it in the last line of a cell.
 
-    Raises: CourseError if there is no such exercise; AssertionError if ``COURSE_EXPECT`` names another verdict than the check gives.
+    Raises: CourseError if there is no such exercise; AssertionError if the verdict differs from ``COURSE_EXPECT``.
     """
     wanted = catalog.get(exercise_id)
     panel = ExercisePanel(wanted)
@@ -56,7 +56,7 @@ def exercise(exercise_id: str) -> ExercisePanel:
 
 
 class ExercisePanel(ipywidgets.VBox):
-    """One exercise, live. Callbacks never raise: what goes wrong is shown in the panel, in words."""
+    """The live panel of one exercise. Callbacks never raise: the panel shows every error in words."""
 
     def __init__(self, exercise: Exercise) -> None:
         self.exercise = exercise
@@ -84,22 +84,22 @@ class ExercisePanel(ipywidgets.VBox):
         self._show_last()
         row = ipywidgets.HBox(list(self._buttons.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
         head = ipywidgets.HTML(STYLE + ASLEEP + write_task(exercise) + write_link(exercise))
-        # the code last: it is long, and buttons and verdict belong on one screen
+        # The code comes last: it is long, and buttons and verdict should fit on one screen.
         super().__init__([head, row, self._confirm, self._result, self._extra, self._code])
         self.add_class("course-exercise")
 
     def check(self) -> Verdict:
-        """Grade the learner's file as it is on disk, show the verdict and remember it."""
+        """Grade the learner's file on disk, show the verdict and store it in the progress file."""
         self._clear()
         self._result.value = write_busy(f"checking {self.exercise.id} ...")
         try:
             self.verdict = check(self.exercise, tell_first_failure=self._tell_first_failure)
         except BaseException:
-            self._show_last()  # nothing is being checked any more, and what was said before still holds
+            self._show_last()  # replace "checking ..." by the last verdict, which still holds
             raise
         self._show_code()
         self._result.value = write_verdict(self.verdict, self.exercise)
-        progress.note_verdict(self.verdict)  # last: a full disk then costs the record, not the verdict
+        progress.note_verdict(self.verdict)  # after the verdict is shown: a full disk then loses only the record
         return self.verdict
 
     def _tell_first_failure(self, words: str) -> None:
@@ -138,7 +138,7 @@ class ExercisePanel(ipywidgets.VBox):
         progress.note_solution_seen(self.exercise.id)
         try:
             yours = _read(texts.find_file(self.exercise))
-        except Unreadable:  # said below, where the file's code would stand; the solution is shown all the same
+        except Unreadable:  # the code box below already says so; show the solution anyway
             yours = ""
         self._extra.value = write_difference(self.exercise, yours)
 
@@ -181,7 +181,7 @@ class ExercisePanel(ipywidgets.VBox):
         self._extra.value = ""
 
     def _guarded(self, action: Callable[[], Any], _button: ipywidgets.Button) -> None:
-        """Run a button's action with the buttons off, and show what it raises: Jupyter shows no exception of a callback."""
+        """Disable the buttons, run an action, and show its exception, because Jupyter hides those of a callback."""
         controls = [*self._buttons.values(), self._yes, self._no]
         for button in controls:
             button.disabled = True
@@ -228,7 +228,7 @@ class ExercisePanel(ipywidgets.VBox):
             KeyError,
             TypeError,
             ValueError,
-        ):  # written by another version of the course; the next check replaces it
+        ):  # another version of the course wrote the verdict; the next check replaces it
             self._result.value = write_box("The last verdict is from another version of the course. Check again.")
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
@@ -252,5 +252,5 @@ _TIPS = {
 
 
 def _read(path: Path) -> str:
-    """The learner's file with one kind of line end. Raises: Unreadable."""
+    """Read the learner's file, with ``\\n`` for every line end. Raises: Unreadable."""
     return read_text(path).replace("\r\n", "\n").replace("\r", "\n")

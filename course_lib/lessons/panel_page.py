@@ -1,4 +1,4 @@
-"""What an exercise panel shows, as HTML in the colours of the page around it (box.css, panel.css): the task, code, a verdict, a difference."""
+"""The HTML of an exercise panel: task, code, verdict and difference, in the colours of the surrounding page (box.css, panel.css)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ from course_lib.grading.public import (
 )
 
 _LOOKS = {PASS: "good", FAIL: "bad", ERROR: "bad", NOT_ATTEMPTED: "open", GRADER_FAULT: "bad"}
-_AROUND = 3  # lines that stay around what two files differ in
+_AROUND = 3  # unchanged lines that are shown before and after a difference
 
 
 def _read_style(*names: str) -> str:
-    """Stylesheets without their comments, as one element: every output that needs them carries them, so that it looks the same when
-    the notebook is opened again, or is a page of text."""
+    """Return stylesheets, without comments, as one style element.
+
+    Every output that needs them contains them, so that it looks the same when the notebook is opened again or exported.
+    """
     text = "".join(Path(__file__).with_name(f"{name}.css").read_text(encoding="utf-8") for name in names)
     lean = re.sub(r"/[*].*?[*]/|\n *", " ", text, flags=re.DOTALL).strip()
     return f"<style>{lean}</style>"
@@ -52,7 +54,7 @@ ASLEEP = (
 
 
 def write_box(inner: str, look: str = "plain", role: str | None = "status") -> str:
-    """``inner`` in a box; ``look`` is plain, task, good, bad or open."""
+    """Put ``inner`` in a box; ``look`` is plain, task, good, bad or open."""
     return f'<div class="course-box {look}"{f""" role="{role}" """ if role else ""}>{inner}</div>'
 
 
@@ -61,7 +63,7 @@ def write_busy(words: str) -> str:
 
 
 def write_task(exercise: Exercise) -> str:
-    """Title, effort and the task: the docstring of the exercise as the course wrote it."""
+    """Write title, effort and task; the task is the docstring of the unsolved exercise."""
     docstring = ast.get_docstring(ast.parse(texts.make_unsolved_text(exercise))) or ""
     paragraphs = docstring.split("\n\n")[1:-1]  # the first repeats the title, the last says how to check
     body = "".join(
@@ -77,7 +79,7 @@ def write_task(exercise: Exercise) -> str:
 
 
 def write_link(exercise: Exercise) -> str:
-    """A link that opens the file in a split beside the notebook; JupyterLab's command linker reads the attributes."""
+    """Write a link that opens the file beside the notebook. JupyterLab's command linker reads its attributes."""
     path = texts.find_file(exercise)
     relative = _in_server(path)
     if relative is None:
@@ -99,16 +101,16 @@ def _opener(relative: str, words: str) -> str:
 
 
 def _in_server(path: Path) -> str | None:
-    """The path as JupyterLab knows it; None if it serves another folder."""
+    """Return the path relative to the folder that JupyterLab serves; None if the file is outside of it."""
     root = _server_root()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
 
 @functools.cache
 def _server_root() -> Path:
-    """The folder that JupyterLab serves: that of the server which started this kernel, else the course folder (as `course lab` does it).
+    """Return the folder that JupyterLab serves, from the file of the server that started this kernel, or else the course folder.
 
-    The server's own file says it. To ask ``jupyter_server`` for its list would import that: as long as PyTorch.
+    `course lab` serves the course folder. Reading the server's file avoids an import of ``jupyter_server``, which is slow.
     """
     if IN_TAB:
         return paths.folder()
@@ -118,13 +120,13 @@ def _server_root() -> Path:
     try:
         server = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # a hosted notebook whose kernel lives apart from its server; a file that is just being written
+        # no file: kernel and server of a hosted notebook run on different machines; invalid: it is being written now
         return paths.folder()
     return Path(server["root_dir"]).resolve()
 
 
 def find_first_line(text: str) -> int:
-    """The line after the module's docstring and blank lines: the panel shows the task already."""
+    """Find the first line after the module's docstring and blank lines, because the panel shows the task already."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -141,14 +143,14 @@ def _colour(code: str, first: int = 1) -> str:
 
 
 def write_code(title: str, code: str, first: int = 1) -> str:
-    """Code that can be folded away; ``first`` is the number of its first line."""
+    """Write code that the learner can fold away; ``first`` is the number of its first line."""
     return write_box(
         f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first)}</details>", role=None
     )
 
 
 def write_difference(exercise: Exercise, yours: str) -> str:
-    """The course's solution against the learner's file: what both have stays, folded where it is long."""
+    """Write the difference between the learner's file and the course's solution; long runs of common lines are folded."""
     ours = texts.make_plain_solution(exercise)
     sides = [text.split("\n")[find_first_line(text) - 1 :] for text in (make_visible(yours), ours)]
     lines = []
@@ -170,7 +172,7 @@ def write_difference(exercise: Exercise, yours: str) -> str:
 
 
 def _fold(alike: list[str], *, first: bool, last: bool) -> list[str]:
-    """Lines that both files have; a long run of them keeps its ends, where something differs next to it."""
+    """Write lines that both files have. Cut the middle of a long run; keep its ends that are next to a difference."""
     head, tail = 0 if first else _AROUND, 0 if last else _AROUND
     cut = len(alike) - head - tail
     if cut <= 2:
@@ -213,7 +215,7 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
 
 
 def _finding(told: Report) -> str:
-    """The first failing case, with the numbers side by side."""
+    """Write the first failing case, with the numbers side by side."""
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>"
         for name, value in told.numbers
@@ -227,7 +229,7 @@ def _finding(told: Report) -> str:
 
 
 def write_quotation(told: Report) -> str:
-    """The line of the learner's file, with carets below it; the file's name opens it beside the notebook."""
+    """Write the line of the learner's file, with carets below it; the file's name is a link that opens it beside the notebook."""
     if told.place is None:
         return ""
     shown, name = quote_line(told.place), f"{told.file}:{told.place.line}"
@@ -238,7 +240,7 @@ def write_quotation(told: Report) -> str:
         shown.source[shown.start : shown.end],
         shown.source[shown.end :],
     )
-    # underlined, too: a browser's wide characters are seldom exactly two columns
+    # The text is underlined as well: with wide characters the carets may be misplaced, since these are seldom two columns wide.
     line = f"{html.escape(before)}<u>{html.escape(marked)}</u>{html.escape(after)}"
     below = (
         f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>" if shown.carets else ""
@@ -247,6 +249,6 @@ def write_quotation(told: Report) -> str:
 
 
 def write_inline(text: str) -> str:
-    """Escaped text with `code` set as code."""
+    """Escape text, and mark `code` as code."""
     pieces = html.escape(text).split("`")
     return "".join(f"<code>{piece}</code>" if number % 2 else piece for number, piece in enumerate(pieces))

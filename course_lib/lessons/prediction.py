@@ -1,7 +1,7 @@
-"""``predict``: a question that the learner answers before the page does. What was said is kept; what was skipped never blocks.
+"""``predict``: a question that the learner answers before the page does. Predictions are stored; a skipped question blocks nothing.
 
-The questions lie in ``predictions/NN.toml``, one file a lesson, so that no cell of a page shows an answer. A lesson proves its answers in
-``check`` cells: ``find("03-digits").answer`` is what it compares with what it computed.
+The questions are in ``predictions/NN.toml``, one file per lesson, so that no cell of a page shows an answer. A lesson proves its answers in
+``check`` cells: they compare ``find("03-digits").answer`` with the computed value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
 
 _FOLDER = Path(__file__).parent / "predictions"
 KINDS = ("number", "choice", "text", "cells")
-Cells = Sequence[Sequence[int]]  # row and column of each
+Cells = Sequence[Sequence[int]]  # (row, column) of each cell
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,15 @@ class Question:
     """One question of a lesson.
 
     Attributes:
-        kind: "number", "choice", "text" or "cells". A text is judged by the learner, who sees it beside the answer; of ``cells``, rows
-            of labels, the learner clicks those that the question asks for.
+        kind: "number", "choice", "text" or "cells". The learner compares a text with the answer and judges it. For "cells" the learner
+            clicks cells of a table.
         answer: a number, one of ``choices``, a text, or the row and column of each cell to click.
-        why: what a learner reads after the answer; `code` in backquotes.
-        unit: of a number.
-        within: how far a number may be off and still be no surprise; a factor (2 means half to double) where ``factor`` is set.
-        others: what is said to those who gave that other answer, by the answer.
+        why: the explanation after the answer; `code` in backquotes.
+        unit: unit of a number.
+        within: a number is as expected if it is off by at most this.
+        factor: if set, replaces ``within``: 2 accepts half to double the answer.
+        others: texts for other answers, by the answer.
+        cells: the table's labels, row by row.
     """
 
     id: str
@@ -60,7 +62,7 @@ class Question:
     cells: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises: CourseError, for an author, if the parts do not fit together."""
+        """Raise CourseError, whose reader is the lesson's author, if the parts do not fit together."""
         faults = [
             (self.kind not in KINDS, f"kind is one of {', '.join(KINDS)}"),
             (self.kind == "number" and not isinstance(self.answer, (int, float)), "answer must be a number"),
@@ -85,7 +87,7 @@ class Question:
         return bool(pairs) and len(set(pairs)) == len(pairs) and set(pairs) <= inside
 
     def is_expected(self, said: float | str | Cells) -> bool:
-        """Whether ``said`` is the answer, or near enough; never for a text."""
+        """Return whether ``said`` is the answer or near enough. Not for texts, which the learner judges."""
         if self.kind == "cells":
             return _sort_cells(said) == _sort_cells(self.answer)
         if self.kind != "number":
@@ -96,9 +98,9 @@ class Question:
         return abs(said - self.answer) <= self.within
 
     def write(self, value: float | str | Cells) -> str:
-        """An answer in words; of cells their labels, "row 0: 13, 14; row 2: 20"."""
+        """Write an answer in words. Cells are written by their labels: "row 0: 13, 14; row 2: 20"."""
         if isinstance(value, (int, float)):
-            # of one there is a time, a pass, a lane
+            # the singular after 1: "1 pass", "1 lane"
             unit = re.sub(r"^(\w{3,}?)(?:(?<=ss)es|s)\b", r"\1", self.unit) if value == 1 else self.unit
             return " ".join(filter(None, [format_number(value, 6), unit]))
         if isinstance(value, str):
@@ -116,9 +118,9 @@ def _sort_cells(cells: Any) -> list[tuple[int, int]]:
 
 @cache
 def read_lesson(lesson: str) -> dict[str, Question]:
-    """The questions of a lesson, "03", by id and in the order of the page; none if it has no file.
+    """Read the questions of a lesson, such as "03", by id, in the order of the page; none if there is no file.
 
-    Raises: CourseError if one of them is not whole.
+    Raises: CourseError if a question is invalid.
     """
     file = _FOLDER / f"{lesson}.toml"
     if not file.exists():
@@ -140,7 +142,10 @@ def read_lesson(lesson: str) -> dict[str, Question]:
 
 
 def find(prediction_id: str) -> Question:
-    """Raises: CourseError if there is no such prediction."""
+    """Find a question by its id.
+
+    Raises: CourseError if there is no such prediction.
+    """
     questions = read_lesson(prediction_id[:2])
     if prediction_id not in questions:
         raise CourseError(
@@ -150,17 +155,18 @@ def find(prediction_id: str) -> Question:
 
 
 def predict(prediction_id: str) -> Predict:
-    """The question, for the last line of a cell.
+    """Return the question as a widget. Call it in the last line of a cell.
 
     Raises: CourseError if there is no such prediction.
     """
     question = find(prediction_id)
-    stepping.warm_lesson(question.id[:2])  # a step seldom stands before the first prediction
+    # here, because a lesson's first prediction usually comes before its first step
+    stepping.warm_lesson(question.id[:2])
     return Predict(question)
 
 
 class Predict(ipywidgets.VBox):
-    """A question, a place for the answer, and after it what comes out and why. Callbacks never raise."""
+    """A question and a field for the prediction; after the prediction, the answer and its explanation. Callbacks never raise."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -250,7 +256,7 @@ class Predict(ipywidgets.VBox):
 
 
 class Review(ipywidgets.VBox):
-    """How many predictions of a lesson were made, and which surprised; it follows what is predicted after it was shown."""
+    """A summary of a lesson's predictions: how many were made, and which surprised. Later predictions update it."""
 
     def __init__(self, lesson: str) -> None:
         self.lesson = lesson
@@ -280,7 +286,7 @@ _REVIEWS: weakref.WeakSet[Review] = weakref.WeakSet()
 
 
 def review_predictions(lesson: str) -> Review:
-    """The sum of a lesson's predictions, for its last cell.
+    """Return the summary of a lesson's predictions, for the lesson's last cell.
 
     Raises: CourseError if the lesson has none.
     """
@@ -313,17 +319,17 @@ def _write_hunts(lesson: str) -> str:
 
 
 def _count_hunts(lesson: str) -> int:
-    """How many hunts wait; none in lesson 00, where the learner has yet to meet a kernel that is wrong."""
+    """Count the hunts that wait; 0 in lesson 00, because it has not shown a wrong kernel yet."""
     return draw.count_waiting() if lesson > "00" else 0
 
 
 _ASLEEP = '<div class="course-box open course-asleep"><b>This question is asleep</b>: it is from an earlier session. Run this cell to wake it.</div>'
-_CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}  # said, answer
+_CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}  # (predicted, in the answer)
 _CELL_WORDS = {"✓": "right", "✗": "clicked, and wrong", "○": "not clicked, and right"}
 
 
 def _write_cells(question: Question, said: str) -> str:
-    """The table with the answer's cells marked, by a sign each, and the learner's."""
+    """Write the table, with a sign in each cell of the answer and of the prediction."""
     assert not isinstance(question.answer, (int, float, str))
     answer, chosen = _sort_cells(question.answer), _read_cells(question, said)
     rows, used = "", set()
@@ -341,7 +347,7 @@ def _write_cells(question: Question, said: str) -> str:
 
 
 def _read_cells(question: Question, said: str) -> list[tuple[int, int]] | None:
-    """The cells that :meth:`Question.write` wrote as ``said``; None if it cannot be told, or nothing was said."""
+    """Return the cells that :meth:`Question.write` wrote as ``said``; None if ``said`` is empty or cannot be parsed."""
     found = []
     for row, labels in re.findall(r"row (\d+): (.*?)(?=; row \d+: |$)", said):
         names = question.cells[int(row)] if int(row) < len(question.cells) else ()
@@ -367,7 +373,7 @@ def _make_field(question: Question) -> Any:
         return ipywidgets.RadioButtons(
             options=question.choices, value=None, layout=ipywidgets.Layout(width="auto"), disabled=False
         )
-    # a description is the field's name for a screen reader; a tooltip is not
+    # A screen reader reads a description as the field's name, but not a tooltip.
     named = {"description": "Your prediction", "style": {"description_width": "initial"}}
     if question.kind == "number":
         return _NumberField(placeholder=question.unit or "a number", layout=ipywidgets.Layout(width="290px"), **named)
@@ -377,7 +383,7 @@ def _make_field(question: Question) -> Any:
 
 
 class _CellsField(ipywidgets.VBox):
-    """A table of labels; each is a button that stays pressed."""
+    """A table of labels, each a toggle button."""
 
     def __init__(self, cells: Sequence[Sequence[str]]) -> None:
         self._buttons = {
@@ -406,7 +412,7 @@ class _CellsField(ipywidgets.VBox):
 
 
 class _NumberField(ipywidgets.Text):
-    """A text that reads as a number: ipywidgets' own shows a 0 that nobody wrote."""
+    """A text field for a number. The number fields of ipywidgets are not used because they start with a 0."""
 
     @property
     def number(self) -> float | None:
@@ -414,7 +420,7 @@ class _NumberField(ipywidgets.Text):
 
 
 def read_number(words: str) -> float:
-    """Return the number that a learner wrote: 0.0625, 0,0625 or 1/16; NaN if it is none. The site's script has the same rule (site.js)."""
+    """Return the number that a learner wrote: 0.0625, 0,0625 or 1/16; NaN if it is not a number. The site's script (site.js) has the same rule."""
     above, slash, below = words.replace(",", ".").partition("/")
     try:
         return float(above) / float(below) if slash else float(above)

@@ -1,7 +1,7 @@
-"""A launch as plain data, and the process that interprets it where this one cannot, or should not.
+"""A launch as plain data, and a second process that interprets it if this one cannot, or should not.
 
-On a GPU this process compiles, and a process is one or the other: so a second one interprets. A learner's file always runs
-there, where it can be ended.
+A process either compiles its kernels or interprets them. On a GPU this one compiles, so a second one has to interpret. A
+learner's file always runs in the second process, because that can be stopped.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
 from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
 from course_lib.sandbox.stage import Stage
 
-MOST_BYTES = 64 << 20  # of all tensors: they are copied
+MOST_BYTES = 64 << 20  # limit on all tensors together, because they are copied
 MOST_PROGRAMS = 1024
-_LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # nothing to the interpreter
+_LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # the interpreter ignores them
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of the launch: its name in the map, and where its elements lie in buffer number ``buffer``."""
+    """A tensor of the launch: its name in the picture, and the place of its elements in the buffer with number ``buffer``."""
 
     name: str
     dtype: str  # Triton's name: "fp16", "i64"
@@ -56,9 +56,9 @@ class Tensor:
 
 @dataclass
 class LaunchJob:
-    """A launch as plain data: the buffers' bytes, the tensors in them, and the other arguments, in the kernel's order.
+    """A launch as plain data: the buffers' bytes, the tensors in them, and the arguments.
 
-    ``arguments`` are ("tensor", name) or ("value", value); ``constexprs`` by name.
+    ``arguments``, in the kernel's order, are ("tensor", name) or ("value", value); ``constexprs`` are by name.
     """
 
     kernel: str
@@ -71,11 +71,11 @@ class LaunchJob:
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """A job's buffers in memory of their own, and its arguments as the interpreter's launch takes them."""
+    """Copies of a job's buffers, and its arguments in the form that the interpreter's launch takes."""
 
-    memory: list[np.ndarray]  # bytes
-    places: dict[str, int]  # the address of element 0, by tensor
-    regions: list[Any]  # course_lib.interpreter.bounds.Region, one a tensor
+    memory: list[np.ndarray]  # the copied buffers, as bytes
+    places: dict[str, int]  # address of element 0 of each tensor
+    regions: list[Any]  # course_lib.interpreter.bounds.Region, one per tensor
     values: list[Any]
 
 
@@ -83,7 +83,7 @@ class Copies:
 
 
 def find_reason(kernel: Any, apart: bool) -> str:
-    """Why a second process has to interpret the kernel, as a sentence; "" if this one does. ``apart`` asks for it."""
+    """Return a sentence that says why a second process interprets the kernel; "" if this one does. ``apart`` forces a second one."""
     from course_lib.compiler import KernelSource
 
     if not runtime.current().interpreted:
@@ -92,7 +92,7 @@ def find_reason(kernel: Any, apart: bool) -> str:
 
 
 def read_source_lines(kernel: Any) -> dict[int, str]:
-    """The kernel's own lines, by their number in its file."""
+    """Return the kernel's source lines by their number in its file."""
     from course_lib.compiler import source_text
 
     text = source_text(kernel)
@@ -100,7 +100,7 @@ def read_source_lines(kernel: Any) -> dict[int, str]:
 
 
 def copy_buffers(job: LaunchJob) -> Copies:
-    """The job's buffers, copied. Only where Triton interprets."""
+    """Copy the job's buffers. Needs Triton's interpreter mode."""
     from course_lib.interpreter import launch
     from course_lib.interpreter.bounds import Region
 
@@ -116,7 +116,7 @@ def copy_buffers(job: LaunchJob) -> Copies:
 
 
 def describe_exception(raised: BaseException) -> str:
-    """The kernel's own exception, under Triton's wrappers."""
+    """Describe the kernel's own exception, which Triton wraps in others."""
     chain = [raised]
     while chain[-1].__cause__ is not None and len(chain) < 50:
         chain.append(chain[-1].__cause__)
@@ -127,9 +127,9 @@ def describe_exception(raised: BaseException) -> str:
 
 
 def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> LaunchJob:
-    """``kernel[grid](*arguments, **named)`` as plain data; the tensors' storages are copied.
+    """Convert ``kernel[grid](*arguments, **named)`` to plain data; the tensors' storages are copied.
 
-    Raises: CourseError if the launch does not fit the kernel, or is too large; TypeError for what is no kernel.
+    Raises: CourseError if the launch does not fit the kernel, or is too large; TypeError if ``kernel`` is not a kernel.
     """
     name, parameters = _read_parameters(kernel)
     unknown = [key for key in named if key not in parameters and key not in _LAUNCH_OPTIONS]
@@ -172,12 +172,12 @@ def make_job(kernel: Any, grid: Any, arguments: Sequence[Any], named: Mapping[st
 
 @dataclass(frozen=True)
 class _Parameter:
-    needed: bool  # has no default
-    constant: bool  # tl.constexpr
+    needed: bool  # it has no default
+    constant: bool  # it is a tl.constexpr
 
 
 def _read_parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
-    """The kernel's name and its parameters, in order."""
+    """Return the kernel's name and its parameters, in order."""
     from course_lib.compiler import KernelSource
 
     if isinstance(kernel, KernelSource):
@@ -219,7 +219,7 @@ def _read_grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _copy_tensor(parameter: str, value: Any, buffers: list[bytes], of_storage: dict[tuple[str, int], int]) -> Tensor:
-    """The tensor's place in a copy of its storage; tensors that share memory share the copy."""
+    """Copy the tensor's storage, unless another tensor has brought it, and return the tensor's place in it."""
     import torch
 
     storage = value.untyped_storage()
@@ -248,18 +248,18 @@ def _name_dtype(dtype: Any) -> str:
     )
 
 
-# ---- the second process, from the side that asks
+# ---- the second process, seen from the first
 
 
 def interpret_apart(function: Callable[..., Any], kernel: Any, job: LaunchJob, seconds: float, **options: Any) -> Any:
-    """``function(kernel, job, **options)`` in the second process.
+    """Call ``function(kernel, job, **options)`` in the second process.
 
     Args:
-        function: of the top level of a module of the course. What it returns, and what it takes, survives JSON; bytes do too.
+        function: a top-level function of a module of the course. Its options and its result consist of JSON types and bytes.
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
-        seconds: for everything, a start of the process too.
+        seconds: time limit for everything, including a start of the process.
 
-    Raises: CourseError if the kernel's file cannot run, the time is up, the process ends, or ``function`` raises one.
+    Raises: CourseError if the kernel's file cannot run, the time is up, the process ends, or ``function`` raises a CourseError.
     """
     from course_lib.compiler import describe_constant, describe_units
 
@@ -288,9 +288,9 @@ def interpret_apart(function: Callable[..., Any], kernel: Any, job: LaunchJob, s
 
 @contextlib.contextmanager
 def expect_sense() -> Iterator[None]:
-    """Inside the block an answer is taken apart: it may come from a process that the kernel's file has taken over.
+    """Wrap the block that parses an answer. The kernel's file can take over the second process, so the answer may be anything.
 
-    Raises: CourseError if it is not put as ``work`` puts it.
+    Raises: CourseError if the answer does not have the form that ``work`` writes.
     """
     try:
         yield
@@ -310,12 +310,12 @@ def _describe_end(answer: JobAnswer, seconds: float) -> str:
     return f"the process that interprets the kernel ended {how}: {said}"
 
 
-_LONGEST = 1500  # characters of what the process says
+_LONGEST = 1500  # limit on the characters of the process's message
 _LIMITS = ResourceLimits(file_bytes=256 << 20, disk_bytes=512 << 20)
 
 
 def _to_text(plain: Any) -> Any:
-    """The same with bytes as text that survives JSON."""
+    """Convert bytes within ``plain`` to base64 text, so that it can be written as JSON."""
     if isinstance(plain, bytes):
         return {"base64": base64.b64encode(plain).decode()}
     if isinstance(plain, dict):
@@ -324,7 +324,7 @@ def _to_text(plain: Any) -> Any:
 
 
 def _to_bytes(plain: Any) -> Any:
-    """The reverse of :func:`_to_text`."""
+    """Convert the result of :func:`_to_text` back."""
     if isinstance(plain, list):
         return [_to_bytes(value) for value in plain]
     if not isinstance(plain, dict):
@@ -334,7 +334,7 @@ def _to_bytes(plain: Any) -> Any:
     return {key: _to_bytes(value) for key, value in plain.items()}
 
 
-# ---- and from its own side
+# ---- the second process itself
 
 
 def make_machine(module: str) -> Machine:
@@ -342,7 +342,7 @@ def make_machine(module: str) -> Machine:
 
 
 class _SecondProcess(Machine):
-    """Interprets one launch: loads the kernel's texts, and has the job's function, one of ``module``, run on it."""
+    """Interprets one launch: loads the kernel's source texts, and calls the job's function, which is defined in ``module``, with it."""
 
     def __init__(self, module: str) -> None:
         import course_lib
@@ -353,7 +353,7 @@ class _SecondProcess(Machine):
         from course_lib.interpreter import hooks
 
         hooks.patch()
-        # now: a job's process cannot read the course any more
+        # Import everything now: a job's process cannot read the course's files any more.
         rooms = [found.name for found in pkgutil.iter_modules(interpreter.__path__, "course_lib.interpreter.")]
         for name in ("ml_dtypes", "course_lib.compiler.units", module, *rooms):
             importlib.import_module(name)
@@ -368,7 +368,7 @@ class _SecondProcess(Machine):
 
 
 def _run(folder: Path, plain: dict[str, Any]) -> Any:
-    """What the job's function returns for the kernel whose texts are written into ``folder``."""
+    """Write the kernel's source texts into ``folder``, load the kernel, and return the result of the job's function."""
     import triton.language
     from triton.runtime.jit import KernelInterface
 
@@ -376,14 +376,15 @@ def _run(folder: Path, plain: dict[str, Any]) -> Any:
 
     units = Units({"units": plain["units"], "name": plain["kernel"]}, folder)
     units.kind = KernelInterface
-    for space in units.spaces:  # the interpreter looks for it among a function's globals, and a helper may not name it
+    # the interpreter needs triton.language among a function's globals; a helper may not import it
+    for space in units.spaces:
         space["_triton_language"] = triton.language
     file = plain["units"][0]["file"]
     try:
         kernel = units.load()
     except NoKernel:
         raise CourseError(f"{file} has no @triton.jit function named `{plain['kernel']}`.") from None
-    except BaseException as raised:  # whatever the learner's file does while it is imported
+    except BaseException as raised:  # the learner's file can raise anything while it is imported
         lines = [
             frame.lineno
             for frame in traceback.extract_tb(raised.__traceback__)

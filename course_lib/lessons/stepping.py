@@ -1,7 +1,7 @@
-"""``step``: the last line of a cell in which the learner mends, writes or chooses something. It checks that cell, at once.
+"""``step``: the last line of a cell in which the learner repairs, writes or chooses something. It checks that cell at once.
 
-The cell's text is read and run in confined processes, as an exercise's file is; what came out is plain HTML, which needs no kernel when the
-notebook is opened again. The steps stand in ``steps/lessonNN.py``, their answers in the lessons' scripts.
+The cell's text is read and run in confined processes, like an exercise's file. The outcome is plain HTML, which needs no kernel when the
+notebook is opened again. The steps are defined in ``steps/lessonNN.py``, their answers in the lessons' scripts.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from course_lib.lessons.panel_page import BOX_STYLE, write_box, write_inline
 from course_lib.lessons.steps.step import In, Out, Step, Try, WrongForm
 
 _LOOKS = {PASS: "good", NOT_ATTEMPTED: "open"}
-_SHOW_ANSWER_AFTER = 2  # failed runs
-_VALUE = 120  # characters of a value that is shown
+_SHOW_ANSWER_AFTER = 2  # failed runs after which the answer is offered
+_VALUE = 120  # characters of a value that are shown
 
-_failed: Counter[str] = Counter()  # runs of each step in this session
-_passed: dict[str, bool] = {}  # of its last run
-_warmed: set[str] = set()
+_failed: Counter[str] = Counter()  # failed runs of each step in this session
+_passed: dict[str, bool] = {}  # did the step's last run pass?
+_warmed: set[str] = set()  # lessons whose checking processes were started
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step shows: the same in HTML and in text."""
+    """The output of a step, in HTML and in text."""
 
     passed: bool
     page: str
@@ -67,9 +67,9 @@ class Outcome:
 
 
 def step(step_id: str) -> None:
-    """Check the cell that this call stands in, and show what came out. Nothing that a learner writes makes it raise.
+    """Check the cell that contains this call, and show the outcome. Whatever the learner writes, it does not raise.
 
-    Raises: CourseError if there is no such step, or this is no notebook.
+    Raises: CourseError if there is no such step, or this is not a notebook.
     """
     wanted = steps.find(step_id)
     frame = sys._getframe(1)
@@ -82,21 +82,21 @@ def step(step_id: str) -> None:
 
 
 def _read_cell(file: str) -> str:
-    """The text of the running cell, whose code is said to stand in ``file``; nothing outside of a notebook."""
+    """Return the text of the running cell; ``file`` is the file name of its code. Return "" outside of a notebook."""
     shell = get_ipython()
     text = "".join(linecache.getlines(file))
     if shell is None or shell.history_manager is None or not text:
         return ""
-    # the lines that run lack empty ones at the top; those that were typed have the numbers which the learner sees
+    # IPython drops empty lines at the top before it runs a cell. Prefer the typed text: its line numbers are those that the learner sees.
     typed = shell.history_manager.input_hist_raw[-1]
     return typed if typed.strip().splitlines() == text.strip().splitlines() else text
 
 
 def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> Outcome:
-    """Check a cell's ``text``; ``names`` is what it defined, for steps that ask for a value."""
+    """Check a cell's ``text``. ``names`` are the notebook's variables, for steps that ask for a value."""
     try:
         verdict = _check_value(wanted, text, names) if wanted.kind == "value" else _check_code(wanted, text)
-    except CourseError as problem:  # the machine's, or an installation's
+    except CourseError as problem:  # a problem of the machine or the installation
         return _write_unchecked(wanted, str(problem))
     if verdict.status == GRADER_FAULT:
         return _write_unchecked(wanted, verdict.message, verdict.printed)
@@ -113,7 +113,7 @@ def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> Outcome:
 
 
 def assert_passed(step_id: str) -> None:
-    """For the proof of a lesson: that the last run of the step in this session passed.
+    """Assert, in a lesson's check cells, that the last run of the step in this session passed.
 
     Raises: AssertionError if it did not.
     """
@@ -121,7 +121,7 @@ def assert_passed(step_id: str) -> None:
 
 
 def warm_lesson(lesson: str) -> None:
-    """Start, beside the page, the processes that check its steps; the first check then does not wait. Outside of a notebook nothing happens."""
+    """Start the processes that check a lesson's steps in the background, so that the first check is fast. Do nothing outside of a notebook."""
     if lesson in _warmed or not runtime.in_notebook():
         return
     _warmed.add(lesson)
@@ -130,7 +130,7 @@ def warm_lesson(lesson: str) -> None:
 
 
 def make_plan(wanted: Step, attempt: Try) -> Plan:
-    """A try as the grader takes it."""
+    """Convert a try to the grader's form."""
     builder = TryBuilder(attempt.what, attempt.asked)
     expected = attempt.outputs
     if not isinstance(attempt.arguments, tuple):
@@ -160,7 +160,7 @@ def _add_argument(builder: TryBuilder, name: str, argument: Any) -> None:
 
 def _check_code(wanted: Step, text: str) -> Verdict:
     solved, given = step_cells.make_solved(wanted.id), step_cells.list_given(wanted.id)
-    # a slip without a cause shows in the run: it reads, writes or waits where it should not
+    # A slip without a cause is left out: the run itself shows what is wrong, such as an address outside of a tensor or a deadlock.
     slips = tuple(
         KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(wanted.kind)) for slip in wanted.slips if slip.cause
     )  # fmt: skip
@@ -170,19 +170,19 @@ def _check_code(wanted: Step, text: str) -> Verdict:
 
 
 def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
-    """In this process: the cell ran here, and its value is judged by the course."""
+    """Judge the value that the cell assigned. This happens in the notebook's process, where the cell ran."""
     name = wanted.entry_point
     if _is_unchanged(text, step_cells.make_unsolved(wanted.id), name):
         return Verdict(wanted.id, NOT_ATTEMPTED, "not_attempted", "The cell is as the course wrote it.", mode="value")
     if name not in names or not any(_binds(node, name) for node in ast.parse(text).body):
         return _fail_value(wanted, f"This cell gives `{name}` no value. The check looks at it by that name.", "")
-    assert wanted.accepts is not None  # Step sees to it
+    assert wanted.accepts is not None  # Step.__post_init__ checks this
     shown = f"`{name}` is `{_show(names[name])}`."
     try:
         why_not = wanted.accepts(names[name])
     except WrongForm as unfit:
         return _fail_value(wanted, f"{shown} {make_sentence(str(unfit))}", "")
-    except Exception as unfit:  # what was made for numbers meets a text, a list, a tensor
+    except Exception as unfit:  # `accepts` expects a number, and the value may be a text, a list or a tensor
         kind = type(names[name]).__name__
         return _fail_value(wanted, f"{shown} This step cannot use a value of type `{kind}`: {type(unfit).__name__}: {unfit}", "")  # fmt: skip
     if why_not:
@@ -204,14 +204,14 @@ def _show(value: Any) -> str:
 
 
 def _is_unchanged(text: str, unsolved: str, name: str) -> bool:
-    """All of the course's lines are there, and no other gives ``name`` a value. Comments and layout do not count."""
+    """Return whether all of the course's statements are there and no other assigns ``name``. Comments and layout do not count."""
     given = {ast.dump(node) for node in ast.parse(unsolved).body}
     found = {ast.dump(node): node for node in ast.parse(text).body}
     return given <= found.keys() and not any(_binds(found[dump], name) for dump in found.keys() - given)
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:
-    """Whether the statement gives ``name`` a value."""
+    """Return whether the statement assigns ``name``."""
     return any(
         isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name
         for node in ast.walk(statement)
@@ -289,7 +289,7 @@ def _show_number(value: float | None) -> str:
 
 
 def _count_wrong(element: str, wrong: int, size: int) -> str:
-    """ "3 of 5 elements of y_ptr are wrong."; nothing where there is one alone."""
+    """Write "3 of 5 elements of `y_ptr` are wrong."; return "" if there is only one element."""
     if size == 1:
         return ""
     return f"{wrong} of {size} elements of `{element.split('[')[0]}` {'is' if wrong == 1 else 'are'} wrong."
@@ -301,7 +301,7 @@ def _write_answer(wanted: Step, title: str) -> str:
 
 
 def _write_unchecked(wanted: Step, words: str, printed: str = "") -> Outcome:
-    """Neither passed nor failed: the learner's code is not to blame."""
+    """Write the outcome of a step that could not be checked. It counts neither as passed nor as failed."""
     headline = f"{SIGNS[GRADER_FAULT]} Step {wanted.id}: not checked"
     parts = [f"<p>{write_inline(words)}</p>", f"<pre>{html.escape(printed)}</pre>" if printed else ""]
     return _make_outcome(headline, parts, [words], "open", passed=False)
@@ -314,7 +314,7 @@ def _make_outcome(headline: str, parts: list[str], lines: list[str], look: str, 
 
 
 def count_passed(lesson: str) -> str:
-    """ "2 of 4 steps passed"; empty for a lesson that has none."""
+    """Write "2 of 4 steps passed"; return "" for a lesson without steps."""
     here = steps.read_lesson(lesson)
     passed = progress.read_steps().keys() & here.keys()
     return f"{len(passed)} of {format_count(len(here), 'step')} passed" if here else ""

@@ -1,11 +1,11 @@
 """The one matplotlib style of the course: every figure of every lesson uses it.
 
 Figures have an opaque near-white panel and dark text, so the same PNG reads on a light page, on a dark page and on
-paper. A colour means one thing everywhere: an algorithm, a tensor, a library or a state. Colour is never alone: what
-shares a figure differs in marker and line style too, or in hatch, or carries its name.
+paper. A colour means one thing everywhere: an algorithm, a tensor, a library or a state. Colour is never the only
+difference: things in one figure also differ in marker and line style, or in hatch, or carry their names.
 
-Hues start from Okabe and Ito 2008, "Color Universal Design", with lightness spread out so that grey print keeps the
-order; a gradient has its tensor's hue, lighter, and a hatch.
+Hues start from Okabe and Ito 2008, "Color Universal Design"; lightness is spread out so that grey print keeps the
+order. A gradient has its tensor's hue, lighter, and a hatch.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from matplotlib.patheffects import withStroke
 
 PANEL = "#FCFCFA"
 INK = "#1A1A1A"
-QUIET = "#5A5A5A"  # secondary text: still 4.5 : 1 on the panel
+QUIET = "#5A5A5A"  # secondary text; its contrast on the panel is at least 4.5 : 1
 GRID = "#DADAD6"
-WIDTH = 7.5  # inches: what a notebook column shows without scaling
+WIDTH = 7.5  # inches: the widest figure that a notebook column shows without scaling
 DPI = 110
 FONT = 10.0  # points, the smallest text of a figure
 
@@ -89,7 +89,7 @@ _LINES: tuple[Any, ...] = (
 )
 MARKERS: dict[str, str] = {key: _MARKERS[i] for group in GROUPS.values() for i, key in enumerate(group)}
 LINES: dict[str, Any] = {key: _LINES[i] for group in GROUPS.values() for i, key in enumerate(group)}
-MARKERS["floor"] = ""  # a limit is a line, it has no points
+MARKERS["floor"] = ""  # a limit is a line without points
 LINES["floor"] = "--"
 LINES["resident"] = (0, (9, 2))
 LINES["blocked"] = "-."
@@ -153,12 +153,12 @@ RC: dict[Any, Any] = {
 
 
 def use() -> None:
-    """Apply the style to every figure made from here on, pyplot's included. Calling it again changes nothing."""
+    """Apply the style to every figure made from now on, also by pyplot. Calling it again changes nothing."""
     matplotlib.rcParams.update(RC)
 
 
 def line(key: str, **changes: Any) -> dict[str, Any]:
-    """Keyword arguments for ``Axes.plot``: the colour, line style and marker that ``key`` has everywhere.
+    """Return keyword arguments for ``Axes.plot``: the colour, line style and marker that ``key`` has everywhere.
 
     Raises: KeyError if ``key`` is not one of COLOURS.
     """
@@ -166,7 +166,7 @@ def line(key: str, **changes: Any) -> dict[str, Any]:
 
 
 def fill(key: str, **changes: Any) -> dict[str, Any]:
-    """Keyword arguments for bars and patches: colour, hatch and a dark edge.
+    """Return keyword arguments for bars and patches: colour, hatch and a dark edge.
 
     Raises: KeyError if ``key`` is not one of COLOURS.
     """
@@ -179,12 +179,12 @@ def colour_hatch(colour: str) -> dict[str, Any]:
 
 
 def text_on(colour: str) -> str:
-    """Black or white, whichever reads better on ``colour`` ("#RRGGBB")."""
+    """Return black or white, whichever is easier to read on ``colour`` ("#RRGGBB")."""
     return "#000000" if contrast("#000000", colour) >= contrast("#FFFFFF", colour) else "#FFFFFF"
 
 
 def contrast(one: str, other: str) -> float:
-    """The WCAG 2.2 contrast ratio of two colours "#RRGGBB", between 1 and 21."""
+    """Return the WCAG 2.2 contrast ratio of two colours "#RRGGBB", between 1 and 21."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
@@ -196,11 +196,11 @@ def _luminance(colour: str) -> float:
 
 
 def drawing(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of its own with one bare axes whose unit is the inch and whose origin is the top left corner.
+    """Make a figure with one bare axes whose unit is the inch and whose origin is the top left corner.
 
-    It does not touch pyplot, so it is safe in the thread that runs a widget's callbacks.
+    It does not use pyplot, so it is safe in the thread that runs a widget's callbacks.
     """
-    # "none" alone is replaced by the style's constrained layout when the figure is saved
+    # A placeholder, because layout="none" would be replaced by the style's constrained layout when the figure is saved.
     fixed = PlaceHolderLayoutEngine(adjust_compatible=True, colorbar_gridspec=True)
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor=PANEL, layout=fixed)
     FigureCanvasAgg(figure)
@@ -222,9 +222,9 @@ def cell(
     dy: float = 0.5,
     bold: bool = False,
 ) -> None:
-    """A rectangle with its top left corner at ``at`` in the colour and hatch of ``state``, and ``label`` on it.
+    """Draw a rectangle with its top left corner at ``at`` in the colour and hatch of ``state``, and write ``label`` on it.
 
-    ``heavy`` draws the thick edge of what is at work now; ``dy`` places the label, 0 at the top and 1 at the bottom.
+    ``heavy`` draws a thick edge, for the part that is at work now. ``dy`` places the label: 0 at the top, 1 at the bottom.
     """
     axes.add_patch(
         Rectangle(
@@ -266,7 +266,7 @@ def write(
     colour: str | None = None,
     halo: bool = False,
 ) -> None:
-    """Text at (x, y) that reads on the colour ``on``; ``halo`` keeps a hatch below from cutting the letters."""
+    """Write text at (x, y) that is readable on the colour ``on``; ``halo`` keeps it readable on a hatch."""
     colour = colour or (INK if contrast(INK, on) >= 4.5 else text_on(on))
     axes.text(
         x,
@@ -283,7 +283,7 @@ def write(
 
 
 def png(figure: Figure, alt: str) -> bytes:
-    """The figure as PNG bytes with ``alt`` in its Description field, the same bytes for the same figure."""
+    """Return the figure as PNG bytes with ``alt`` in its Description field. The same figure gives the same bytes."""
     FigureCanvasAgg(figure)
     out = io.BytesIO()
     figure.savefig(

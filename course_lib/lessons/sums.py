@@ -1,4 +1,4 @@
-"""What lesson 13 launches: dw under a lock, in two stages and persistent, each in many orders of its programs."""
+"""Launches of lesson 13: dw under a lock, in two stages and persistent, each in many orders of its programs."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from course_lib.lessons.compiled_kernel.model import learners_kernel
 from course_lib.lessons.schedule.run import Interleaving, interleaved
 from course_lib.norms import reference
 
-ROWS, COLUMNS = 6, 16  # of the lesson's first dw
-M, N = 10, 40  # of what is cut into chunks and tiles
-LENGTHS = (256, 1024, 4096, 8192)  # of the rows in the stored measurements
+ROWS, COLUMNS = 6, 16  # size of the matrices for the lesson's first dw
+M, N = 10, 40  # size of the matrices that are cut into chunks and tiles
+LENGTHS = (256, 1024, 4096, 8192)  # row lengths of the stored measurements that the lesson shows
 
 
 def draw(rows: int, columns: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two matrices of normal numbers, fp32: dy, and xhat or x."""
+    """Return two fp32 matrices of normal numbers: dy, and xhat or x."""
     generator = torch.Generator().manual_seed(seed)
     dy, other = (torch.randn(rows, columns, generator=generator) for _ in range(2))
     return dy, other
 
 
 def run_dw(kernel: Any, seeds: Iterable[int] = range(20)) -> list[Interleaving]:
-    """A kernel (dy, xhat, dw, lock, BLOCK) with a program for each of six rows, once in each order."""
+    """Run a kernel (dy, xhat, dw, lock, BLOCK) with one program per row, once per seed."""
     dy, xhat = draw(ROWS, COLUMNS)
     locks = torch.zeros(1, dtype=torch.int32)
     return interleaved(kernel, (ROWS,), dy, xhat, torch.zeros(COLUMNS), locks, BLOCK=COLUMNS, seeds=seeds)
 
 
 def count_results(runs: Sequence[Interleaving], *names: str) -> int:
-    """How many different results the runs have left in these tensors, bit by bit.
+    """Count the different results, compared bit by bit, that the runs have left in these tensors.
 
-    Raises: AssertionError if a run did not come to its end, or something was found in it.
+    Raises: AssertionError if a run did not finish, or has findings such as a race.
     """
     assert all(run.complete and not run.findings for run in runs)
     return len({b"".join(run.result(name).tobytes() for name in names) for run in runs})
 
 
 def run_two_stage(rows_a_chunk: int, seeds: Iterable[int] = range(20)) -> list[Interleaving]:
-    """The course's first stage on 10 rows of 40 columns, 2 rows a step, 32 columns a program."""
+    """Run the first stage of the course's two-stage design on 10 rows of 40 columns: 2 rows per step, 32 columns per program."""
     dy, x, mean, rstd = _save_forward()
     chunks = -(-M // rows_a_chunk)
     dw, db = (torch.full((chunks, N), float("nan")) for _ in range(2))
@@ -60,7 +60,7 @@ def run_two_stage(rows_a_chunk: int, seeds: Iterable[int] = range(20)) -> list[I
 
 
 def run_persistent(P: int, seeds: Iterable[int] = range(20)) -> list[Interleaving]:
-    """The course's persistent kernel on the same rows, 2 rows a tile, P programs."""
+    """Run the course's persistent kernel with P programs on the rows of :func:`run_two_stage`, 2 rows per tile."""
     dy, x, mean, rstd = _save_forward()
     dw, db = (torch.full((P, N), float("nan")) for _ in range(2))
     arguments = (dy, x, x, mean, rstd, torch.full_like(x, float("nan")), dw, db, N, 1, N, 1, N, M, N)
@@ -69,12 +69,12 @@ def run_persistent(P: int, seeds: Iterable[int] = range(20)) -> list[Interleavin
 
 
 def sum_partials(run: Interleaving) -> np.ndarray:
-    """dw: what a run has left as partial sums, added up row by row in fp32."""
+    """Return dw: the sum of the partial sums that a run has left, added row by row in fp32."""
     return np.add.accumulate(run.result("dw_partial"), axis=0)[-1]
 
 
 def compute_gradients() -> reference.LayerNormVJP:
-    """What is right for the matrices of :func:`run_two_stage` and :func:`run_persistent`, in float64."""
+    """Return the right gradients for the matrices of :func:`run_two_stage` and :func:`run_persistent`, in float64."""
     dy, x = draw(M, N, seed=1)
     return reference.layer_norm_vjp(dy, x)
 
@@ -87,16 +87,16 @@ def _save_forward() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Ten
 
 
 def measure_designs() -> measurement.Measurement:
-    """LayerNorm's backward designs and PyTorch at four row lengths: on this machine's GPU, or as stored."""
+    """Return times of LayerNorm's backward designs and of PyTorch for LENGTHS, measured on this machine's GPU, or else stored."""
     measured = backward.latest(LENGTHS)
     rows = [row for row in measured.rows if row["op"] == "layer_norm_backward" and row["N"] in LENGTHS]
     return replace(measured, rows=rows)
 
 
 def list_registers(columns: int) -> dict[str, tuple[int, int]]:
-    """Registers a thread and bytes spilled, fp16, for an H100: the course's persistent kernel, and the learner's 13b once it compiles."""
+    """Return registers per thread and spilled bytes for an H100, in fp16: of the course's persistent kernel, and of 13b if it compiles."""
     found = {"the course's": _count_registers(norm_backward_persistent_kernel, columns, own=False)}
-    with contextlib.suppress(CourseError):  # not begun, or not whole yet: the panel of 13b says so
+    with contextlib.suppress(CourseError):  # 13b is not written yet or does not compile; its panel says so
         found["yours"] = _count_registers(learners_kernel("13b"), columns, own=True)
     return found
 
@@ -114,7 +114,7 @@ def _count_registers(kernel: Any, columns: int, *, own: bool) -> tuple[int, int]
 
 
 def compare_designs() -> dict[str, float]:
-    """The largest error of dx, dw and db by each of the lesson's designs, run on this machine as the course's functions launch it."""
+    """Run each of the lesson's designs on this machine, through the course's function, and return its largest error of dx, dw and db."""
     dy, x, mean, rstd = (tensor.to(course_lib.DEVICE) for tensor in _save_forward())
     want = compute_gradients()
     errors = {}

@@ -1,8 +1,8 @@
-"""Lesson 15: two kernels with launch settings of the learner's choice: what the compiler makes of them, and what that holds under way.
+"""Lesson 15: two kernels with launch settings that the learner chooses, their compiler reports, and the bytes that they keep in flight.
 
-The resident forward kernel is the one of exercise 15b, whose grader times it. The persistent backward kernel is timed here.
+The resident forward kernel is that of exercise 15b, whose grader times it. The persistent backward kernel is timed here.
 
-Registers, spills, shared memory and what is asked for ahead are known on any machine, for an H100. The time is measured on a GPU alone.
+Registers, spills, shared memory and bytes loaded ahead are computed for an H100, on any machine. The time is measured only on a GPU.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from course_lib.kernels.layer_norm import layer_norm_forward
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.tuning.launch import ARCH, ITEMSIZE, Launch, Prediction, predict
 
-_LONGEST = 16384  # columns
+_LONGEST = 16384  # limit on the columns of the forward kernel
 _ITEMSIZE, _MATRICES = 2, 2  # fp16; x and dy
-_KERNEL: Any = norm_backward_persistent_kernel  # what a launch takes, no type checker knows
+_KERNEL: Any = norm_backward_persistent_kernel  # Any, because no type checker knows the parameters of a launch
 _CONSTANTS = {"CENTRED": True, "HAS_W": True}
 
 
 @dataclass(frozen=True)
 class Tried:
-    """One setting. ``ahead`` are bytes of x and dy that a multiprocessor has asked for beyond the tiles at work. ``over_floor`` is the time of
-    the kernel (not of the one that adds up its partial sums) over an elementwise pass of the same run, None where it was not measured."""
+    """One setting of the backward kernel, with its results.
+
+    ``ahead`` are the bytes of x and dy that a multiprocessor loads ahead, besides the tiles at work. ``over_floor`` is the kernel's time,
+    without the sum over its partial sums, divided by that of an elementwise pass of the same run; None if it was not measured.
+    """
 
     N: int
     rows: int
@@ -54,7 +57,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Predicted:
-    """A launch of the resident forward kernel at N columns of fp16, and what an H100's multiprocessor holds of it."""
+    """A launch of the resident forward kernel for rows of N columns, and the prediction for an H100's multiprocessor."""
 
     N: int
     launch: Launch
@@ -74,12 +77,15 @@ class Predicted:
 
 
 def predict_launch(N: int, rows: int, num_warps: int, dtype: str = "fp16") -> Predicted:
-    """Compile the course's resident LayerNorm forward kernel for an H100 with these settings, and the smallest BLOCK that holds a row.
+    """Compile the course's resident LayerNorm forward kernel for an H100 with these settings. BLOCK is the smallest that holds a row.
 
     Args:
-        N: 1 to 16384. rows, num_warps: powers of two, up to 64 and 32. dtype: "fp16" or "fp32".
+        N: columns, 1 to 16384.
+        rows: a power of two up to 64.
+        num_warps: a power of two up to 32.
+        dtype: "fp16" or "fp32".
 
-    Raises: CourseError if a setting is none of those, or the compiler gives no answer.
+    Raises: CourseError if a setting has another value, or the compiler fails.
     """
     if not 1 <= N <= _LONGEST:
         raise CourseError(f"N has to be from 1 to {_LONGEST}; you chose {N}.")
@@ -97,12 +103,15 @@ def _require_power(name: str, value: int, least: int, most: int) -> None:
 
 
 def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
-    """Compile the course's persistent LayerNorm backward kernel for an H100 with these settings, fp16; on a GPU, time it as well.
+    """Compile the course's persistent LayerNorm backward kernel for an H100 with these settings, in fp16. On a GPU, also time it.
 
     Args:
-        N: a power of two from 128 to 8192. rows: of a tile, a power of two. num_warps: 1 to 32, a power of two. num_stages: 1 to 8.
+        N: columns, a power of two from 128 to 8192.
+        rows: rows of a tile, a power of two up to 64.
+        num_warps: a power of two up to 32.
+        num_stages: 1 to 8.
 
-    Raises: CourseError if a setting is none of those, or the compiler refuses the kernel.
+    Raises: CourseError if a setting has another value, or the compiler refuses the kernel.
     """
     _require_power("N", N, 128, tables.PERSISTENT_LIMIT)
     _require_power("rows", rows, 1, 64)
@@ -125,7 +134,7 @@ def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
 
 
 def _time_over_floor(N: int, rows: int, num_warps: int, num_stages: int, programs: int) -> float | None:
-    """None if a program does not fit on a multiprocessor."""
+    """Time the kernel and divide by an elementwise pass; None if not even one program fits on a multiprocessor."""
     if not programs:
         return None
     op, M = OPERATIONS["layer_norm_backward"], max(1, forward.ELEMENTS // N)

@@ -1,6 +1,6 @@
-"""Lesson 14: wiring bugs that shipped, tests for them, and which test sees which bug. Each cell of that table is computed.
+"""Lesson 14: wiring bugs that shipped, tests for them, and a table, computed here, that shows which test sees which bug.
 
-The Functions take packed matrices, and launch the course's kernels. ``Packed`` is the right one; every bug is one change of it.
+The Functions take packed matrices, and launch the course's kernels. ``Packed`` is the right one; every bug changes one thing in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Function = Any  # a subclass of torch.autograd.Function
 
 
 def draw(*shape: int, seed: int, mean: float = 0.0) -> Tensor:
-    """Normal numbers, the same on every device."""
+    """Return normal numbers around ``mean``, the same on every device."""
     return (torch.randn(*shape, generator=torch.Generator().manual_seed(seed)) + mean).to(course_lib.DEVICE)
 
 
@@ -96,7 +96,7 @@ BUGS: dict[str, Function] = {
 def find_gradients(
     function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor
 ) -> list[list[Tensor | None]]:
-    """The gradients of x, w and b by ``function`` and by PyTorch, of a loss of y and x."""
+    """Return the gradients of x, w and b for a loss of y and x: first those of ``function``, then those of PyTorch."""
     w, b = draw(N, seed=1, mean=1.0), draw(N, seed=2)
     mine, true = ([t.detach().clone().requires_grad_() for t in (start, w, b)] for start in (x, x.float()))
     ours = torch.autograd.grad(loss_of(function.apply(*mine, EPS), mine[0]), mine, allow_unused=True)
@@ -105,7 +105,7 @@ def find_gradients(
 
 
 def agrees(function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> bool:
-    """Whether all three gradients are PyTorch's, to what rounding allows."""
+    """Return whether all three gradients equal PyTorch's, up to rounding."""
     limits = (2e-3 if x.dtype == torch.float16 else 2e-5, 2e-5, 2e-5)
     return all(
         got is not None and want is not None and bool((got - want).abs().max() <= limit * want.abs().max())
@@ -114,19 +114,19 @@ def agrees(function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: T
 
 
 def is_right(function: Function, loss_of: Loss) -> bool:
-    """Whether all three gradients of a loss of y are PyTorch's."""
+    """Return whether all three gradients of a loss of y equal PyTorch's, up to rounding."""
     return agrees(function, lambda y, x: loss_of(y), draw(M, N, seed=4, mean=1.0))
 
 
 def passes_gradcheck(function: Function) -> bool:
-    """PyTorch's own test: finite differences in fp64, against the Function's gradients."""
+    """Run PyTorch's gradcheck, which compares the Function's gradients with finite differences in fp64."""
     shapes = (2, 3), (3,), (3,)
     leaves = [draw(*shape, seed=3, mean=1.0).double().requires_grad_() for shape in shapes]
     return torch.autograd.gradcheck(lambda *a: function.apply(*a, EPS), leaves, raise_exception=False)
 
 
 def list_tests() -> dict[str, Callable[[Function], bool]]:
-    """Each takes a Function and says whether it passes."""
+    """Return the tests by name. Each takes a Function and returns whether it passes."""
     x, g = draw(M, N, seed=4, mean=1.0), draw(M, N, seed=5)
     return {
         "y.sum()": lambda f: agrees(f, lambda y, x: y.sum(), x),
@@ -139,7 +139,7 @@ def list_tests() -> dict[str, Callable[[Function], bool]]:
 
 
 def find_who_sees_what() -> dict[str, dict[str, bool]]:
-    """For each bug, for each test, whether the test fails on it."""
+    """Return for each bug and each test whether the test fails on the bug."""
     tests = list_tests()
     return {bug: {name: not test(function) for name, test in tests.items()} for bug, function in BUGS.items()}
 
@@ -154,7 +154,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def find_dy_strides(loss_of: Loss) -> tuple[int, ...]:
-    """The strides of the gradient that reaches y, shape (M, N)."""
+    """Return the strides of dy, the gradient that the loss sends back to y of shape (M, N)."""
     seen = []
     y = draw(M, N, seed=4).requires_grad_() * 1
     y.register_hook(lambda dy: seen.append(tuple(dy.stride())))
@@ -163,7 +163,7 @@ def find_dy_strides(loss_of: Loss) -> tuple[int, ...]:
 
 
 def count_kept_bytes(norm: Callable[[Tensor, Tensor, Tensor], Tensor], M: int, N: int) -> int:
-    """Bytes that the graph of norm(x, w, b) holds beyond x, w and b themselves, all fp32."""
+    """Count the bytes that the graph of norm(x, w, b) keeps besides x, w and b; all are fp32."""
     given = [draw(*shape, seed=9).requires_grad_() for shape in ((M, N), (N,), (N,))]
     own = {tensor.untyped_storage().data_ptr() for tensor in given}
     held = {}
@@ -179,8 +179,9 @@ def count_kept_bytes(norm: Callable[[Tensor, Tensor, Tensor], Tensor], M: int, N
 
 
 def find_lie(operator: Any, *arguments: Any) -> str:
-    """What ``torch.library.opcheck`` finds of the schema and the fake function of an operator: "passes", or its words."""
-    from torch.testing._internal.optests.generate_tests import OpCheckError  # what opcheck imports and raises
+    """Check an operator's schema and fake function with ``torch.library.opcheck``. Return "passes", or the error that it reports."""
+    # opcheck raises it
+    from torch.testing._internal.optests.generate_tests import OpCheckError
 
     try:
         torch.library.opcheck(operator, arguments, test_utils=("test_schema", "test_faketensor"))

@@ -1,5 +1,6 @@
-"""How a reference kernel is launched.
+"""The launch of a reference kernel.
 
-``tables`` holds the numbers (blocks, rows, warps, by row length), ``choice`` says which algorithm a tensor gets,
-``device`` asks the device, and ``operands`` makes a kernel's arguments of tensors.
+``tables`` has the numbers (blocks, rows and warps by row length), ``choice`` chooses the algorithm for a tensor,
+``device`` reads properties of the device, ``operands`` turns tensors into a kernel's arguments, and ``launcher``
+launches a kernel with little host time.
 """

@@ -1,10 +1,10 @@
-"""Launches a kernel again without Triton's binder: the compiled kernel is kept, with what it was compiled for.
+"""Launch a kernel repeatedly without Triton's binder. Compiled kernels are cached by the properties they were compiled for.
 
-``kernel[grid](...)`` looks at every argument and every option, writes both into a text, and looks that text up: most of
-what a small call costs the host. Here the constexprs and options are given once, so a call compares its arguments alone.
+``kernel[grid](...)`` inspects every argument and every option, writes both into a text, and looks that text up. That is most of
+the host time of a small call. Here the constexprs and options are fixed per launcher, so a call compares only its arguments.
 
-Source: triton/runtime/jit.py (``JITFunction.run``) and triton/compiler/compiler.py (``CompiledKernel``) of Triton 3.6 and 3.7:
-the arguments of ``CompiledKernel.run`` are theirs.
+Source: triton/runtime/jit.py (``JITFunction.run``) and triton/compiler/compiler.py (``CompiledKernel``) of Triton 3.6 and 3.7,
+which define the arguments of ``CompiledKernel.run``.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ import torch
 from triton import knobs
 from triton.runtime.jit import JITFunction
 
-_ALIGNED = 16  # bytes: Triton compiles another kernel for a pointer that is no multiple of it
-_WIDE = 31  # bits: Triton passes an int of up to so many as 32 bits, and a longer one as 64
-_MOST = 1024  # sets of arguments that are remembered, before all are forgotten
+_ALIGNED = 16  # bytes: Triton compiles another kernel for a pointer that is not a multiple of this
+_WIDE = 31  # Triton passes an int of more than this many bits as 64 bits, and a smaller one as 32 bits
+_MOST = 1024  # size of the cache of compiled kernels; when it is full it is cleared
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
-    """``kernel[grid](*arguments, **options)``, in less of the host's time from the second call on.
+    """Run ``kernel[grid](*arguments, **options)``, with less host time from the second call on.
 
-    A call goes to Triton's own launch, which compiles where it has to, if its arguments are new, if a pointer is not aligned, if
-    somebody watches launches by a hook, and in the interpreter.
+    The call uses Triton's own launch, which compiles if necessary, when the arguments' properties are new, a pointer is not
+    aligned, or a hook on launches is set, and in the interpreter.
 
     Args:
         kernel: a ``triton.jit`` function whose parameters are pointers, then numbers, then constexprs.
-        grid: programs along one, two or three axes.
+        grid: numbers of programs along one, two or three axes.
         options: a value for every constexpr that has no default, and num_warps, maxnreg or launch_pdl.
     """
     _find_launcher(kernel, **options)(grid, *arguments)
 
 
 class _Launcher:
-    """A kernel with its constexprs and launch options, and what was compiled of it."""
+    """A kernel with its constexprs and launch options, and the cache of its compiled kernels."""
 
     def __init__(self, kernel: Any, **options: Any):
         self._kernel = kernel
@@ -55,19 +55,19 @@ class _Launcher:
             f"{kernel.__name__} mixes pointers and numbers"
         )
         numbers = runtime[self._pointers :]
-        # Triton compiles another kernel for a 1 and for a multiple of 16, and not for any value of the others
+        # Triton compiles another kernel if a number is 1 or a multiple of 16, except for numbers with do_not_specialize.
         self._others = tuple(number for number, p in enumerate(numbers) if p.do_not_specialize)
         given = tuple(number for number, p in enumerate(numbers) if not p.do_not_specialize)
         self._specialised = itemgetter(*given) if given else lambda numbers: ()
         self._constexprs = tuple(
             options.get(p.name, None if p.default is inspect.Parameter.empty else p.default)
             for p in parameters[len(runtime) :]
-        )  # the launch skips them, but it counts them
+        )  # the launch does not use their values, but expects the arguments
 
     def __call__(self, grid: tuple[int, ...], *arguments: Any) -> None:
         if (
             not self._direct or self._kernel.pre_run_hooks or _is_watched()
-        ):  # the interpreter's kernels have no such list
+        ):  # an interpreted kernel is not _direct, and has no pre_run_hooks
             self._kernel[grid](*arguments, **self._options)
             return
         tensors, numbers = arguments[: self._pointers], arguments[self._pointers :]
@@ -79,7 +79,7 @@ class _Launcher:
         key = (
             device,
             *[tensor.dtype for tensor in tensors],
-            *[tensor.get_device() for tensor in tensors],  # -1 for a tensor in the host's memory, which Triton refuses
+            *[tensor.get_device() for tensor in tensors],  # -1 for a tensor in host memory, which Triton refuses
             *[numbers[number] >> _WIDE for number in self._others],
             self._specialised(numbers),
         )
@@ -102,7 +102,7 @@ _find_launcher = functools.cache(_Launcher)
 
 
 def _is_watched() -> bool:
-    """Whether a profiler or a test has put a hook on launches: Triton's own launch calls it."""
+    """Return whether a profiler or a test has set a hook on launches, which only Triton's own launch calls."""
     runtime = knobs.runtime
     enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
     return bool(getattr(enter, "calls", enter)) or bool(getattr(leave, "calls", leave))

@@ -1,1 +1,1 @@
-"""Lesson 07: which program asks for which address, and how often: the accesses of any kernel, stepped through."""
+"""Lesson 07: step through the memory accesses of any kernel. Which program asks for which address, and how often?"""

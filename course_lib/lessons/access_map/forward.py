@@ -1,4 +1,4 @@
-"""Lessons 07 and 08: the accesses of a LayerNorm forward kernel, the course's or the learner's as the file is now."""
+"""Lessons 07 and 08: the accesses of a LayerNorm forward kernel: one of the course's, or the learner's current file."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _EPS = 1e-5
 
 
 def forward_map(*kernels: str, M: int = 4, N: int = 100, block: int = 64, rows: int = 2) -> AskingPicture:
-    """The memory accesses of a LayerNorm forward on a packed fp16 matrix of M x N, with w and b in fp32.
+    """Show the memory accesses of a LayerNorm forward on a packed fp16 matrix of M x N, with w and b in fp32.
 
     Args:
-        kernels: some of KERNELS to choose from, all by default; the first is shown at first.
-        block: columns a step of the blocked kernels. The resident ones take whole rows.
+        kernels: names from KERNELS to choose from, all by default. The picture starts with the first.
+        block: columns per step of the blocked kernels. The resident kernels take whole rows.
         rows: ROWS of the resident kernels.
 
-    Raises: CourseError if a name is none of KERNELS, or the first kernel is the learner's and not written yet.
+    Raises: CourseError if a name is not in KERNELS, or the first kernel is the learner's and not written yet.
     """
     names = kernels or KERNELS
     if not set(names) <= set(KERNELS):

@@ -1,7 +1,7 @@
-"""What the access map shows: every access of a launch, lane by lane, with the pass over the tensor that it belongs to.
+"""The data of the access map: every access of a launch, lane by lane, with the pass over the tensor that it belongs to.
 
-A pass is counted for a program: the second time that one program loads an element is its second read of it. A lane
-that is masked moves nothing and belongs to no pass.
+Passes are counted per program: if a program loads an element for the second time, the load belongs to its second read.
+A masked lane moves nothing and belongs to no pass.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from course_lib.lessons import style
 from course_lib.lessons.access_map.run import RecordedAccess, Recording, Tensor
 
 VERBS = ("read", "write", "atomic")
-LAST = {"read": 4, "write": 2, "atomic": 1}  # passes told apart; what comes after is counted with the last
-MOST_RUNS = 4000  # of lanes, in the page
-_SPARE = ("r", "dx", "dw", "dy", "db", "y", "mean", "w", "x")  # colours of tensors whose names the course does not know
+LAST = {"read": 4, "write": 2, "atomic": 1}  # number of passes that are told apart; later ones count as the last
+MOST_RUNS = 4000  # runs of lanes that the page carries, see split_lanes
+# colours for tensors whose names the course does not know
+_SPARE = ("r", "dx", "dw", "dy", "db", "y", "mean", "w", "x")
 
 
 @dataclass(frozen=True)
 class Pass:
     """The ``number``-th time (from 1) that a program reads, writes, or does an atomic operation on an element.
 
-    The fourth read stands for all after the third, the second write for all after the first.
+    The last number in LAST stands for all later passes as well: "read 4" is every read after the third.
     """
 
     verb: str  # one of VERBS
@@ -40,37 +41,35 @@ class AccessStep:
 
     access: RecordedAccess
     verb: str
-    visits: np.ndarray  # int64, a lane: the how-many-th time, from 1, without end
+    visits: np.ndarray  # int64, per lane: the number of its pass, from 1, not limited by LAST
 
     @cached_property
     def passes(self) -> dict[Pass, np.ndarray]:
-        """Pass -> the offsets of its lanes."""
+        """Return for each pass the offsets of its lanes."""
         numbers = np.minimum(self.visits, LAST[self.verb])
         return {Pass(self.verb, int(number)): self.access.offsets[numbers == number] for number in np.unique(numbers)}
 
 
 @dataclass(frozen=True, eq=False)
 class AccessMap:
-    """A launch: its recording, and a step for each access, in the order they ran."""
+    """A launch: its recording, and one step per access, in the order in which the accesses ran."""
 
     recording: Recording
     steps: tuple[AccessStep, ...]
-    _counted: dict[int, dict[tuple[str, Pass], int]] = field(
-        default_factory=dict
-    )  # the same is asked for several times
+    _counted: dict[int, dict[tuple[str, Pass], int]] = field(default_factory=dict)  # cache of traffic()
 
     @cached_property
     def of_program(self) -> dict[int, list[int]]:
-        """Program -> the numbers of its steps."""
+        """Return for each program the numbers of its steps."""
         found: dict[int, list[int]] = defaultdict(list)
         for number, step in enumerate(self.steps):
             found[step.access.program].append(number)
         return found
 
     def traffic(self, until: int | None = None) -> dict[tuple[str, Pass], int]:
-        """Bytes by tensor and pass, of the first ``until`` steps (None: all).
+        """Return the bytes per tensor and pass in the first ``until`` steps (None: in all).
 
-        Every lane of every access to a tensor is in exactly one of them: they add up to the bytes of the recording.
+        Every lane of every access to a tensor counts in exactly one of them, so they add up to the bytes of the recording.
         """
         until = len(self.steps) if until is None else until
         if until not in self._counted:
@@ -87,7 +86,7 @@ class AccessMap:
         return dict(sizes)
 
     def bytes(self, tensor: str | None = None, verb: str | None = None, until: int | None = None) -> int:
-        """Bytes asked for, of one tensor or all of them, by one verb or all. Memory that is no tensor's is not in it."""
+        """Return the bytes asked for, of one tensor or all, by one verb or all. Memory outside the tensors does not count."""
         return sum(
             size
             for (name, a_pass), size in self.traffic(until).items()
@@ -95,7 +94,7 @@ class AccessMap:
         )
 
     def times(self, tensor: str, verb: str) -> float:
-        """How often the launch goes over the tensor: bytes asked for by ``verb`` over its size; 0 for an empty tensor."""
+        """Return the bytes asked for by ``verb``, divided by the tensor's size; 0 for an empty tensor."""
         (size,) = [t.nbytes for t in self.recording.tensors if t.name == tensor]
         return self.bytes(tensor, verb) / size if size else 0.0
 
@@ -113,13 +112,13 @@ def model(recording: Recording) -> AccessMap:
             seen = counts.setdefault((access.program, access.tensor, verb), np.zeros(known.size, np.int64))
             at = np.searchsorted(known, access.offsets)
             visits = seen[at] + 1
-            seen[at] += 1  # lanes that meet in one element are one visit
+            seen[at] += 1  # lanes of one access that share an element count as one visit
         steps.append(AccessStep(access, verb, visits))
     return AccessMap(recording, tuple(steps))
 
 
 def _indices(recording: Recording) -> dict[str, np.ndarray]:
-    """The offsets of each tensor that are touched at all, sorted: rows may lie 2^30 apart."""
+    """Return per tensor the sorted offsets that the launch touches. A dense array would not fit: rows may lie 2^30 apart."""
     parts: dict[str, list[np.ndarray]] = defaultdict(list)
     for access in recording.accesses:
         if access.tensor is not None:
@@ -131,9 +130,9 @@ def _indices(recording: Recording) -> dict[str, np.ndarray]:
 
 
 def make_data(state: AccessMap) -> dict[str, Any]:
-    """What ``picture.js`` needs: every access of the first programs as runs of lanes (start, step, count), and the bytes of the launch.
+    """Return the data for ``picture.js``: the accesses of the first programs as runs of lanes (start, step, count), and the launch's bytes.
 
-    As many programs as make MOST_RUNS runs, the first of them at least in part, and the one that was stopped.
+    Programs are added until they have MOST_RUNS runs. The program that was stopped comes first; the first one is cut if it is too long.
     """
     recording = state.recording
     index = {tensor.name: number for number, tensor in enumerate(recording.tensors)}
@@ -145,9 +144,7 @@ def make_data(state: AccessMap) -> dict[str, Any]:
         for number in state.of_program.get(program, ()):
             access = state.steps[number].access
             known = access.tensor is not None
-            pieces = (
-                split_lanes(access.offsets) if known else []
-            )  # addresses outside the tensors are others in every run
+            pieces = split_lanes(access.offsets) if known else []  # outside the tensors, addresses differ in every run
             spent += len(pieces)
             if spent > MOST_RUNS and programs:
                 break
@@ -175,7 +172,7 @@ def make_data(state: AccessMap) -> dict[str, Any]:
 
 
 def split_lanes(offsets: np.ndarray) -> list[tuple[int, int, int]]:
-    """The lanes' offsets in their order as runs (start, step, how many)."""
+    """Cut the lanes' offsets, in lane order, into runs (start, step, count)."""
     values = offsets.tolist()
     found, at = [], 0
     while at < len(values):
@@ -193,7 +190,7 @@ def _list_lines(state: AccessMap) -> list[int]:
 
 
 def _choose_colours(tensors: Iterable[Tensor]) -> dict[str, str]:
-    """The course's colour of a tensor it knows by name; for the others those that are left."""
+    """Return the course's colour for each tensor that has one by name, and an unused colour for each other tensor."""
     names = [tensor.name for tensor in tensors]
     known = [name for name in names if name in style.GROUPS["tensors"]]
     spare = [name for name in _SPARE if name not in known]

@@ -1,6 +1,7 @@
-"""Runs a kernel once in Triton's interpreter, on copies of its tensors, and keeps every access: the data of the access map.
+"""Run a kernel once in Triton's interpreter, on copies of its tensors, and record every access for the access map.
 
-In CPU mode the kernel runs in this process, else in :mod:`course_lib.lessons.second_process`. A learner's file always does.
+In CPU mode the kernel runs in this process, else in a second one (:mod:`course_lib.lessons.second_process`). A learner's file always
+runs in the second process.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ SECONDS = 60.0  # for the second process, start and kernel together
 
 @dataclass(frozen=True, eq=False)
 class RecordedAccess:
-    """One memory operation of one program: ``offsets`` in elements from element 0 of ``tensor``, one a lane that takes part.
+    """One memory operation of one program. ``offsets`` has one value per active lane, in elements from element 0 of ``tensor``.
 
-    ``tensor`` is None for memory that belongs to none of the tensors.
+    ``tensor`` is None if the memory belongs to none of the tensors.
     """
 
     program: int
@@ -39,13 +40,13 @@ class RecordedAccess:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What a launch asked of memory, in the order the interpreter ran it. ``fault`` is what stopped it, in words, or ""."""
+    """The accesses of a launch, in the order in which the interpreter ran them. ``fault`` says what stopped the launch, or is ""."""
 
     kernel: str
     grid: tuple[int, ...]
     tensors: tuple[Tensor, ...]
     accesses: tuple[RecordedAccess, ...]
-    source: Mapping[int, str] = field(default_factory=dict)  # lines of the kernel
+    source: Mapping[int, str] = field(default_factory=dict)  # lines of the kernel by line number
     fault: str = ""
     apart: str = ""  # why a second process interpreted it; "" if this one did
 
@@ -61,10 +62,10 @@ def record(
 
     Args:
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
-        apart: in a second process even if this one interprets; a KernelSource always goes there.
+        apart: use a second process even if this one interprets. A KernelSource always runs there.
 
-    Raises: CourseError if the launch does not fit the kernel, is too large, or the second process fails; TypeError for
-        what is no kernel.
+    Raises: CourseError if the launch does not fit the kernel, is too large, or the second process fails; TypeError if
+        ``kernel`` is not a kernel.
     """
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
@@ -75,7 +76,7 @@ def record(
 
 
 def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
-    """The accesses of the launch, and what stopped it, in words. Only where Triton interprets."""
+    """Return the accesses of the launch, and a sentence that says what stopped it, or "". Needs Triton's interpreter mode."""
     from course_lib.interpreter import launch
     from course_lib.interpreter.bounds import OutOfBounds, checked
     from course_lib.interpreter.trace import tracing
@@ -103,7 +104,7 @@ def run(kernel: Any, job: LaunchJob) -> tuple[list[RecordedAccess], str]:
 
 
 def run_to_plain(kernel: Any, job: LaunchJob) -> dict[str, Any]:
-    """:func:`run` as plain data: a row an access, and the offsets of all of them behind one another."""
+    """Return the result of :func:`run` as plain data: one row per access, and the offsets of all accesses, concatenated."""
     accesses, fault = run(kernel, job)
     offsets = np.concatenate([np.zeros(0, np.int64), *(access.offsets for access in accesses)])
     rows = [(a.program, a.kind, a.tensor, a.offsets.size, a.masked, a.itemsize, a.line) for a in accesses]

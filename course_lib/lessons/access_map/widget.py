@@ -1,4 +1,4 @@
-"""Lessons 07 and 11: which program asks for which address, and how often: the accesses of any kernel, lane by lane."""
+"""Lessons 07 and 11: the memory accesses of any kernel, lane by lane. Which program asks for which address, and how often?"""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ def access_map(kernel: Any, grid: Any, *arguments: Any, **named: Any) -> MovingP
     """Run ``kernel[grid](*arguments, **named)`` once in the interpreter, on copies, and show its accesses.
 
     Args:
-        kernel: a @triton.jit function, of the course or your own, or a KernelSource. Or a function that gives one, such as
-            ``lambda: learners_kernel("07a")``: then a button runs it again as the file is at that moment.
-        grid: 1 to 3 sizes, up to 1024 programs, or a function of the arguments by name.
-        arguments, named: as in the launch: CPU or GPU tensors, numbers, tl.constexpr values. A tensor is called by its
-            parameter's name without ``_ptr``. Where two tensors share memory, the first of them gives the name.
+        kernel: a @triton.jit function, of the course or your own, or a KernelSource. Or a function that returns one, such as
+            ``lambda: learners_kernel("07a")``: then a button reads the file again and runs the kernel.
+        grid: 1 to 3 sizes, up to 1024 programs, or a function that computes them from a dict of the arguments.
+        arguments, named: as in the launch: CPU or GPU tensors, numbers, tl.constexpr values. The map names a tensor after
+            its parameter, without ``_ptr``. If two tensors share memory, the name of the first stands for both.
 
-    A kernel that leaves its tensors, or raises, is stopped there: the map shows what came before, and says what it was.
+    A kernel that raises, or accesses memory outside its tensors, is stopped there: the map shows the accesses before, and the reason.
 
-    Raises: CourseError if the launch does not fit the kernel or is too large; TypeError for what is no kernel.
+    Raises: CourseError if the launch does not fit the kernel or is too large; TypeError if ``kernel`` is not a kernel.
     """
     if callable(kernel) and not hasattr(kernel, "fn"):
         return AskingPicture(lambda: _trace(kernel(), grid, arguments, named), {}, "Run it as it is now")

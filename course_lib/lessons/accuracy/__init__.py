@@ -1,1 +1,1 @@
-"""Lesson 05: how far each statistics kernel is from the truth, against mean/std, on the course's kernels and on the reader's own."""
+"""Lesson 05: the error of each statistics kernel against mean/std, for the course's kernels and the learner's own."""

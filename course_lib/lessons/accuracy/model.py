@@ -1,4 +1,4 @@
-"""Lesson 05: how far each statistics kernel is from the truth, against mean/std, as plain data."""
+"""Lesson 05: the error of each statistics kernel against mean/std, as plain data."""
 
 from __future__ import annotations
 
@@ -26,15 +26,19 @@ ROWS = {"ordinary": "normal", "loud": "first element far out"}
 COLUMNS = (64, 512, 4096)
 BLOCKS = (256, 1024)
 RATIOS = tuple(10.0 ** (k / 2) for k in range(11))  # mean/std from 1 to 10^5
-SAMPLES = 4  # rows for each ratio; the worst of them is shown
+SAMPLES = 4  # rows per ratio; the picture shows the worst of them
 EPS = 1e-5
-_LOUD = 1000.0  # how far out the first element is put, in standard deviations of the others; then the row is scaled
-_OWN_SECONDS = 30.0  # for all rows of one setting, on a busy machine
+# added to the first element of a "loud" row, in standard deviations of the others, before the row is scaled
+_LOUD = 1000.0
+_OWN_SECONDS = 30.0  # time limit of the learner's kernel for all rows of one setting, enough on a busy machine
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The errors of one kernel, one a ratio; NaN where the result is NaN. ``key`` is its algorithm or exercise, ``label`` its name."""
+    """The errors of one kernel, one per ratio; NaN if the result is NaN or infinite.
+
+    ``key`` is the kernel's algorithm or exercise, ``label`` the name in the picture.
+    """
 
     key: str
     label: str
@@ -43,7 +47,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class AccuracyState:
-    """Curves over RATIOS, the bound of the chosen algorithm, and in words what could not be drawn."""
+    """Curves over RATIOS, the bound of the chosen algorithm, and notes that say which curves are missing, and why."""
 
     curves: tuple[Curve, ...]
     bound: tuple[float, ...]
@@ -51,12 +55,12 @@ class AccuracyState:
 
 
 def data(n: int, rows: str = "ordinary") -> np.ndarray:
-    """SAMPLES rows of n fp32 numbers with standard deviation 1 and about each of RATIOS for a mean, (RATIOS x SAMPLES, n).
+    """Return fp32 rows of shape (RATIOS x SAMPLES, n): standard deviation 1, and a mean close to each of RATIOS.
 
-    The means are no round numbers: the square of 1000 is exact in fp32, and would flatter the one-pass kernel.
+    The means are not round: the square of 1000 is exact in fp32 and would make the one-pass kernel look better than it is.
 
-    "loud" rows begin with an element about sqrt(n - 1) standard deviations away from the mean: no element of a row can be
-    farther out than that.
+    The first element of a "loud" row is about sqrt(n - 1) standard deviations away from the mean, the farthest that an
+    element of a row can be.
     """
     rng = np.random.default_rng(5)
     x = rng.standard_normal((len(RATIOS), SAMPLES, n))
@@ -68,12 +72,13 @@ def data(n: int, rows: str = "ordinary") -> np.ndarray:
 
 
 def errors(quantity: str, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> tuple[float, ...]:
-    """The worst error of each ratio's rows; NaN where a result is NaN or infinite.
+    """Return for each ratio the largest error among its rows; NaN if a result is NaN or infinite.
 
     Args:
-        quantity: "var" and "rstd": relative. "y": absolute, of ``(x - mean) * rstd`` in fp32, whose values are around 1.
-        x: as ``data`` gives it.
-        mean, var: fp32, one a row: what a kernel stored.
+        quantity: "var" or "rstd" for relative errors; "y" for the absolute error of ``(x - mean) * rstd`` in fp32, whose
+            values are around 1.
+        x: the rows from ``data``.
+        mean, var: fp32, one per row, as a kernel stored them.
     """
     exact = x.astype(np.float64)
     true_mean, true_var = exact.mean(axis=1), exact.var(axis=1)
@@ -94,7 +99,7 @@ def errors(quantity: str, x: np.ndarray, mean: np.ndarray, var: np.ndarray) -> t
 
 @functools.lru_cache(maxsize=64)
 def course_statistics(algorithm: str, n: int, block: int, rows: str) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance by one of the course's kernels, on this machine's device."""
+    """Return mean and variance as one of the course's kernels computes them, on this machine's device."""
     import torch
 
     import course_lib
@@ -107,7 +112,7 @@ def course_statistics(algorithm: str, n: int, block: int, rows: str) -> tuple[np
 
 @dataclass(frozen=True)
 class Own:
-    """What a reader's kernel gave: mean and var, or ``note``, which says in words why it gave none."""
+    """The result of a learner's kernel: mean and var, or a ``note`` that says why there is no result."""
 
     mean: np.ndarray | None = None
     var: np.ndarray | None = None
@@ -118,9 +123,9 @@ _own: dict[tuple[str, int, int, str, str], Own] = {}
 
 
 def own_statistics(exercise_id: str, n: int, block: int, rows: str) -> Own:
-    """Mean and variance by the reader's kernel, run as the grader runs it: in a process of its own, under its limits.
+    """Return mean and variance as the learner's kernel computes them, run as by the grader: in a separate process, with its limits.
 
-    The file is read each time, and run again only if it changed.
+    The file is read at each call, and run again only if its text has changed.
     """
     exercise = catalog.get(exercise_id)
     path = texts.find_file(exercise)
@@ -175,11 +180,12 @@ def _why_not(run: grading.Run, file: str) -> str:
 
 
 def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> tuple[float, ...]:
-    """What the error of one algorithm cannot pass, one number a ratio, as long as nothing over- or underflows.
+    """Return for each ratio an upper bound on one algorithm's error, valid unless something over- or underflows.
 
-    Every lane adds up its columns, then the lanes are added up as a tree: that many additions lie on top of one another.
-    Half of the variance's error is rstd's, to first order, and a row's largest |xhat| times that is y's, to which the
-    error of the mean comes. Source: the bounds of ``course_lib.norms.statistics.bound``.
+    Every lane adds up its columns, then a tree adds up the lanes. ``depth`` is the number of additions that follow one another
+    on the way from an element to the sum. To first order, the error of rstd is half of the variance's. The error of y is the
+    row's largest |xhat| times the error of rstd, plus the error of the mean.
+    Source: the bounds of ``course_lib.norms.statistics.bound``.
     """
     steps, levels = -(-n // block), (block - 1).bit_length()
     depth, u = steps - 1 + levels, 2.0**-24
@@ -188,12 +194,12 @@ def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> t
         shift = group[:, 0] if algorithm == "shifted" else np.zeros(SAMPLES)
         kappa = float(statistics.condition_number(group, shift).max())
         if algorithm == "welford":
-            # n of statistics.bound only sets how many levels of merging there are
+            # for "chan", statistics.bound uses n only for the number of levels of merging
             off = statistics.bound("chan", block * steps, kappa, u, block=steps)
         else:
             off = statistics.bound(algorithm, depth + 1, kappa, u, "sequential")
         if quantity != "var":
-            # 1 / sqrt(1 - off) - 1 is off / 2 for a small one, and no limit once the variance may come out as 0
+            # 1 / sqrt(1 - off) - 1 is about off / 2 if off is small. If off >= 1, the variance may come out as 0: no bound.
             off = (1 - off) ** -0.5 - 1 + 4 * u if off < 1 else np.inf
         if quantity == "y":
             std = group.std(axis=1)
@@ -212,16 +218,17 @@ def model(
     chosen: str = "one_pass",
     own: Sequence[str] = (),
 ) -> AccuracyState:
-    """Run the course's four streamed kernels, and those of the reader's that ``own`` names, on rows of mean/std 1 to 10^5.
+    """Run the course's four streamed kernels, and the learner's kernels that ``own`` names, on rows with mean/std from 1 to 10^5.
 
     Args:
         quantity: "var", "rstd" or "y".
-        n, block: columns of a row, one of COLUMNS, and columns a step, one of BLOCKS.
+        n: columns of a row, one of COLUMNS.
+        block: columns per step, one of BLOCKS.
         rows: "ordinary", or "loud" for rows whose first element lies far out.
-        chosen: the algorithm whose bound is given.
-        own: of "05a" and "05b".
+        chosen: the algorithm whose bound is returned.
+        own: any of "05a" and "05b".
 
-    Raises: CourseError if an argument is outside those.
+    Raises: CourseError if an argument has another value.
     """
     check_settings(quantity, n, block, rows, chosen, own)
     x = data(n, rows)
@@ -233,7 +240,7 @@ def model(
 def check_settings(
     quantity: str, n: int, block: int, rows: str = "ordinary", chosen: str = "one_pass", own: Sequence[str] = ()
 ) -> None:
-    """Raises: CourseError if an argument is none that :func:`model` takes."""
+    """Raise CourseError if an argument has a value that :func:`model` does not take."""
     known = quantity in QUANTITIES and n in COLUMNS and block in BLOCKS and rows in ROWS and chosen in ALGORITHMS
     if not (known and set(own) <= OWN.keys()):
         raise CourseError(
@@ -245,7 +252,7 @@ def check_settings(
 def _run_kernels(
     n: int, block: int, rows: str, own: Sequence[str]
 ) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
-    """Mean and variance by each kernel, by algorithm or exercise; and in words why one of the reader's gave none."""
+    """Return mean and variance of each kernel by algorithm or exercise, and a note for each learner's kernel without a result."""
     results = {key: course_statistics(key, n, block, rows) for key in ALGORITHMS}
     notes = []
     for exercise_id in own:
@@ -258,9 +265,9 @@ def _run_kernels(
 
 
 def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dict[str, Any]:
-    """All that the browser shows for one N and one BLOCK: every quantity, every kind of row, every bound.
+    """Return all that the browser shows for one N and one BLOCK: every quantity, every kind of row, every bound.
 
-    Raises: CourseError if an argument is none that :func:`model` takes.
+    Raises: CourseError if an argument has a value that :func:`model` does not take.
     """
     check_settings(quantity, n, block, own=own)
     curves, bounds, notes = {}, {}, dict[str, None]()
@@ -282,5 +289,5 @@ def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dic
 
 
 def _shorten(error: float) -> float:
-    """Without digits that no picture shows."""
+    """Drop the digits that no picture shows."""
     return float(f"{error:.5g}")

@@ -1,4 +1,4 @@
-"""Lesson 05: how far each statistics kernel is from the truth, against mean/std, on the course's kernels and on the reader's own."""
+"""Lesson 05: the error of each statistics kernel against mean/std, for the course's kernels and the learner's own."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from course_lib.lessons.kit.output import MovingPicture
 
 
 def accuracy(quantity: str = "var", n: int = 512, block: int = 256) -> AskingPicture:
-    """Error against mean/std for the four streamed kernels, with the bound of one of them; a button adds the reader's kernels, or takes
-    other rows.
+    """Show the error against mean/std of the four streamed kernels, with the bound of one. A button runs another N or BLOCK, or the learner's
+    kernels.
 
     Args:
         quantity: "var", "rstd" or "y" (the LayerNorm output).
         n: columns, 64, 512 or 4096.
-        block: columns a step, 256 or 1024.
+        block: columns per step, 256 or 1024.
 
-    Raises: CourseError if an argument is outside those.
+    Raises: CourseError if an argument has another value.
     """
 
     check_settings(quantity, n, block)

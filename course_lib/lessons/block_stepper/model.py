@@ -1,4 +1,4 @@
-"""Lessons 01, 02 and 07: a norm kernel, one block at a time, with its lanes, accumulators and row statistics: what is shown, as plain data."""
+"""Lessons 01, 02 and 07: the states of a norm kernel, block by block: lanes, accumulators and row statistics, as plain data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLE = (
     (4.0, -3.0, 2.5, 1.0, -1.5, 0.0, -0.5, 2.0),
     (-1.0, 3.5, -2.5, 1.5, 0.0, -3.0, 2.5, -0.5),
 )
-# what a sweep does, by phase
+# A sweep goes over a row once. Per kind: the phases of a row, each with the work of its sweep.
 SWEEPS = {
     "layer_norm": {
         "sum": "sum x for the mean",
@@ -33,7 +33,7 @@ _WORKING = {"sum": "summing", "squares": "summing", "deviation": "variance", "no
 
 @dataclass(frozen=True)
 class RowState:
-    """What is known of one row so far; None is not known yet. ``spread`` is the variance, or the mean square for RMSNorm."""
+    """The statistics of one row so far; None if not known yet. ``spread`` is the variance, or the mean square for RMSNorm."""
 
     status: str = "waiting"  # waiting, summing, variance, normalising, done
     total: float | None = None  # sum of x
@@ -59,12 +59,12 @@ class BlockFrame:
     block_index: int
     columns: tuple[int, ...]  # the column each lane asks for
     masked: tuple[bool, ...]  # lanes at or past N
-    lanes: tuple[float, ...]  # what each lane holds after its load: x, x - mean, or y
-    added: tuple[float, ...]  # what each lane adds to its accumulator; empty when normalising
+    lanes: tuple[float, ...]  # value of each lane in this phase: x, x - mean, or y
+    added: tuple[float, ...]  # value that each lane adds to its accumulator; empty when normalising
     accumulator: tuple[float, ...]  # partial sum of each lane; empty when normalising
     running: float | None  # sum of the accumulator over the lanes
     rows: tuple[RowState, ...]
-    right_spread: float | None  # the true variance of this row, where the unmasked one is wrong
+    right_spread: float | None  # the true variance of this row, if the unmasked lanes make the kernel's wrong
 
 
 def steps(
@@ -76,16 +76,16 @@ def steps(
     b: ArrayLike | None = None,
     mask_deviation: bool = True,
 ) -> list[BlockFrame]:
-    """Every block of every sweep of the blocked forward kernel over x, in order, one program after another.
+    """Return a frame for every block of every sweep of the blocked forward kernel over x, in order, one program after another.
 
     Args:
         x: shape (M, N), taken as float64.
         block: lanes of a program, a power of two; may be larger than N.
         kind: "layer_norm" (three sweeps) or "rms_norm" (two).
-        w, b: shape (N,); None is all ones and all zeros. RMSNorm has no b.
+        w, b: shape (N,); None means ones for w and zeros for b. RMSNorm has no b.
         mask_deviation: LayerNorm only. False leaves the lanes past N at 0 - mean when the deviations are squared.
 
-    Raises: CourseError if a shape, the block, the kind or eps does not fit.
+    Raises: CourseError if a shape, the block, the kind or eps is not allowed.
     """
     x, w, b = check_rows(x, block, kind, eps, w, b)
     state = _Rows(x, w, b, block, kind, eps, mask_deviation)
@@ -146,7 +146,7 @@ class _Rows:
         w, b = np.zeros(self.block), np.zeros(self.block)
         w[inside], b[inside] = self.w[columns[inside]], self.b[columns[inside]]
         assert known.rstd is not None, "the statistics of a row come before its normalising"
-        with np.errstate(invalid="ignore"):  # 0 * inf, if eps is 0: NaN is what such a row becomes
+        with np.errstate(invalid="ignore"):  # a constant row with eps = 0 gives 0 * inf, and its y is NaN
             return centred * known.rstd * w + b, None
 
     def _record(
@@ -215,10 +215,10 @@ def check_rows(x, block, kind, eps, w, b) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def write_rows(x: ArrayLike) -> str:
-    """Rows as a reader types them into the picture."""
+    """Write rows in the form in which a learner types them into the picture."""
     return "; ".join(" ".join(f"{value:.12g}" for value in row) for row in np.asarray(x, dtype=np.float64))
 
 
 def make_random_rows(mean: float) -> np.ndarray:
-    """Two rows of 13 halves around ``mean``: sums you can check in your head, and no block fits 13."""
+    """Return two rows of 13 multiples of 0.5 around ``mean``. Their sums are easy to check, and no block size divides 13."""
     return np.round(np.random.default_rng(0).normal(mean, 1.5, size=(2, 13)) * 2) / 2

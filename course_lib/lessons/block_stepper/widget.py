@@ -36,11 +36,10 @@ def block_stepper(
         x: shape (M, N) with at most 6 rows and 16 columns; None takes the 3 x 8 worked example.
         block: 2, 4, 8 or 16.
         mask_deviation: LayerNorm only. False begins with the bug: lanes past N hold 0 - mean when they are squared.
-        one_block: the kernel whose block holds the whole row: its source has no loops, and the reader drags numbers and steps, no more.
+        one_block: show the kernel whose block holds the whole row. Its source has no loops, and the learner can only drag numbers and
+            step. In the blocked picture the learner can also type rows and change N, BLOCK and eps.
 
-    In the blocked picture the reader drags and types rows, and changes N, BLOCK and eps.
-
-    Raises: CourseError if an argument is outside those.
+    Raises: CourseError if an argument has another value.
     """
     if block not in BLOCKS:
         raise CourseError(f"the block stepper shows BLOCK from {BLOCKS}; you asked for {block}.")

@@ -10,16 +10,16 @@ from course_lib.base.errors import CourseError
 ITEMSIZE = {"fp16": 2, "bf16": 2, "fp32": 4}
 CASES = {"add": "add, then rms_norm", "eager": "rms_norm, op by op"}
 L2_BYTES = 50e6  # H100
-LAUNCH_US = 10.0  # what lesson 06 takes for a launch
+LAUNCH_US = 10.0  # microseconds per launch, as lesson 06 assumes
 ROWS = (1, 16, 128, 1024, 4096, 16384, 65536)
 COLUMNS = (1, 16, 256, 1024, 4096, 8192, 32768)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """One tensor read or written once by a launch: M x N elements if ``whole``, else one number a row."""
+    """One tensor that a launch reads or writes once: M x N elements if ``whole``, else one number per row."""
 
-    tensor: str  # as the operation calls it
+    tensor: str  # its name in the operation
     write: bool
     whole: bool
     itemsize: int
@@ -27,7 +27,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class LaunchTraffic:
-    """One kernel launch and what it moves."""
+    """One kernel launch and the tensors that it reads and writes."""
 
     name: str
     traffic: tuple[Traffic, ...]
@@ -38,7 +38,7 @@ class LaunchTraffic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The same result by several launches and by one, for M x N elements."""
+    """The launches that compute one result for M x N elements: several unfused ones, and one fused launch."""
 
     m: int
     n: int
@@ -69,7 +69,7 @@ def model(case: str, m: int, n: int, dtype: str, upcast: bool = True) -> Compari
         case: "add": total = x + residual, then rms_norm of the total, both results kept: 5 M N against 4 M N elements.
             "eager": pow, mean, add eps, rsqrt, mul, mul against one kernel of 2 M N.
         dtype: fp16, bf16 or fp32, of x, residual, total and y.
-        upcast: "eager" only: x is cast to fp32 first and back before w, as model code does. Means nothing for fp32.
+        upcast: "eager" only: x is cast to fp32 first and back before w, as model code does. No effect for fp32.
 
     Raises: CourseError if the case or dtype is unknown or a size is below 1.
     """
@@ -121,7 +121,7 @@ class _Tensors:
 
 
 def make_data(m: int, n: int, dtype: str, case: str | None = None) -> dict[str, Any]:
-    """The chains of every dtype, of one case or of all; the browser multiplies by M and N.
+    """Return the launches of one case or of all, for every dtype, with M = N = 1; the browser multiplies by M and N.
 
     Raises: CourseError if a size is below 1, or the case or dtype is unknown.
     """

@@ -7,12 +7,12 @@ from course_lib.lessons.kit.output import MovingPicture
 
 
 def bytes_moved(M: int = 4096, N: int = 4096, dtype: str = "fp16", case: str | None = None) -> MovingPicture:
-    """Bytes through HBM, fused against unfused, as a race along the time that they take.
+    """Show the bytes that fused and unfused launches move through HBM, as a race over time.
 
-    The bandwidth starts at 3000 GB/s, what a copy on an H100 reaches.
+    The bandwidth starts at 3000 GB/s, about that of a copy on an H100.
 
     Args:
-        case: "add" (an addition, then RMSNorm) or "eager" (RMSNorm op by op) alone; both to choose from if left out.
+        case: "add" (an addition, then RMSNorm) or "eager" (RMSNorm op by op); None lets the learner choose.
 
     Raises: CourseError if a size is below 1, or the case or dtype is unknown.
     """

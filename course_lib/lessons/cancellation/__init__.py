@@ -1,1 +1,1 @@
-"""Lesson 03: how much of a variance each algorithm loses as the mean moves away, and what LayerNorm makes of it."""
+"""Lesson 03: the error of each variance algorithm as the mean moves away from zero, and the LayerNorm output that follows."""

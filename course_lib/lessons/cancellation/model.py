@@ -1,4 +1,4 @@
-"""Lesson 03: how much of a variance each algorithm loses as the mean moves away, and what LayerNorm makes of it: what is shown, as plain data."""
+"""Lesson 03: the error of each variance algorithm as the mean moves away from zero, as plain data."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ NAMES = {
     "chan": "Chan merge",
 }
 ORDERS = ("sequential", "pairwise")
-UNORDERED = ("welford", "chan")  # they say themselves what is added to what
+UNORDERED = ("welford", "chan")  # algorithms that fix their own order of additions
 RATIOS = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
 COLUMNS = (64, 1024, 8192)
 EPS = 1e-5
-ROWS = 4  # a point is the worst of that many rows
+ROWS = 4  # rows per ratio; a point of a curve is the worst of them
 SHOWN = 12  # elements of y in the picture
 
-_DIFFERENCES = {"one_pass": False, "shifted": True}  # E[x^2] - E[x]^2 of x, or of x minus its first element
+# algorithms that compute E[x^2] - E[x]^2: of x (False), or of x minus its first element (True)
+_DIFFERENCES = {"one_pass": False, "shifted": True}
 
 
 def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[str, Any]:
-    """Every setting of the picture at once, for ``picture.js``; seconds of work the first time, kept afterwards.
+    """Return the data of all settings for ``picture.js``. The first call takes seconds; later ones use the cache.
 
-    ``curves`` has a value for each of ``ratios``; ``rows`` and ``true`` have, by dtype and N, for each ratio ROWS rows: their first
-    SHOWN elements minus the ratio, and (mean minus the ratio, variance) in float64.
+    ``curves`` has one value per ratio. ``rows`` and ``true`` have entries per dtype and N, with ROWS rows per ratio. ``rows`` holds
+    each row's first SHOWN elements minus the ratio; ``true`` holds (mean minus the ratio, variance), computed in float64.
 
     Raises: CourseError if an argument is unknown, n is below 2, or mean_over_std negative or infinite.
     """
@@ -65,15 +66,17 @@ def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[
 
 @functools.cache
 def make_rows(ratios: tuple[float, ...], n: int, dtype: str) -> np.ndarray:
-    """(ratios, ROWS, n) normal numbers with std 1 around each ratio, in ``dtype``; the same noise at every ratio."""
+    """Return normal numbers of std 1 around each ratio, of shape (ratios, ROWS, n) in ``dtype``; the noise is the same at every ratio."""
     noise = np.random.default_rng(n).standard_normal((ROWS, n))
     return (noise + np.array(ratios)[:, None, None]).astype(DTYPES[dtype])
 
 
 @functools.cache
 def compute_curve(algorithm: str, order: str, dtype: str, n: int, ratios: tuple[float, ...]) -> dict[str, list]:
-    """For each ratio the row whose variance is lost most: its number, mean minus the ratio and var as computed in ``dtype``, and the
-    bound on the relative error of var. ``terms``, of the algorithms that subtract: E[x^2] and E[x]^2.
+    """Describe for each ratio the row whose variance has the largest error.
+
+    The result has the row's number, its mean minus the ratio and var, both as computed in ``dtype``, and the bound on the relative
+    error of var. For the algorithms in _DIFFERENCES it also has ``terms``: E[x^2] and E[x]^2.
     """
     x = make_rows(ratios, n, dtype)
     x64 = x.astype(np.float64)
@@ -95,12 +98,12 @@ def compute_curve(algorithm: str, order: str, dtype: str, n: int, ratios: tuple[
 
 
 def _shorten(values: np.ndarray, digits: int = 10) -> np.ndarray:
-    """Without the digits that no picture shows, and the page need not carry."""
+    """Drop the digits that no picture shows, to keep the page small."""
     return np.vectorize(lambda value: float(f"{value:.{digits}g}"))(values)
 
 
 def _subtract_terms(x: np.ndarray, order: str, *, shifted: bool) -> np.ndarray:
-    """E[x^2] and E[x]^2 of each row as ``statistics.one_pass`` has them before it subtracts."""
+    """Return E[x^2] and E[x]^2 of each row, rounded as in ``statistics.one_pass`` before it subtracts them."""
     with np.errstate(all="ignore"):
         x = x - x[..., :1] if shifted else x
         n = np.asarray(x.shape[-1]).astype(x.dtype)

@@ -1,4 +1,4 @@
-"""Lesson 03: how much of a variance each algorithm loses as the mean moves away, and what LayerNorm makes of it."""
+"""Lesson 03: the error of each variance algorithm as the mean moves away from zero, and the LayerNorm output that follows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from course_lib.lessons.kit.output import MovingPicture
 def cancellation(
     mean_over_std: float = 1000.0, N: int = 8192, dtype: str = "fp32", algorithm: str = "one_pass"
 ) -> MovingPicture:
-    """What each algorithm loses as the mean moves away from zero, against its bound: the subtraction digit by digit, and the LayerNorm
-    output of one row.
+    """Show the error of each variance algorithm against mean/std, with its bound, the subtraction digit by digit, and the LayerNorm output
+    of one row.
 
-    Raises: CourseError if an argument is unknown or outside what the arithmetic can hold.
+    Raises: CourseError if an argument is unknown, N is below 2, or mean_over_std is negative or infinite.
     """
     data = make_data(mean_over_std, N, dtype, algorithm)
     return MovingPicture(

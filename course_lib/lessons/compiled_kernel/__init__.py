@@ -1,1 +1,1 @@
-"""Lesson 07: what the compiler makes of a kernel, and the PTX and SASS of the source lines that the reader selects."""
+"""Lesson 08: the compiler's report on a kernel, and the PTX and SASS of the source line that the learner selects."""

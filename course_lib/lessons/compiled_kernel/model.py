@@ -1,4 +1,4 @@
-"""What the compiled-kernel explorer knows: kernels and their launches, and what the compiler reports about them."""
+"""The data of the compiled-kernel explorer: kernels, their launches, and the compiler's reports on them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ WARPS = (1, 2, 4, 8, 16, 32)
 ARCHS = {"sm_80": "sm_80 (A100)", "sm_90": "sm_90 (H100)", "sm_100": "sm_100 (B200)", "sm_120": "sm_120 (RTX 50)"}
 DTYPES = ("fp16", "bf16", "fp32")
 BLOCKS = (128, 256, 512, 1024, 2048, 4096, 8192)
-LONG_ROW = 8192  # columns of the blocked kernel's row, whatever BLOCK is
-LIMIT = 30.0  # seconds a report may take
-SHOWN = 5  # instructions of a source line that the page carries
-KINDS = 8
+LONG_ROW = 8192  # columns of the blocked kernel's row, for any BLOCK
+LIMIT = 30.0  # time limit of one report in seconds
+SHOWN = 5  # instructions per source line that the page carries
+KINDS = 8  # kinds of instructions per source line that the page carries
 _TIDY = re.compile(r"\s+")
 
 
@@ -42,8 +42,8 @@ _TIDY = re.compile(r"\s+")
 class Subject:
     """A kernel to explore.
 
-    ``kernel`` gives the @triton.jit function or the KernelSource, asked anew each time, because a file may have changed.
-    ``launch`` takes dtype and BLOCK and gives arguments and constexprs; ``words`` says with what it was compiled.
+    ``kernel`` returns the @triton.jit function or the KernelSource; it is called before each compilation, because a file may have
+    changed. ``launch`` takes dtype and BLOCK and returns arguments and constexprs; ``words`` takes the same and describes them.
     """
 
     label: str
@@ -53,10 +53,10 @@ class Subject:
 
 
 def compile_set(subject: Subject, dtype: str, block: int, arch: str) -> dict[str, Any]:
-    """One kernel with one BLOCK, compiled for each number of warps, as ``picture.js`` takes it. Seconds of work for each.
+    """Compile one kernel with one BLOCK for each number of warps, and return the data for ``picture.js``. Each compilation takes seconds.
 
-    A column has what the compiler reports and, by source line, its PTX and SASS: how many instructions, how many of each kind, the
-    first few. Where the compiler refuses one number of warps, its words stand in the column.
+    There is one column per number of warps. It has the compiler's report and, by source line, its PTX and SASS: the number of
+    instructions, the number of each kind, and the first few. If the compiler refuses a number of warps, the column has its message.
 
     Raises: CourseError if the kernel cannot be read, or the compiler refuses it for every number of warps.
     """
@@ -82,7 +82,7 @@ def compile_set(subject: Subject, dtype: str, block: int, arch: str) -> dict[str
 
 
 def describe_report(report: CompileReport, warps: int) -> dict[str, Any]:
-    """A report as a column of the picture. Widths are bits a thread; None where the code was not disassembled."""
+    """Return a report as a column of the picture. Loads and stores are counted by bits per thread; None without a disassembly."""
     held = residency(report.arch, report.registers, report.shared_bytes, warps)
     ptx, sass = report.ptx.splitlines(), (report.sass or "").splitlines()
     return {
@@ -98,20 +98,20 @@ def _count_bits(widths: Mapping[int, int] | None) -> list[tuple[int, int]] | Non
 
 
 def _shorten(listing: Sequence[str], numbers: Sequence[int]) -> tuple[int, list[tuple[str, int]], list[str]]:
-    """How many instructions, how many of each kind, the first SHOWN."""
+    """Return the number of instructions, the number of each kind, and the first SHOWN instructions."""
     code = [_TIDY.sub(" ", listing[number - 1].split("//")[0]).strip(" ;") for number in sorted(numbers)]
     kinds = Counter(_find_kind(line) for line in code)
     return len(code), kinds.most_common(KINDS), code[:SHOWN]
 
 
 def _find_kind(instruction: str) -> str:
-    """The name of an instruction, without the predicate before it and the types behind it."""
+    """Return an instruction's name with its types, without its predicate and its operands."""
     words = [word for word in instruction.split() if not word.startswith("@")]
     return words[0] if words else instruction
 
 
 def _find_body(source: KernelSource) -> range:
-    """The lines of the function without its head."""
+    """Return the line numbers of the function's body."""
     for node in ast.walk(ast.parse(textwrap.dedent(source.text))):
         if isinstance(node, ast.FunctionDef) and node.name == source.name:
             return range(node.body[0].lineno + source.first_line - 1, (node.end_lineno or 0) + source.first_line)
@@ -122,7 +122,7 @@ def _find_body(source: KernelSource) -> range:
 
 
 def family(rows: int = 1) -> list[Subject]:
-    """LayerNorm forward: the course's blocked and resident kernel, and the learner's two, on packed rows with w and b."""
+    """Return LayerNorm forward kernels: the course's blocked and resident one, and the learner's two, on packed rows with w and b."""
     from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 
     both = {"HAS_W": True, "HAS_B": True}
@@ -154,7 +154,7 @@ def family(rows: int = 1) -> list[Subject]:
 
 
 def _tensors(dtype: str) -> list[Pointer]:
-    """x, y, w, b of ``dtype``; mean and rstd in fp32. All aligned, as fresh tensors are."""
+    """Return x, y, w, b of ``dtype``, and mean and rstd in fp32, all aligned like freshly allocated tensors."""
     return [Pointer(dtype)] * 4 + [Pointer("fp32")] * 2
 
 
@@ -162,8 +162,9 @@ def _tensors(dtype: str) -> list[Pointer]:
 def compile_forward(
     kernel: str = "resident", *, N: int = LONG_ROW, stride: int = 0, num_warps: int = 4, aligned: bool = True
 ) -> CompileReport:
-    """What the compiler makes of the course's blocked or resident kernel for an H100: fp16, with w and b, one row a program, BLOCK = 8192.
-    Compiled once a process: the same text gives the same report.
+    """Compile the course's blocked or resident kernel for an H100: fp16, with w and b, one row per program, BLOCK = 8192.
+
+    Reports are cached for the process.
 
     Args:
         kernel: "resident" or "blocked".
@@ -183,9 +184,11 @@ def compile_forward(
 
 
 def count_line_instructions(words: str, *, num_warps: int = 4) -> Counter[str]:
-    """SASS instructions, by name without their types, that the resident kernel's first line with ``words`` became (see compile_forward).
+    """Count the SASS instructions of one line of the resident kernel, by name without types, as :func:`compile_forward` compiles it.
 
-    Raises: CourseError if no line has these words.
+    The line is the first that contains ``words``.
+
+    Raises: CourseError if no line contains them.
     """
     from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 
@@ -200,7 +203,7 @@ def count_line_instructions(words: str, *, num_warps: int = 4) -> Counter[str]:
 
 
 def learners_kernel(exercise_id: str) -> KernelSource:
-    """The learner's kernel of an exercise, as the file is now.
+    """Read the learner's kernel of an exercise from the file.
 
     Raises: CourseError if the file is not there, cannot be read, or is still as the course wrote it.
     """

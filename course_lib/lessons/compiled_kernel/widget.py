@@ -1,7 +1,7 @@
-"""Lesson 08: what the compiler makes of a kernel, and the PTX and SASS of the source line that the reader selects.
+"""Lesson 08: the compiler's report on a kernel, and the PTX and SASS of the source line that the learner selects.
 
-Every number comes from ``compile_report``. What is compiled is browsed in the page; another kernel, BLOCK, dtype or GPU is compiled by
-Python on a button, and stands beside the one before.
+Every number comes from ``compile_report``. The page shows the compiled kernels without Python. A button lets Python compile another
+kernel, BLOCK, dtype or GPU; its report stands beside the previous one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 
 _AS_GIVEN = "as given"
-_KEPT = 2  # compiled kernels in one page; each takes some 50 kB of it
+_KEPT = 2  # compiled kernels that the page carries; each takes about 50 kB
 
 
 def kernel_explorer(
@@ -30,17 +30,17 @@ def kernel_explorer(
     arch: str = "sm_90",
     rows: int = 1,
 ) -> AskingPicture:
-    """The compiler's report on a LayerNorm forward kernel for 1 to 32 warps, and the code of the line you select.
+    """Show the compiler's report on a LayerNorm forward kernel for 1 to 32 warps, and the code of the line you select.
 
     Args:
         kernel: "resident" or "blocked", the course's own; "yours, 07a" or "yours, 08a", the exercise files as they are now.
         BLOCK: 128 to 8192. The resident kernels get rows of BLOCK columns, the blocked ones rows of 8192.
-        num_warps: 1, 2, 4, 8, 16 or 32, the column that is chosen at first.
+        num_warps: 1, 2, 4, 8, 16 or 32: the column that is selected at the start.
         dtype: fp16, bf16 or fp32, of x, y, w and b.
-        arch: sm_80, sm_90, sm_100 or sm_120. No such GPU has to be there.
+        arch: sm_80, sm_90, sm_100 or sm_120. The machine does not need such a GPU.
         rows: ROWS of the resident kernels.
 
-    Raises: CourseError if an argument is outside those, or the kernel cannot be read or compiled.
+    Raises: CourseError if an argument has another value, or the kernel cannot be read or compiled.
     """
     subjects = family(rows)
     labels = [subject.label for subject in subjects]
@@ -65,16 +65,16 @@ def explore(
     num_warps: int = 4,
     arch: str = "sm_90",
 ) -> AskingPicture:
-    """The same for any @triton.jit kernel: one of a notebook cell, of a file, or a KernelSource.
+    """Show the report of :func:`kernel_explorer` for any @triton.jit kernel, from a notebook cell or a file, or for a KernelSource.
 
     Args:
-        arguments: as ``compile_report`` takes them: tensors, Pointer, numbers, in the kernel's order or by name. Or a
-            function of ``dtype`` and, if it has a second parameter, of the block size, that returns them: then dtype is a control too.
-        constexprs: the kernel's tl.constexpr arguments by name. ``block`` names the one that is a control; ``blocks`` are
-            its values, by default a few powers of two around the one given.
+        arguments: as ``compile_report`` takes them: tensors, Pointer, numbers, in the kernel's order or by name. Or a function that
+            returns them; it takes dtype and optionally the block size. With a function, dtype becomes a control.
+        constexprs: the kernel's tl.constexpr arguments by name. ``block`` names the one that becomes a control; ``blocks`` are the
+            values to choose from, by default a few powers of two around the given value.
 
-    Raises: CourseError if an option is impossible or the compiler refuses the kernel; TypeError if it is no kernel or an argument is of
-    another kind.
+    Raises: CourseError if an option is impossible or the compiler refuses the kernel; TypeError if ``kernel`` is not a kernel or an
+    argument has another type.
     """
     constexprs = dict(constexprs or {})
     first = constexprs.get(block, 1)
@@ -100,7 +100,7 @@ def explore(
 
 def _make(subjects: Sequence[Subject], controls: Mapping[str, Any], num_warps: int) -> AskingPicture:
     by_name = {subject.label: subject for subject in subjects}
-    known: dict[tuple[str, ...], dict[str, Any]] = {}  # everything that was compiled, each once
+    known: dict[tuple[str, ...], dict[str, Any]] = {}  # cache of compiled sets
     shown: list[dict[str, Any]] = []
 
     def compile_chosen(block: int, arch: str, dtype: str = _AS_GIVEN, kernel: str = subjects[0].label) -> MovingPicture:
@@ -109,7 +109,8 @@ def _make(subjects: Sequence[Subject], controls: Mapping[str, Any], num_warps: i
         text = source.text if isinstance(source, KernelSource) else source_text(source).text
         key = (kernel, dtype, str(block), arch, text)
         made = known.get(key) or compile_set(subject, dtype, block, arch)
-        if not any("refused" in column for column in made["columns"]):  # a crash or a lack of time may not come again
+        # a crash or timeout may not happen again: not cached
+        if not any("refused" in column for column in made["columns"]):
             known[key] = made
         shown[:] = [*[one for one in shown if one is not made], made][-_KEPT:]
         data = {"sets": shown, "chosen": len(shown) - 1, "warps": num_warps}
@@ -131,7 +132,7 @@ def _describe(made: Mapping[str, Any]) -> str:
 
 
 def _typed(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
-    """ "fp16, fp16, fp32" for the tensors among the arguments."""
+    """Name the dtypes of the tensors among the arguments, each once: "tensors of fp16, fp32"."""
     values = arguments.values() if isinstance(arguments, Mapping) else arguments
     found = [
         value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1]

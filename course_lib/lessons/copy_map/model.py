@@ -1,4 +1,4 @@
-"""Lesson 00: what the copy map starts with. The launch itself is whole numbers, which ``picture.js`` works out at every move."""
+"""Lesson 00: the start values of the copy map. ``picture.js`` computes the launch itself whenever the learner changes a setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_N = 40
 
 
 def make_data(n: int, block: int) -> dict[str, Any]:
-    """A masked launch of cdiv(n, block) programs, with the lane of element 6 chosen, or of the last element.
+    """Return the data of a masked launch of cdiv(n, block) programs. The lane of element 6, or of the last element, is selected.
 
     Raises: CourseError if n or block is outside what the picture shows.
     """

@@ -7,13 +7,13 @@ from course_lib.lessons.kit.output import MovingPicture
 
 
 def copy_map(n: int = 10, block: int = 4) -> MovingPicture:
-    """The lanes of a copy kernel between x and y: which element each reads and writes, with the mask and without.
+    """Show which elements of x and y each lane of a copy kernel reads and writes, with the mask and without.
 
     Args:
         n: elements to copy, 1 to 40.
-        block: lanes a program, one of 2, 4, 8, 16.
+        block: lanes per program, one of 2, 4, 8, 16.
 
-    Raises: CourseError if n or block is outside those.
+    Raises: CourseError if n or block has another value.
     """
     data = make_data(n, block)
     programs = -(-n // block)

@@ -1,1 +1,1 @@
-"""The still figures of the lessons, a file a lesson."""
+"""The still figures of the lessons, one file per lesson."""

@@ -1,4 +1,4 @@
-"""Pictures of stored measurements: time over floor against the row length, one panel an operation; bars for what has no row length."""
+"""Figures of stored measurements: time over floor against the row length, one panel per operation, or bars if there is no row length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from course_lib.bench.measurement import Measurement
 from course_lib.lessons import style
 
 _KEYS = {"persistent": "resident", "two-stage": "blocked", "locked": "tutorial", "kernels": "resident"}
-# what the course's palette has no colour for, told apart by line and marker as well
+# providers without a colour in the course's palette; they also differ in line and marker
 _OTHERS = {
     "columns": {"color": "#8A8F2A", "linestyle": ":", "marker": "s"},
     "split": {"color": "#4B9CD3", "linestyle": (0, (3, 1)), "marker": "<"},
@@ -23,11 +23,11 @@ _OTHERS = {
     "resident_welford": {"color": style.COLOURS["welford"], "linestyle": ":", "marker": "D"},
     "typed": {"color": "#8C8C8C", "linestyle": ":", "marker": "X"},
 }
-_HIGHEST = 4.0  # what takes longer is drawn at the edge
+_HIGHEST = 4.0  # longer times are drawn at the upper edge
 
 
 def over_floor(measured: Measurement) -> Figure:
-    """``measured`` has rows with op (optional), provider, dtype, N and over_floor."""
+    """Draw time over floor. ``measured`` has rows with op (optional), provider, dtype, N and over_floor."""
     panels = list(dict.fromkeys((row.get("op", measured.kind), row["dtype"]) for row in measured.rows))
     figure = Figure(figsize=(style.WIDTH + 1.5, 3.5 * len(panels)))
     for number, (op, dtype) in enumerate(panels):
@@ -39,7 +39,7 @@ def over_floor(measured: Measurement) -> Figure:
             own = {row["N"]: row["over_floor"] for row in rows if row["provider"] == provider}
             heights = [
                 min(own.get(N, math.nan), _HIGHEST) for N in lengths
-            ]  # a gap, not a line across, where there is no time
+            ]  # NaN leaves a gap in the line if there is no time
             look: dict[str, Any] = {"linewidth": 2.6, "zorder": 3} if provider == "ours" else {"linewidth": 1.4}
             if max(own.values()) > _HIGHEST:
                 beyond[provider] = max(own.values())
@@ -65,7 +65,7 @@ def over_floor(measured: Measurement) -> Figure:
 
 
 def host(measured: Measurement) -> Figure:
-    """``measured`` has rows with op, provider, passes and us: a panel for each kind of call, a group of bars an operation."""
+    """Draw a panel per kind of call and a group of bars per operation. ``measured`` has rows with op, provider, passes and us."""
     groups = {}
     for row in measured.rows:
         groups.setdefault(row["passes"], []).append((row["op"].replace("_", " "), row["provider"], row["us"]))
@@ -74,7 +74,7 @@ def host(measured: Measurement) -> Figure:
 
 
 def training(measured: Measurement) -> Figure:
-    """``measured`` has rows with norm, provider, compiled and ms: a panel for eager and compiled, a group of bars a norm."""
+    """Draw a panel each for eager and compiled, and a group of bars per norm. ``measured`` has rows with norm, provider, compiled and ms."""
     groups = {}
     for row in measured.rows:
         group = groups.setdefault("model compiled" if row["compiled"] else "model eager", [])
@@ -83,7 +83,7 @@ def training(measured: Measurement) -> Figure:
 
 
 def _bars(groups: dict[str, list[tuple[str, str, float]]], unit: str, source: str) -> Figure:
-    """Horizontal bars with their names and numbers; the panels share one scale."""
+    """Draw horizontal bars with their names and numbers; the panels share one scale."""
     heights = [1.2 + 0.27 * (len(bars) + len({group for group, _, _ in bars})) for bars in groups.values()]
     figure = Figure(figsize=(style.WIDTH, sum(heights)))
     every = figure.subplots(len(groups), 1, squeeze=False, sharex=True, gridspec_kw={"height_ratios": heights})[:, 0]

@@ -1,4 +1,4 @@
-"""The figures of lesson 01: values through many layers, and which elements share a mean."""
+"""The figures of lesson 01: the size of values through many layers, and the elements that share a mean in each norm."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ NORMS: dict[str, tuple[int, ...]] = {
     "LayerNorm": (2,),
     "BatchNorm": (0, 1),
     "InstanceNorm": (1,),
-}  # axes of (B, T, C) under one mean
+}  # axes of (B, T, C) over which one mean is taken
 
 
 def measure_sizes(layers: int = 100, width: int = 256) -> dict[str, list[float]]:
-    """The root mean square of 64 rows before the first random layer and after each: growing, shrinking, and with a norm after each."""
+    """Return the root mean square of 64 rows before the first random layer and after each. Layers grow, shrink, or have a norm after each."""
 
     def pass_layers(gain: float, *, normalise: bool) -> list[float]:
         rng = np.random.default_rng(0)
         x = rng.standard_normal((64, width))
         sizes = [float(np.sqrt((x**2).mean()))]
         for _ in range(layers):
-            matrix = rng.standard_normal((width, width)) / np.sqrt(width)  # keeps the size of a row, roughly
+            matrix = rng.standard_normal((width, width)) / np.sqrt(width)  # roughly keeps the size of a row
             x = x @ (gain * matrix)
             if normalise:
                 x = x / np.sqrt((x**2).mean(axis=1, keepdims=True))
@@ -42,7 +42,7 @@ def measure_sizes(layers: int = 100, width: int = 256) -> dict[str, list[float]]
 
 
 def through_layers() -> Picture:
-    """The size of the numbers after each layer, on a logarithmic axis, with a mark where fp16 ends."""
+    """Draw the size of the numbers after each layer, on a logarithmic axis, with a mark at the largest fp16 number."""
     sizes = measure_sizes()
     figure = Figure()
     axes = figure.add_subplot()
@@ -70,12 +70,12 @@ def through_layers() -> Picture:
 
 
 def count_means(norm: str, B: int, T: int, C: int) -> int:
-    """How many means ``norm`` takes of x of shape (B, T, C)."""
+    """Count the means that ``norm`` takes of x of shape (B, T, C)."""
     return len({number for plane in _number_means(norm, B, T, C) for row in plane for number in row})
 
 
 def shared_means(B: int, T: int, C: int) -> Picture:
-    """x of shape (B, T, C) once for each norm, each element with the number of the mean it belongs to."""
+    """Draw x of shape (B, T, C) once per norm, with the number of its mean in each element."""
     cell, gap, top, left = (0.38, 0.34), 0.45, 1.2, 1.15
     apart = C * cell[0] + 0.42
     height = top + B * T * cell[1] + (B - 1) * gap + 0.2
@@ -108,7 +108,7 @@ def _number_means(norm: str, B: int, T: int, C: int) -> Sequence[Sequence[Sequen
 
 
 def _draw_token(axes: Axes, at: tuple[float, float], size: tuple[float, float], numbers: Sequence[int]) -> None:
-    """One token; what shares mean 0 is coloured and heavy."""
+    """Draw one token. The elements of mean 0 are coloured and have a thick edge."""
     for c, number in enumerate(numbers):
         place = (at[0] + c * size[0], at[1])
         style.cell(axes, place, size, str(number), "waiting" if number else "active", heavy=not number, bold=not number)

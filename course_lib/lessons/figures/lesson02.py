@@ -1,4 +1,4 @@
-"""Lesson 02: the published table, and the figure of what eps does to a quiet row."""
+"""Lesson 02: the published table, and the figure of the effect of eps on a row of small numbers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from course_lib.lessons.live import Picture, picture
 
 __all__ = ["PUBLISHED", "TABLE", "small_rows"]
 
-PUBLISHED = (21.75, 44.25, 50.0)  # the sum of squares of each row of TABLE, as the blog post has them; two are wrong
+PUBLISHED = (21.75, 44.25, 50.0)  # sum of squares of each row of TABLE as printed in the blog post; two are wrong
 
 
 def small_rows(eps: float) -> Picture:
-    """The rms of y against that of x, with eps inside the root and outside; the two thresholds are marked."""
+    """Draw the rms of y against that of x, with eps inside the root and outside, and mark the two thresholds."""
     rms = np.logspace(-7, 1, 65)
     figure = Figure()
     axes = figure.add_subplot()
@@ -39,6 +39,6 @@ def small_rows(eps: float) -> Picture:
 
 
 def _short(value: float) -> str:
-    """Two digits, in Python's notation for small numbers without the padded exponent."""
+    """Write two digits; an exponent has no leading zero: 1e-5."""
     digits, _, exponent = f"{value:.2g}".partition("e")
     return f"{digits}e{int(exponent)}" if exponent else digits

@@ -1,4 +1,4 @@
-"""The figures of lesson 03: the two terms of one-pass among the numbers of fp32, and errors of the variance against their bounds."""
+"""The figures of lesson 03: the two terms of one-pass on the line of fp32 numbers, and errors of the variance with their bounds."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ COLUMNS, ROWS = 8192, 8
 
 
 def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> tuple[Figure, str]:
-    """E[x^2] and E[x]^2 of a row, as they are and as fp32 has them, on the line of fp32 numbers; and the picture's alt text.
+    """Draw E[x^2] and E[x]^2 of a row, exact and as computed in fp32, on the line of fp32 numbers. Return the figure and its alt text.
 
     Args:
-        x: one row, (N,), fp32, whose E[x^2] and E[x]^2 are a few units apart: a tensor or an array.
-        mean_square, squared_mean: the two as they were computed in fp32.
+        x: one row, a tensor or array of shape (N,), fp32, whose E[x^2] and E[x]^2 are only a few fp32 numbers apart.
+        mean_square, squared_mean: E[x^2] and E[x]^2 as computed in fp32.
     """
     wide = np.array([float(value) for value in x])
     terms = {
@@ -87,7 +87,7 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> tuple[Figure, str
 
 
 def measure_against_bounds() -> tuple[Figure, str]:
-    """The errors of all algorithms in fp32 beside their bounds, and the picture's alt text."""
+    """Draw the errors of all algorithms in fp32 with their bounds. Return the figure and its alt text."""
     ratios, measured, bounds, _ = measure()
     source = f"N = {COLUMNS}, fp32; sums in pairs, Welford element by element"
     return errors_and_bounds(ratios, measured, bounds, source), (
@@ -98,7 +98,8 @@ def measure_against_bounds() -> tuple[Figure, str]:
 
 
 def measure() -> tuple[np.ndarray, dict[str, np.ndarray], dict[str, np.ndarray], dict[str, bool]]:
-    """RATIOS; by algorithm the relative errors, (ratios, ROWS), the largest bounds, (ratios,), and whether no row passes its own bound."""
+    """Return RATIOS, and by algorithm the relative errors, shape (ratios, ROWS), the largest bound of each ratio, and whether the error of
+    every row stays below its own bound."""
     ratios = np.array(RATIOS)
     x = (np.random.default_rng(0).standard_normal((ROWS, COLUMNS)) + ratios[:, None, None]).astype(np.float32)
     u = statistics.unit_roundoff(np.float32)
@@ -118,13 +119,13 @@ def errors_and_bounds(
     bounds: Mapping[str, np.ndarray],
     source: str,
 ) -> Figure:
-    """A panel for each algorithm: the relative error of every row against its bound, over mean/std, on logarithmic axes.
+    """Draw a panel per algorithm: the relative error of every row, and the bound, against mean/std, on logarithmic axes.
 
     Args:
         ratios: mean/std, above 0.
         measured: by algorithm, shape (ratios, rows); an error of 0 is drawn at the lower edge.
         bounds: by algorithm, shape (ratios,).
-        source: N, dtype and order of the sums, which stand below.
+        source: N, dtype and order of the sums, written below the figure.
     """
     low, high = 1e-9, 1e6
     figure = Figure(figsize=(style.WIDTH, 5.0))

@@ -1,4 +1,4 @@
-"""The figure of lesson 05: what a second read of a row costs, and what Welford's arithmetic."""
+"""The figure of lesson 05: the cost of a second read of a row, and the cost of Welford's arithmetic."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _LOOKS = {
 
 
 def read_stored_cost(dtype: str = "fp32") -> dict[tuple[str, int], float]:
-    """Time over one read of x by (provider, columns), from the newest stored measurement."""
+    """Return the time over that of one read of x, by (provider, columns), from the newest stored measurement."""
     return {
         (row["provider"], row["N"]): row["over_floor"] for row in measurement.stored(KIND).rows if row["dtype"] == dtype
     }
 
 
 def show_stored_cost() -> tuple[Figure, str]:
-    """The newest stored measurement in fp32, drawn, and the picture's alt text."""
+    """Draw the newest stored measurement in fp32. Return the figure and its alt text."""
     stored = measurement.stored(KIND)
     over = read_stored_cost()
     shortest, longest = (pick(N for _, N in over) for pick in (min, max))
@@ -54,11 +54,11 @@ def show_stored_cost() -> tuple[Figure, str]:
 
 
 def sweep_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Time of each kernel over that of one read of x, one position a row length, one line a provider.
+    """Draw the time of each kernel over that of one read of x: one position per row length, one line per provider.
 
     Args:
-        rows: measurements with ``provider``, ``M``, ``N`` and ``over_floor``; one a shape and provider.
-        source: the device and the date, which stand on the figure.
+        rows: measurements with ``provider``, ``M``, ``N`` and ``over_floor``; one per shape and provider.
+        source: the device and the date, written on the figure.
     """
     shapes = sorted({(row["N"], row["M"]) for row in rows})
     figure = Figure(figsize=(style.WIDTH, 4.8))
@@ -88,7 +88,7 @@ def sweep_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 
 
 def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
-    """The message in the data's own numbers, so that it is true wherever they were measured."""
+    """Write the title with the numbers of ``rows``, so that it is true for any measurement."""
     longest = max(row["N"] for row in rows)
     at = {row["provider"]: row["over_floor"] for row in rows if row["N"] == longest}
     return f"At {longest} columns two sweeps cost {at['two_pass']:.2f} reads of x, Welford's one {at['welford']:.2f}"

@@ -1,4 +1,4 @@
-"""The two figures of lesson 06: where the norms stand under the roofline, and when a call costs more than its bytes."""
+"""The two figures of lesson 06: the norms under the roofline, and the sizes at which a call costs more than its bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from course_lib.lessons.norm_times import NormTimes
 
 @dataclass(frozen=True)
 class Device:
-    """What a data sheet says of a GPU: bandwidth in byte/s, peak in FLOP/s (fp32, no tensor cores)."""
+    """A GPU's data sheet: bandwidth in byte/s, peak in FLOP/s (fp32, no tensor cores)."""
 
     name: str
     bandwidth: float
@@ -24,24 +24,24 @@ class Device:
 
     @property
     def ridge(self) -> float:
-        """FLOP per byte at which arithmetic begins to cost more time than memory."""
+        """Return the FLOP per byte above which arithmetic takes more time than memory."""
         return self.peak / self.bandwidth
 
 
 H100 = Device("H100 SXM", 3.35e12, 67e12)  # NVIDIA's data sheet
-FLOP = {"LayerNorm": 7, "RMSNorm": 4}  # of an element
-_FP16 = 2  # bytes
+FLOP = {"LayerNorm": 7, "RMSNorm": 4}  # operations per element
+_FP16 = 2  # bytes per element
 INTENSITY = {  # FLOP per byte, in fp16
     "LayerNorm, op by op": FLOP["LayerNorm"] / (8 * _FP16),
     "RMSNorm": FLOP["RMSNorm"] / (2 * _FP16),
     "LayerNorm": FLOP["LayerNorm"] / (2 * _FP16),
     "matrix product": 2 * 4096**3 / (3 * 4096**2 * _FP16),
 }
-_ELEMENTS = 2**25  # of the matrices that the course times
+_ELEMENTS = 2**25  # elements of the matrices that the course times
 
 
 def norms_on_the_roofline(times: NormTimes) -> Picture:
-    """The roof of an H100, operations on it, and below it the resident kernels as they were measured at 8192 columns."""
+    """Draw the roof of an H100, operations on it, and below it the measured resident kernels at 8192 columns."""
     measured = {
         f"{name}, measured": (INTENSITY[name], FLOP[name] * _ELEMENTS / times.us(op, "resident", 8192) * 1e6)
         for name, op in (("LayerNorm", "layer_norm"), ("RMSNorm", "rms_norm"))
@@ -57,12 +57,12 @@ def norms_on_the_roofline(times: NormTimes) -> Picture:
 def roofline(
     device: Device, intensities: Mapping[str, float], measured: Mapping[str, tuple[float, float]], source: str
 ) -> Figure:
-    """FLOP/s that the device allows, against FLOP per byte, with operations on the roof and measurements below it.
+    """Draw the FLOP/s that the device allows against FLOP per byte, with operations on the roof and measurements below it.
 
     Args:
-        intensities: FLOP per byte of each operation, by the name to write beside it.
-        measured: (FLOP per byte, FLOP/s) of each measured kernel, by name.
-        source: the device and the date of the measurements, which stand on the figure.
+        intensities: FLOP per byte of each operation, by its label.
+        measured: (FLOP per byte, FLOP/s) of each measured kernel, by its label.
+        source: the device and the date of the measurements, written on the figure.
     """
     figure = Figure(figsize=(style.WIDTH, 4.6))
     axes = figure.add_subplot()
@@ -95,10 +95,10 @@ def roofline(
 
 
 def call_or_bytes(bandwidth: float) -> Picture:
-    """The time of a copy against its bytes, and what a call costs the CPU, from the stored measurement of the host.
+    """Draw the time of a copy against its bytes, and the CPU time of a call, from the stored measurement of the host.
 
     Args:
-        bandwidth: of the copy, in byte/s.
+        bandwidth: bandwidth of the copy, in byte/s.
     """
     host = measurement.stored("host")
     calls = {

@@ -1,4 +1,4 @@
-"""The figure of lesson 07: what padding does to a variance when BLOCK changes."""
+"""The figure of lesson 07: the effect of padding on a variance when BLOCK changes."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from matplotlib.figure import Figure
 from course_lib.lessons import style
 from course_lib.lessons.live import Picture, picture
 
-N, BLOCKS = 1000, (8, 64)  # 125 full blocks, or 16 blocks with 24 padded lanes
+N, BLOCKS = 1000, (8, 64)  # BLOCK = 8 gives 125 full blocks; BLOCK = 64 gives 16 blocks with 24 padded lanes
 
 
 def make_rows() -> np.ndarray:
-    """Eleven rows of N numbers with means 0 to 10, all with variance 1."""
+    """Return eleven rows of N numbers with means 0 to 10, all with variance 1."""
     shape = np.random.default_rng(1).standard_normal(N)
     return (shape - shape.mean()) / shape.std() + np.arange(11)[:, None]
 
 
 def find_unmasked_variance(x: np.ndarray, block: int) -> np.ndarray:
-    """The variance of each row, shape (M,), where lanes past the last column load 0 and are squared after the subtraction."""
+    """Return the variance of each row, shape (M,), if lanes past the last column load 0 and their deviations are squared as well."""
     padded = np.pad(x, ((0, 0), (0, -x.shape[1] % block)))
     return ((padded - x.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) / x.shape[1]
 
 
 def show_padded_variance() -> Picture:
-    """The variance found for rows of true variance 1, against their mean, with 24 padded lanes and with none."""
+    """Draw the computed variance of rows with true variance 1 against their mean, with 24 padded lanes and with none."""
     x = make_rows()
     right, wrong = (find_unmasked_variance(x, block) for block in BLOCKS)
     figure = padded_variance(list(range(11)), list(wrong), list(right), N, -N % BLOCKS[1])
@@ -40,12 +40,14 @@ def show_padded_variance() -> Picture:
 def padded_variance(
     means: Sequence[float], unmasked: Sequence[float], masked: Sequence[float], N: int, pad: int
 ) -> Figure:
-    """The variance of a row whose true variance is 1, against its mean, with padded lanes squared and with none.
+    """Draw the computed variance of rows with true variance 1 against their mean, with padded lanes squared and without padded lanes.
 
     Args:
         means: the mean of each row, in rising order.
-        unmasked, masked: the variance computed for each row, by the kernel that squares its padded lanes and where there are none.
-        N, pad: columns of a row, and lanes past the last one.
+        unmasked: the variance of each row as a kernel computes it that squares its padded lanes.
+        masked: the variance of each row without padded lanes.
+        N: columns of a row.
+        pad: number of padded lanes.
     """
     figure = Figure()
     axes = figure.add_subplot()

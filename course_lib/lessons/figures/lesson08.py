@@ -1,4 +1,4 @@
-"""The figure of lesson 08: what reading a row once costs, and what asking for it three times costs."""
+"""The figure of lesson 08: the cost of one read of a row, and of three."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PROVIDERS = {"blocked": "blocked: asks for 3 reads", "resident": "resident: 1 re
 
 
 def list_costs(measured: Measurement) -> list[dict[str, Any]]:
-    """The times of LayerNorm forward in fp16: rows with provider, M, N, us and over_floor."""
+    """Select the times of LayerNorm forward in fp16: rows with provider, M, N, us and over_floor."""
     wanted = [row for row in measured.rows if (row["op"], row["dtype"]) == ("layer_norm", "fp16")]
     return [row for row in wanted if row["provider"] in PROVIDERS]
 
 
 def show_forward_cost() -> Picture:
-    """Time of the blocked and the resident kernel and of PyTorch over that of a copy, by row length."""
+    """Draw the time of the blocked kernel, the resident kernel and PyTorch over that of a copy, by row length."""
     measured = forward.latest()
     rows = list_costs(measured)
     figure = forward_cost(rows, measured.label())
@@ -39,11 +39,11 @@ def show_forward_cost() -> Picture:
 
 
 def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Time of each LayerNorm forward over that of a copy of the same bytes, one position a shape, one line a provider.
+    """Draw the time of each LayerNorm forward over that of a copy of the same bytes: one position per shape, one line per provider.
 
     Args:
-        rows: measurements with ``provider``, ``M``, ``N`` and ``over_floor``; one a shape and provider.
-        source: the device and the date, which stand on the figure.
+        rows: measurements with ``provider``, ``M``, ``N`` and ``over_floor``; one per shape and provider.
+        source: the device and the date, written on the figure.
     """
     shapes = sorted({(row["N"], row["M"]) for row in rows})
     figure = Figure()
@@ -67,7 +67,7 @@ def forward_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 
 
 def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
-    """The message in the data's own numbers, so that it is true wherever they were measured."""
+    """Write the title with the numbers of ``rows``, so that it is true for any measurement."""
     middle = {
         name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in ("blocked", "resident")
     }

@@ -1,4 +1,4 @@
-"""The figure of lesson 09: what a fused addition costs."""
+"""The figure of lesson 09: the cost of a fused addition."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from course_lib.lessons.live import Picture, picture
 from course_lib.lessons.norm_times import NormTimes
 
 PROVIDERS = {"unfused": "two kernels: add, then norm", "resident": "one kernel"}
-_LOOKS = {"unfused": "torch", "resident": "resident"}  # half of the unfused pair is PyTorch's addition
+_LOOKS = {"unfused": "torch", "resident": "resident"}  # "torch", because the addition of the unfused pair is PyTorch's
 
 
 def show_fused_cost(times: NormTimes) -> Picture:
-    """The figure, with its numbers in words; ``times`` has "add_rms_norm" of both providers."""
+    """Draw the figure, with alt text that has its numbers. ``times`` has "add_rms_norm" of both providers."""
     rows = [row for row in times.measured.rows if row["op"] == "add_rms_norm" and row["provider"] in PROVIDERS]
     told = ", ".join(
         f"{N} columns {times.us('add_rms_norm', 'unfused', N) / times.us('add_rms_norm', 'resident', N):.2f}"
@@ -31,11 +31,11 @@ def show_fused_cost(times: NormTimes) -> Picture:
 
 
 def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Time of add + rms_norm in one kernel and in two, over the time in which an elementwise pass moves 4 M N elements.
+    """Draw the time of add + rms_norm in one kernel and in two, over that of an elementwise pass that moves 4 M N elements.
 
     Args:
-        rows: measurements of "add_rms_norm" with ``provider``, ``M``, ``N`` and ``over_floor``; one a shape and provider.
-        source: the device and the date, which stand on the figure.
+        rows: measurements of "add_rms_norm" with ``provider``, ``M``, ``N`` and ``over_floor``; one per shape and provider.
+        source: the device and the date, written on the figure.
     """
     shapes = sorted({(row["N"], row["M"]) for row in rows})
     figure = Figure()
@@ -58,7 +58,7 @@ def fused_cost(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 
 
 def _cost_title(rows: Sequence[dict[str, Any]]) -> str:
-    """The message in the data's own numbers, so that it is true wherever they were measured."""
+    """Write the title with the numbers of ``rows``, so that it is true for any measurement."""
     middle = {name: median([row["over_floor"] for row in rows if row["provider"] == name]) for name in PROVIDERS}
     return (
         f"Add + RMSNorm: {middle['resident']:.2f} of the floor in one kernel, {middle['unfused']:.2f} in two (medians)"

@@ -1,4 +1,4 @@
-"""The two figures of lesson 10: the three paths from x to xhat as matrices, and what eps lets through."""
+"""The two figures of lesson 10: the three paths from x to xhat as matrices, and the share of a push along xhat that eps lets through."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _NEGATIVE, _POSITIVE = np.array([0xF9, 0xB5, 0x84]) / 255, np.array([0x86, 0xC3,
 
 
 def split_jacobian(row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What x[i] does to xhat[a] by itself, through the mean and through sigma: three matrices of shape (N, N), for one row of N numbers."""
+    """Return the three parts of the Jacobian of one row of N numbers: the effect of x[i] on xhat[a] directly, through the mean and through
+    sigma. Each is a matrix of shape (N, N)."""
     N = len(row)
     forward = reference.layer_norm([row], eps=EPS)
     xhat, rstd = forward.y[0], forward.rstd[0]
@@ -30,7 +31,7 @@ def split_jacobian(row: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def draw_three_paths(row: np.ndarray) -> Figure:
-    """The three parts of the Jacobian of one row and their sum, side by side, every number written out; at most 4 columns."""
+    """Draw the three parts of the Jacobian of one row and their sum, side by side, with all numbers. The row has at most 4 columns."""
     direct, mean, sigma = split_jacobian(row)
     whole = direct + mean + sigma
     figure = Figure(figsize=(style.WIDTH, 2.7))
@@ -53,7 +54,7 @@ def draw_three_paths(row: np.ndarray) -> Figure:
 
 
 def _numbers(axes: Axes, matrix: np.ndarray, largest: float) -> None:
-    """A small matrix with its numbers; blue and plain where positive, orange and hatched where negative."""
+    """Draw a small matrix with its numbers: positive ones blue and plain, negative ones orange and hatched."""
     N = len(matrix)
     for a, i in np.ndindex(matrix.shape):
         value = matrix[a, i]
@@ -69,14 +70,14 @@ def _numbers(axes: Axes, matrix: np.ndarray, largest: float) -> None:
 
 
 def measure_let_through(eps: float) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviations of rows, rising, and the share of a push along xhat that reaches dx for each: eps * rstd^2."""
+    """Return rising standard deviations of rows, and for each the share of a push along xhat that reaches dx: eps * rstd^2."""
     stds = np.logspace(-5, 0, 31)
     row = np.tile([1.0, -1.0], 4)  # mean 0, standard deviation 1
     return stds, np.array([eps * reference.layer_norm([std * row], eps=eps).rstd[0] ** 2 for std in stds])
 
 
 def draw_let_through(eps: float) -> Figure:
-    """How much of a push along xhat reaches dx, against the spread of the row; the root of eps is marked."""
+    """Draw the share of a push along xhat that reaches dx against the spread of the row, and mark the root of eps."""
     stds, shares = measure_let_through(eps)
     root = eps**0.5
     figure = Figure()

@@ -1,4 +1,4 @@
-"""The figures of lesson 11: where each mistake in dx leaves its mark, and what bf16 statistics cost."""
+"""The figures of lesson 11: the directions of the error of each mistake in dx, and the error that bf16 statistics cause."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HATCHES = {"along 1": "\\\\", "along xhat": "", "in neither": "xx"}
 
 
 def measure_marks() -> dict[str, list[float]]:
-    """For each mistake in words the shares of its squared error along 1, along xhat and in neither; they add up to 1."""
+    """Return for each mistake, by its words, the shares of its squared error along 1, along xhat and in neither; they add up to 1."""
     shares = {}
     for term in ("c2", "c1", "both", "divisor", "mean", "rstd", "w"):
         state = model("layer_norm", term)
@@ -39,7 +39,7 @@ def measure_marks() -> dict[str, list[float]]:
 
 
 def draw_marks() -> Figure:
-    """A bar for each mistake, split into the shares of its squared error along 1, along xhat and in neither."""
+    """Draw a bar for each mistake, split into the shares of its squared error along 1, along xhat and in neither."""
     shares = measure_marks()
     figure = Figure(figsize=(style.WIDTH, 0.9 + 0.42 * len(shares)))
     axes = figure.add_subplot()
@@ -67,14 +67,14 @@ def draw_marks() -> Figure:
 
 
 def make_far_rows(ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    """x and dy of 64 rows of 256 columns, fp32: standard deviation 1, each row's mean within 5 % of ``ratio``, dy with mean 0.5."""
+    """Return x and dy of 64 rows of 256 columns, fp32. Rows of x have standard deviation 1 and a mean within 5 % of ``ratio``; dy has mean 0.5."""
     rng = np.random.default_rng(0)
     spread, offsets = rng.standard_normal((64, 256)), rng.uniform(0.95, 1.05, (64, 1))
     return (ratio * offsets + spread).astype(np.float32), rng.normal(0.5, size=(64, 256)).astype(np.float32)
 
 
 def compute_dx(x: np.ndarray, dy: np.ndarray, dtype: torch.dtype) -> np.ndarray:
-    """dx of LayerNorm with w = 1 by the course's kernel, from statistics that were stored in ``dtype``; float64."""
+    """Compute dx of LayerNorm with w = 1 by the course's kernel, from statistics that were rounded to ``dtype``. Returns: float64."""
     saved = reference.layer_norm(x, eps=EPS)
     device = course_lib.DEVICE
     mean, rstd = (torch.tensor(values).to(dtype).to(device, torch.float32) for values in (saved.mean, saved.rstd))
@@ -84,7 +84,7 @@ def compute_dx(x: np.ndarray, dy: np.ndarray, dtype: torch.dtype) -> np.ndarray:
 
 @cache
 def measure_saved_statistics() -> tuple[tuple[float, ...], dict[str, list[float]], float]:
-    """RATIOS; the error of dx over its size at each, for statistics in "fp32" and in "bf16"; and what storing dx in bf16 costs."""
+    """Return RATIOS, the relative error of dx at each for statistics in "fp32" and "bf16", and the error of rounding dx itself to bf16."""
     cost: dict[str, list[float]] = {"fp32": [], "bf16": []}
     one_rounding = 0.0
     for ratio in RATIOS:
@@ -101,7 +101,7 @@ def _relative(got: np.ndarray, want: np.ndarray) -> float:
 
 
 def draw_saved_statistics() -> Figure:
-    """The error of dx, relative to its size, against mean over standard deviation, for statistics saved in fp32 and bf16."""
+    """Draw the relative error of dx against mean over standard deviation, for statistics saved in fp32 and bf16."""
     ratios, off, one_rounding = measure_saved_statistics()
     figure = Figure(figsize=(style.WIDTH, 3.6))
     axes = figure.add_subplot()

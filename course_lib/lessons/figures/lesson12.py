@@ -1,4 +1,4 @@
-"""The figure of lesson 12: who adds into which buffer."""
+"""The figure of lesson 12: the buffer into which each row is added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHARED_BUFFERS = (
 
 
 def shared_buffers(M: int = 4, GROUP: int = 2) -> Figure:
-    """Rows on the left, the buffers they add into in the middle, one sum on the right."""
+    """Draw the rows on the left, the buffers into which they are added in the middle, and the sum of the buffers on the right."""
     left, width, lane = 0.4, 1.6, 0.5
     drawn, axes = style.drawing(style.WIDTH, 0.75 + M * lane)
     style.write(

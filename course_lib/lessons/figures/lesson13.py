@@ -1,4 +1,4 @@
-"""The figures of lesson 13: who adds up which rows, and what each design costs."""
+"""The figures of lesson 13: the rows that each program adds up, and the cost of each design."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DESIGNS = {
 
 
 def chunks(M: int = 10, rows_a_chunk: int = 5) -> Figure:
-    """Stage one on the left, its partial sums in the middle, stage two on the right."""
+    """Draw stage one on the left, its partial sums in the middle, and stage two on the right."""
     lane, width, top = 0.32, 1.25, 0.75
     drawn, axes = style.drawing(style.WIDTH, top + M * lane + 0.15)
     style.write(axes, 0.2, 0.25, "Stage one: rows of x and dy", bold=True)
@@ -56,11 +56,11 @@ def chunks(M: int = 10, rows_a_chunk: int = 5) -> Figure:
 
 
 def designs(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Time of each design of the LayerNorm backward pass over the time of an elementwise pass, by row length.
+    """Draw the time of each design of the LayerNorm backward pass over that of an elementwise pass, by row length.
 
     Args:
-        rows: measurements with ``provider``, ``N`` and ``over_floor``; one a row length and provider.
-        source: the device and the date, which stand on the figure.
+        rows: measurements with ``provider``, ``N`` and ``over_floor``; one per row length and provider.
+        source: the device and the date, written on the figure.
     """
     lengths = sorted({row["N"] for row in rows})
     figure = Figure()

@@ -1,4 +1,4 @@
-"""The figures of lesson 14: which test sees which bug, and how fast the model trains with each norm."""
+"""The figures of lesson 14: the parts of a norm, the bugs that each test sees, and the training speed with each norm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOKS = {"ours": "ours", "torch": "torch", "typed": "tutorial"}
 
 
 def draw_parts(parts: Sequence[Part]) -> Figure:
-    """What goes through the four parts of a norm, forward and backward, and whose each part is."""
+    """Draw the data flow through the four parts of a norm, forward and backward, and mark the parts that are the learner's."""
     own = {part.exercise: part.own for part in parts}
     figure, axes = style.drawing(style.WIDTH, 2.75)
     count = sum(own.values())
@@ -42,7 +42,8 @@ def draw_parts(parts: Sequence[Part]) -> Figure:
         axes.annotate("", (end, y), (start, y), arrowprops={"arrowstyle": "->", "color": style.INK})
         style.write(axes, (start + end) / 2, y - 0.14, words, ha="center")
 
-    box(1.4, 0.55, 4.7, 2.1, "14a", "wiring")  # around the others: what goes in and out goes through it
+    # encloses the other boxes, because all data goes in and out through the wiring
+    box(1.4, 0.55, 4.7, 2.1, "14a", "wiring")
     box(3.0, 1.12, 1.5, 0.6, "08a", "forward")
     box(2.1, 1.92, 1.5, 0.6, "11a", "dx")
     box(3.9, 1.92, 1.5, 0.6, "13b", "dw and db")
@@ -54,7 +55,7 @@ def draw_parts(parts: Sequence[Part]) -> Figure:
 
 
 def describe_parts(parts: Sequence[Part]) -> str:
-    """Alt text of :func:`draw_parts`."""
+    """Write the alt text of :func:`draw_parts`."""
     whose = "; ".join(
         f"{part.role}: {f'yours, {part.exercise}' if part.own else f'the course’s, because {part.why}'}".rstrip(".")
         for part in parts
@@ -63,10 +64,10 @@ def describe_parts(parts: Sequence[Part]) -> str:
 
 
 def seen(table: Mapping[str, Mapping[str, bool]]) -> Figure:
-    """A grid: a row for each bug, a column for each test, "sees it" or nothing.
+    """Draw a grid with a row per bug and a column per test; a cell says "sees it" or is empty.
 
     Args:
-        table: for each bug in words, for each test in words, whether the test fails on it.
+        table: for each bug and each test, both in words, whether the test fails on the bug.
     """
     bugs, tests = list(table), list(next(iter(table.values())))
     left, top, wide, high = 2.35, 1.05, (style.WIDTH - 2.5) / len(tests), 0.42
@@ -93,11 +94,11 @@ def seen(table: Mapping[str, Mapping[str, bool]]) -> Figure:
 
 
 def training_speed(rows: Sequence[dict[str, Any]], source: str) -> Figure:
-    """Tokens a second, a bar for each norm and provider, eager and compiled.
+    """Draw tokens per second: a bar for each norm and provider, eager and compiled.
 
     Args:
         rows: measurements with ``norm``, ``provider``, ``compiled`` and ``tokens_per_s``.
-        source: the device and the date, which stand on the figure.
+        source: the device and the date, written on the figure.
     """
     order = sorted(rows, key=lambda row: (row["compiled"], row["norm"], list(PROVIDERS).index(row["provider"])))
     figure = Figure(figsize=(style.WIDTH, 1.3 + 0.36 * len(order)))
@@ -120,13 +121,13 @@ def training_speed(rows: Sequence[dict[str, Any]], source: str) -> Figure:
 
 
 def describe_seen(table: Mapping[str, Mapping[str, bool]]) -> str:
-    """Alt text of :func:`seen`."""
+    """Write the alt text of :func:`seen`."""
     told = " ".join(f"{bug}: seen by {', '.join(t for t, sees in row.items() if sees)}." for bug, row in table.items())
     return f"A grid of {len(table)} bugs and the tests that see them. {told}"
 
 
 def describe_speed(measured: Measurement) -> str:
-    """Alt text of :func:`training_speed`."""
+    """Write the alt text of :func:`training_speed`."""
     told = ", ".join(
         f"{row['norm']} {PROVIDERS[row['provider']]} {'compiled' if row['compiled'] else 'eager'} {row['tokens_per_s'] / 1e3:,.0f}"
         for row in measured.rows
@@ -138,7 +139,7 @@ def describe_speed(measured: Measurement) -> str:
 
 @dataclass(frozen=True)
 class Costs:
-    """Microseconds of LayerNorm forward and backward in fp16: of the host, a call of any size; of the GPU, on M x N."""
+    """Microseconds of LayerNorm forward and backward together, in fp16: ``host`` for a call of any size, ``gpu`` for M x N."""
 
     M: int
     N: int
@@ -149,14 +150,17 @@ class Costs:
 
     @property
     def turning_rows(self) -> float:
-        """Rows of N columns from which the GPU time saved is more than the host's time lost, if both grow as they did."""
+        """Return the number of rows of N columns from which the course's kernels save more GPU time than they lose on the host.
+
+        GPU time is taken to grow in proportion to the rows.
+        """
         return self.M * (self.host_ours - self.host_torch) / (self.gpu_torch - self.gpu_ours)
 
 
 def compare_costs(M: int = 32768, N: int = 1024) -> Costs:
-    """The stored measurements of single calls, the course's functions and PyTorch's.
+    """Return the stored times of single calls of the course's functions and of PyTorch's.
 
-    Raises: CourseError if there are none.
+    Raises: CourseError if nothing is stored.
     """
     stored = {kind: measurement.stored(kind).rows for kind in ("host", "forward", "backward")}
 

@@ -1,4 +1,4 @@
-"""The figures of lesson 15: the tutorial's published curves as GB/s and as time, and the same benchmark here."""
+"""The figures of lesson 15: the tutorial's published curves as GB/s and as time, and the same benchmark on this machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from course_lib.lessons import style
 from course_lib.lessons.live import Picture, picture
 
 _SOURCE = "Triton's tutorial, English edition; its GPU is not named"
-LENGTHS = (1024, 2048, 4096, 8192, 16384)  # of the stored backward passes: those in the range of the tutorial's
+# row lengths of the stored backward passes that the tutorial's range contains
+LENGTHS = (1024, 2048, 4096, 8192, 16384)
 DEVICE_TIMES = {"ours": "the course's", "torch": "PyTorch", "locked": "the tutorial's design, mended"}
 _LOOKS = {"ours": "ours", "torch": "torch", "locked": "tutorial"}
 
 
 def show_published() -> Picture:
-    """GB/s against the row length, as the tutorial's English edition prints them."""
+    """Draw GB/s against the row length, as the tutorial's English edition prints them."""
     table = read_published()
     figure, axes = _start("columns N (fp16, M = 4096)", "GB/s, counted as 3 M N numbers")
     _draw(axes, "tutorial", [(line.N, line.triton) for line in table], "the tutorial's kernels", linestyle="-")
@@ -38,7 +39,7 @@ def show_published() -> Picture:
 
 
 def show_published_times() -> Picture:
-    """The same tables as microseconds a call."""
+    """Draw the tutorial's tables, of both editions, as microseconds per call."""
     figure, axes = _start("columns N (fp16, M = 4096)", "µs a call, from the published GB/s")
     for edition, look in zip(EDITIONS, ("-", ":"), strict=True):
         table, first = read_published(edition), edition == EDITIONS[0]
@@ -58,10 +59,11 @@ def show_published_times() -> Picture:
 
 
 def show_benchmark(benchmark: Any) -> Picture:
-    """A benchmark made with ``triton.testing.perf_report``, run here; without a GPU the stored times of the device alone, on its axes.
+    """Run a benchmark and draw its result; without a GPU, draw the stored device times on the same axes.
 
     Args:
-        benchmark: with one ``triton.testing.Benchmark`` whose lines are "ours" and "torch" and whose values are GB/s.
+        benchmark: made with ``triton.testing.perf_report``. It has one ``triton.testing.Benchmark`` whose lines are "ours" and "torch" and
+            whose values are GB/s.
     """
     figure, axes = _start("columns N (fp16)", "GB/s, counted as 3 M N numbers")
     _draw(
@@ -88,7 +90,7 @@ def show_benchmark(benchmark: Any) -> Picture:
         points = list_device_gbps()
         for provider, name in DEVICE_TIMES.items():
             _draw(axes, _LOOKS[provider], points[provider], "" if provider == "locked" else name, linestyle="-")
-        # between its own line and PyTorch's, where no other line passes
+        # The label stands between its own line and PyTorch's, where there is no other line.
         between = (points["locked"][-2][1] + points["torch"][-2][1]) / 2
         axes.annotate(DEVICE_TIMES["locked"], (2300, between), va="center", color=style.INK)
         own = [gbps for N, gbps in points["ours"] if N <= 8192]
@@ -101,7 +103,7 @@ def show_benchmark(benchmark: Any) -> Picture:
 
 
 def list_device_gbps() -> dict[str, list[tuple[int, int]]]:
-    """N and GB/s of the stored LayerNorm backward passes, by provider."""
+    """Return N and GB/s of the stored LayerNorm backward passes, by provider."""
     rows = [row for row in measurement.stored(backward.KIND).rows if row["op"] == "layer_norm_backward"]
     return {
         provider: sorted((row["N"], row["gbps"]) for row in rows if row["provider"] == provider and row["N"] in LENGTHS)
@@ -126,7 +128,7 @@ def _draw(
     below: bool = False,
     **changes: Any,
 ) -> None:
-    """A line, and its name above or below it."""
+    """Draw a line, and its name above or below it."""
     axes.plot(*zip(*points, strict=True), **style.line(look, markersize=5) | changes)
     if name:
         at = points[int(len(points) * 0.75)]

@@ -1,4 +1,4 @@
-"""The figure of lesson 16: what long rows cost by each design, and how little of a GPU one row gets."""
+"""The figure of lesson 16: the cost of long rows in each design."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = {
 
 
 def show_long_rows(measured: Measurement) -> Picture:
-    """Bars of LayerNorm's time over the floor, a group for each shape, a bar for each provider of ``measured``."""
+    """Draw LayerNorm's time over the floor: a group of bars per shape, one bar per provider of ``measured``. Alt text has the numbers."""
     words = "; ".join(
         f"{row['M']} x {row['N']}, {_NAMES[row['provider']][1]}: {row['over_floor']:.2g}" for row in measured.rows
     )
@@ -28,7 +28,7 @@ def show_long_rows(measured: Measurement) -> Picture:
 
 
 def long_rows(measured: Measurement) -> Figure:
-    """The bars. ``measured`` has rows with provider, M, N and over_floor."""
+    """Draw the bars. ``measured`` has rows with provider, M, N and over_floor."""
     shapes = list(dict.fromkeys((row["M"], row["N"]) for row in measured.rows))
     providers = [name for name in _NAMES if any(row["provider"] == name for row in measured.rows)]
     times = {(row["M"], row["N"], row["provider"]): row["over_floor"] for row in measured.rows}
@@ -55,7 +55,7 @@ def long_rows(measured: Measurement) -> Figure:
     axes.set_xscale("log", base=2)
     axes.set_xticks([1, 2, 4, 8, 16, 32, 64, 128, 256], ["1", "2", "4", "8", "16", "32", "64", "128", "256"])
     axes.set_yticks([at for at, _ in ticks], [words for _, words in ticks])
-    # room for the longest bar's words
+    # leave room for the label of the longest bar
     axes.set(
         xlim=(0.75, 8 * max(times.values())),
         ylim=(y - 0.9, -0.7),
@@ -67,7 +67,7 @@ def long_rows(measured: Measurement) -> Figure:
 
 
 def _title(measured: Measurement) -> str:
-    """The message in the data's own numbers, so that it is true wherever they were measured."""
+    """Write the title with the numbers of ``measured``, so that it is true for any measurement."""
     worst = {
         name: max((row["over_floor"] for row in measured.rows if row["provider"] == name), default=0.0)
         for name in _NAMES

@@ -1,4 +1,4 @@
-"""The figures of lesson 17: which input shows which bug, and which kernels the tests of exercise 17a found."""
+"""The figures of lesson 17: the bugs that each input shows, and the kernels that the tests of exercise 17a caught."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from matplotlib.figure import Figure
 from course_lib.lessons import style
 from course_lib.lessons.museum import Met
 
-SHOWS = 0.01  # off by more: no tolerance of a test is as wide
+SHOWS = 0.01  # a larger error shows a bug: no test has a tolerance as wide as this
 
 
 def draw_errors(table: Mapping[str, Mapping[str, float]]) -> Figure:
-    """A grid: a row for each bug, a column for each input, and how far y is off.
+    """Draw a grid with a row per bug and a column per input; a cell has the largest error of y.
 
     Args:
-        table: for each bug in words, for each input in words, the largest error of y.
+        table: for each bug and each input, both in words, the largest error of y.
     """
     bugs, inputs = list(table), list(next(iter(table.values())))
     left, top, wide, high = 1.15, 1.25, (style.WIDTH - 1.3) / len(inputs), 0.42
@@ -44,7 +44,7 @@ def draw_errors(table: Mapping[str, Mapping[str, float]]) -> Figure:
 
 
 def describe_errors(table: Mapping[str, Mapping[str, float]]) -> str:
-    """Alt text of :func:`draw_errors`."""
+    """Write the alt text of :func:`draw_errors`."""
     told = " ".join(
         f"{bug}: shown by {', '.join(name.partition(':')[0] for name, error in row.items() if _shows(error)) or 'none'}."
         for bug, row in table.items()
@@ -53,7 +53,7 @@ def describe_errors(table: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def draw_met(met: Mapping[str, Sequence[Met]]) -> Figure:
-    """A row for each test, a box for each kernel: the wrong ones, then the right ones, and whether the test raised."""
+    """Draw a row per test and a box per kernel, first the wrong kernels, then the right ones. A box shows whether the test raised."""
     left, top, wide, high = 2.15, 1.0, 0.34, 0.42
     most = max(sum(not one.is_right for one in kernels) for kernels in met.values())
     figure, axes = style.drawing(style.WIDTH, top + high * len(met) + 0.55)
@@ -78,7 +78,7 @@ def draw_met(met: Mapping[str, Sequence[Met]]) -> Figure:
 
 
 def describe_met(met: Mapping[str, Sequence[Met]]) -> str:
-    """Alt text of :func:`draw_met`."""
+    """Write the alt text of :func:`draw_met`."""
     if all(one.caught is None for kernels in met.values() for one in kernels):
         return f"A grid of {len(met)} tests and the kernels that they will meet, wrong ones and right ones. None has run yet."
     told = []
@@ -91,7 +91,7 @@ def describe_met(met: Mapping[str, Sequence[Met]]) -> str:
 
 
 def _shows(error: float) -> bool:
-    return not error <= SHOWS  # a NaN shows
+    return not error <= SHOWS  # true for NaN as well
 
 
 def _say(error: float) -> str:

@@ -1,1 +1,1 @@
-"""Lesson 15: norm kernels under the roofline of a GPU, the learner's own among them."""
+"""Lesson 15: norm kernels under the roofline of a GPU, including the learner's own."""

@@ -1,7 +1,7 @@
-"""Lesson 15: kernels under the roofline, as plain data: operations and passes of each, and its time where one was measured.
+"""Lesson 15: the roofline's data: operations and passes of each kernel, and its time if one was measured.
 
-Passes are loads and stores of whole matrices, as a trace counts them; w, b, the statistics and partial sums are left out. Times are those
-of this machine's GPU, or of the stored H100. A learner's kernel is traced on any machine, and timed on a GPU alone.
+A pass is one load or store of a whole matrix, as a trace counts it; w, b, the statistics and partial sums are left out. Times are from
+this machine's GPU, or stored ones from an H100. A learner's kernel is traced on any machine, but timed only on a GPU.
 """
 
 from __future__ import annotations
@@ -23,13 +23,17 @@ from course_lib.lessons.access_map.run import record
 from course_lib.lessons.figures.lesson06 import H100
 
 LENGTHS = (256, 1024, 2048, 4096, 8192, 16384, 32768)
-ELEMENTS = forward.ELEMENTS  # of every timed matrix
+ELEMENTS = forward.ELEMENTS  # elements of each timed matrix
 ITEMSIZE = 2  # fp16
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One of the course's kernels: what a measurement calls it, operations an element, passes it asks for and passes it cannot do without."""
+    """One of the course's kernels.
+
+    ``op`` and ``provider`` are its names in a measurement. ``flop`` counts operations per element, ``passes`` those it makes, and
+    ``least`` the passes that any kernel for this operation needs.
+    """
 
     label: str
     op: str
@@ -39,8 +43,8 @@ class Kernel:
     least: int
 
 
-# Operations an element, a multiplication with an addition counted as two. LayerNorm and RMSNorm as in lesson 06. Backward: 2 for xhat, 1 for
-# wdy, 2 for c1, 1 for c2, 4 for dx, 2 for dw, 1 for db.
+# Operations per element; a multiply-add counts as two. LayerNorm and RMSNorm as in lesson 06. Backward: 2 for xhat, 1 for wdy, 2 for c1,
+# 1 for c2, 4 for dx, 2 for dw, 1 for db.
 KERNELS = {
     "blocked": Kernel("LayerNorm, blocked", "layer_norm", "blocked", 7, 4, 2),
     "resident": Kernel("LayerNorm, resident", "layer_norm", "resident", 7, 2, 2),
@@ -55,8 +59,11 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class Own:
-    """How a learner's kernel is launched. Tensors by name in its order (``:row`` M numbers, ``:column`` N, ``:partial`` a row a program),
-    then numbers by name, then constants; ``whole``: one block takes the row."""
+    """The arguments of a learner's kernel, in its order: ``tensors``, then ``numbers``, then ``constants``, all by name.
+
+    A tensor is a matrix of M x N, or with ``:row`` one number per row, with ``:column`` one per column, with ``:partial`` one row per
+    program. ``whole``: one block holds the whole row.
+    """
 
     flop: int
     least: int
@@ -77,7 +84,7 @@ OWN = {
         13, 3, "dy x w:column mean:row rstd:row dx dw:partial db:partial", "N 1 N N M N", ("ROWS",), persistent=True
     ),
 }
-_TRACED = (4, 256)  # rows and columns: how often a kernel goes over its matrices depends on neither
+_TRACED = (4, 256)  # rows and columns of the traced matrix; the number of passes does not depend on them
 _TRACED_BLOCK, _TRACED_ROWS, _TRACED_PROGRAMS = 64, 2, 2
 
 
@@ -92,10 +99,10 @@ class LearnerLaunch:
 
 
 def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs: int = 0) -> LearnerLaunch:
-    """Random fp16 matrices of M x N and what else the kernel of ``exercise``, one of OWN, takes.
+    """Make random fp16 matrices of M x N and the other arguments for the kernel of ``exercise``, a key of OWN.
 
     Args:
-        programs: of a persistent kernel.
+        programs: number of programs of a persistent kernel; others ignore it.
     """
     own = OWN[exercise]
     rows = tile.rows if "ROWS" in own.constants else 1
@@ -113,7 +120,7 @@ def make_launch(exercise: str, M: int, N: int, tile: tables.TileLaunch, programs
 
 @cache
 def count_passes(exercise: str, kernel: Any) -> float:
-    """How often a kernel with the parameters of ``exercise`` goes over a matrix, reads and writes, traced in the interpreter.
+    """Count the passes of a kernel with the parameters of ``exercise``, reads and writes together, by a trace in the interpreter.
 
     Raises: CourseError if it cannot be traced.
     """
@@ -130,9 +137,9 @@ def count_passes(exercise: str, kernel: Any) -> float:
 
 
 def time_own(exercise: str, kernel: Any, N: int) -> float | None:
-    """Microseconds of a learner's kernel on this machine's GPU, over inputs that outgrow the cache; None for rows that it cannot take.
+    """Time a learner's kernel on this machine's GPU, in microseconds, over inputs larger than the cache; None if its rows are too long.
 
-    Raises: what the kernel or the device raises.
+    Raises: any exception of the kernel or the device.
     """
     own = OWN[exercise]
     limit = tables.PERSISTENT_LIMIT if own.persistent else tables.RESIDENT_LIMIT if own.whole else N
@@ -156,7 +163,7 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
 
 
 def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:
-    """The measured rows by operation, provider and N, and where they are from.
+    """Return the measured rows by operation, provider and N, and a label that says where they were measured.
 
     Raises: CourseError if nothing is stored.
     """
@@ -165,7 +172,7 @@ def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:
 
 
 def make_data(own: str = "") -> dict[str, Any]:
-    """What ``picture.js`` draws; ``own`` names the exercise of a learner's kernel that stands among the course's, or is "".
+    """Return the data for ``picture.js``. ``own`` is the exercise of a learner's kernel to draw with the course's, or "".
 
     Raises: CourseError if nothing is stored, or the learner's kernel does not pass its check.
     """

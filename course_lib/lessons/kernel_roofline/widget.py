@@ -1,4 +1,4 @@
-"""Lesson 15: norm kernels under the roofline, for any row length, and beside them the learner's own."""
+"""Lesson 15: norm kernels under the roofline, for several row lengths, including the learner's own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from course_lib.lessons.kit.output import MovingPicture
 
 
 def kernel_roofline() -> AskingPicture:
-    """The course's kernels under the roofline; a button puts a kernel of the learner's among them, if it passes its check.
+    """Show the course's kernels under the roofline. A button adds a kernel of the learner's, if it passes its check.
 
     Raises: CourseError if nothing is stored and this machine has no GPU.
     """

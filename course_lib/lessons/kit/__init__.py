@@ -1,1 +1,1 @@
-"""Moving pictures: one self-contained output of a cell, drawn in the browser. ``docs/architecture.md`` says why it is done so."""
+"""Moving pictures: each is one self-contained output of a cell, drawn in the browser. ``docs/architecture.md`` gives the reasons."""

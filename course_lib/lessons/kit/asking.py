@@ -1,7 +1,7 @@
-"""A moving picture with controls that ask Python: for what needs Triton, a learner's file, or more rows than a page should carry.
+"""A moving picture with controls that let Python compute a new one: for data that needs Triton, a learner's file, or is too large for a page.
 
-The controls stand above the picture and talk to the kernel; the picture is an output of its own, which is replaced and saved with the
-notebook. While Python works a busy sign stands there; where it fails, words do, and the picture before stays.
+The controls stand above the picture and call Python in the notebook's kernel. The picture is a separate output, which is saved with the
+notebook; each result replaces it. While Python works, the controls say so. If it fails, they say why, and the old picture stays.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _ASLEEP = '<div class="course-asleep">These controls are asleep: run this cell t
 
 
 class _Bar(ipywidgets.VBox):
-    """Controls; in a notebook without a kernel, words that say how to get them."""
+    """A row of controls; a notebook without a kernel shows a sentence that says how to get them."""
 
-    # IPython takes text beside the widget; the stub of ipywidgets knows nothing of it
+    # IPython accepts text beside the widget, although the type stub of ipywidgets does not declare it
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None, **kwargs: Any) -> dict[str, Any]:
         asked = "Run this cell for the controls that ask Python."
         live = super()._repr_mimebundle_(**kwargs) or {}
@@ -32,12 +32,12 @@ class _Bar(ipywidgets.VBox):
 
 
 class AskingPicture:
-    """``make(**values of the controls)`` computes the picture, at once and whenever the button is pressed.
+    """A picture that ``make(**values of the controls)`` computes, at once and whenever the button is pressed.
 
     Args:
-        make: returns the MovingPicture; what it raises here is raised, what it raises after a press is shown in words.
+        make: returns the MovingPicture. The constructor passes its exceptions on; after a press they are shown in words.
         controls: ipywidgets controls with a ``value``, by the name of make's argument.
-        label: what the button says: "Trace it again".
+        label: the button's label, such as "Trace it again".
     """
 
     def __init__(self, make: Callable[..., MovingPicture], controls: Mapping[str, Any], label: str) -> None:
@@ -59,12 +59,12 @@ class AskingPicture:
         return {name: control.value for name, control in self.controls.items()}
 
     def ask(self) -> None:
-        """Compute the picture for what the controls say now, and show it in the place of the one before."""
+        """Compute the picture for the current values of the controls, and replace the old one."""
         self.button.disabled = True
         self._say("Python is at work ...")
         try:
             self.picture = self._make(**self.read_values())
-        except Exception as problem:  # in a callback nobody else would ever see it
+        except Exception as problem:  # Jupyter hides the exceptions of callbacks
             self.error = problem
             self._say(_explain(problem, self.read_values()))
         else:
@@ -84,7 +84,7 @@ class AskingPicture:
 
 
 def _explain(problem: Exception, values: Mapping[str, Any]) -> str:
-    """What went wrong in the learner's terms; a fault of the course is called one, with where it arose."""
+    """Describe an exception for the learner. A fault of the course is called one, with the line that raised it."""
     where = ", ".join(f"{name} = {value}" for name, value in values.items())
     if isinstance(problem, CourseError):
         return f"No new picture for {where}: {problem} The one below is the one from before."

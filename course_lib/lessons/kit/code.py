@@ -1,4 +1,4 @@
-"""A kernel's lines as a picture shows them: without comments, docstring and empty lines, so that they fit beside it."""
+"""A kernel's lines as a picture shows them: without comments, docstring and empty lines, so that they fit beside the picture."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping
 
 
 def list_code(source: Mapping[int, str], lines: Iterable[int]) -> list[tuple[int, int, str]]:
-    """(number, spaces before it, text) of the lines of ``source`` from the first of ``lines`` to the last.
+    """Return (number, indentation in spaces, text) for each line of ``source`` from the first of ``lines`` to the last.
 
     Args:
-        source: the kernel's text by line number, whole statements.
+        source: the kernel's text by line number; it holds whole statements.
     """
     lines = set(lines)
     first = min(source, default=0)
     text = "\n".join(source.get(number, "") for number in range(first, max(source, default=0) + 1))
-    cuts: dict[int, int] = {}  # where a line's comment begins
-    left_out: set[int] = set()
-    begins = True  # whether the next token begins a statement
+    cuts: dict[int, int] = {}  # line number -> column at which its comment begins
+    left_out: set[int] = set()  # lines of docstrings
+    begins = True  # does the next token begin a statement?
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             cuts[token.start[0] + first - 1] = token.start[1]

@@ -1,7 +1,7 @@
-"""A moving picture as the output of a cell: its data, the kit and the picture's own script in one piece of HTML.
+"""A moving picture as the output of a cell: one piece of HTML with its data, the kit and the picture's own script.
 
-Nothing is fetched and no kernel is asked: the output lives after save and reopening, and on a web page. Where scripts do not run, its
-words are shown, and in the notebooks that the course ships a PNG (``authoring/notebooks.py`` takes it).
+It fetches nothing and needs no notebook kernel, so it still moves after save and reopening, and on a web page. If scripts do not run, its
+alt text is shown, and in the notebooks that the course ships a PNG (made by ``authoring/notebooks.py``).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _EXPORT = re.compile(r"^export (?:default )?", re.MULTILINE)
 
 @dataclass(frozen=True)
 class MovingPicture:
-    """One picture of a page. Shown in a notebook as what can be moved.
+    """One moving picture; a notebook shows it as HTML.
 
     Attributes:
         name: the folder under ``course_lib/lessons`` whose ``picture.js`` draws it.
-        data: all that the script needs, as JSON has it; NaN and infinities become null, "Inf" and "-Inf".
-        alt: what the picture shows at its start, for those who do not see it.
+        data: the script's data, of types that JSON has; NaN and the infinities become null, "Inf" and "-Inf".
+        alt: describes the picture at its start, for learners who cannot see it.
     """
 
     name: str
@@ -46,7 +46,7 @@ class MovingPicture:
         return (
             f'<div data-picture="{key}" data-lm-suppress-shortcuts="true"><p>{html.escape(self.alt)}</p>'
             "<p><em>Run this cell to wake the picture.</em></p></div>\n"
-            # the picture in a block: a name that the kit has, too, is its own there
+            # The picture is in a block, so that its names cannot clash with the kit's.
             f'<script type="module">\n{kit}\n{{\n{picture}\n{_escape(call)}\n}}\n</script>'
         )
 
@@ -55,7 +55,7 @@ class MovingPicture:
 
 
 def _encode(value: Any) -> Any:
-    """``value`` as JSON has it; a float keeps twelve significant digits."""
+    """Convert ``value`` to types that JSON has; a float keeps twelve significant digits."""
     if isinstance(value, Mapping):
         return {str(key): _encode(part) for key, part in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -71,7 +71,7 @@ def _encode(value: Any) -> Any:
 
 @cache
 def _read_script(file: Path) -> str:
-    """A module's text without its imports and exports: kit and picture share one module in the page."""
+    """Read a module without its imports and exports, because kit and picture share one module in the page."""
     return _EXPORT.sub("", _IMPORT.sub("", file.read_text(encoding="utf-8")))
 
 
@@ -81,5 +81,5 @@ def _make_css() -> str:
 
 
 def _escape(strings: str) -> str:
-    """What would end the script element, written otherwise; in a string of JavaScript it means the same."""
+    """Escape the texts that would end the script element; in a JavaScript string the result means the same."""
     return strings.replace("</", "<\\/").replace("<!--", "<\\!--")

@@ -1,4 +1,4 @@
-"""What a lesson's page looks like around its pictures: figures on a dark page, lines of a length that an eye follows."""
+"""The style of a lesson's page around its pictures: figures that suit a dark page, and lines that are not too long to read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from IPython.display import HTML, display
 
 from course_lib.base import runtime
 
-# A figure is a PNG of dark ink on near-white. Turned over, and its hues turned back, it stands on a dark page as it does on a light one.
+# A figure is a PNG with dark ink on near-white. On a dark page its colours are inverted, then the hues are rotated back.
 STYLE = """<style>
 body[data-jp-theme-light="false"] .jp-OutputArea .jp-RenderedImage img, body.vscode-dark .output img {
   filter: invert(0.93) hue-rotate(180deg); }
@@ -22,9 +22,9 @@ body[data-jp-theme-light="false"] .jp-OutputArea .jp-RenderedImage img, body.vsc
 
 
 def dress_page() -> None:
-    """Give the notebook that runs this the style of the course; outside of a notebook nothing happens.
+    """Give the running notebook the course's style. Do nothing outside of a notebook.
 
-    The style is an output of the cell that runs, and goes when that cell is run again: then it is shown again.
+    The style is an output of the running cell, so it disappears when that cell is run again. A hook then shows it again.
     """
     if not runtime.in_notebook():
         return
@@ -36,5 +36,5 @@ def dress_page() -> None:
         if info.cell_id == home:
             display(HTML(STYLE))
 
-    if home is not None:  # a front end that does not name its cells shows the style once
+    if home is not None:  # without cell ids, the style is shown only once
         shell.events.register("pre_run_cell", show_again)

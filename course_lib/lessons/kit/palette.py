@@ -1,4 +1,4 @@
-"""The course's colours as CSS, for a light page and for a dark one. ``lessons/style.py`` says what each means."""
+"""The course's colours as CSS, for a light and a dark page. ``lessons/style.py`` says what each colour means."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _STATES = {
 _NEEDED = {
     "light": 3.0,
     "dark": 4.5,
-}  # of a line or a mark against the page, WCAG 2.2, 1.4.11; on dark a thin line needs more
+}  # least contrast of a line or mark against the page: WCAG 2.2, 1.4.11, and more on dark, where thin lines are harder to see
 
 
 def make_css() -> str:
-    """Custom properties for ``:host``: ``--ink`` and its like, a colour for each algorithm, tensor, provider and state, and what is
-    written on a state's colour (``--on-active``)."""
+    """Return CSS custom properties for ``:host``: page colours such as ``--ink``, one colour per algorithm, tensor, provider and state,
+    and the colour of text on each state's colour (``--on-active``)."""
     return "".join(
         f":host{selector} {{ {' '.join(f'--{name}: {colour};' for name, colour in list_colours(theme).items())} }}\n"
         for theme, selector in (("light", ""), ("dark", '([data-theme="dark"])'))
@@ -35,7 +35,7 @@ def make_css() -> str:
 
 
 def list_colours(theme: str) -> dict[str, str]:
-    """Every colour of a theme, "light" or "dark", by the name of its property without the dashes."""
+    """Return every colour of a theme, "light" or "dark", by the name of its property without the leading dashes."""
     drawn = {
         key.replace("_", "-"): _fit(colour, theme)
         for name, group in style.GROUPS.items()
@@ -47,7 +47,7 @@ def list_colours(theme: str) -> dict[str, str]:
 
 
 def _fit(colour: str, theme: str) -> str:
-    """``colour``, towards white or black until it stands out from the page."""
+    """Mix ``colour`` with white or black until its contrast against the page is enough."""
     target = 0x00 if theme == "light" else 0xFF
     channels = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     for step in range(21):

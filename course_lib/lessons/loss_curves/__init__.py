@@ -1,1 +1,1 @@
-"""Lesson 14: losses of the same training with two norms, their difference on an axis of its own, and where they part."""
+"""Lesson 14: the losses of one training with two norms, their difference, and the step at which they separate."""

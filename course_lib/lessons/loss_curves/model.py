@@ -1,4 +1,4 @@
-"""Lesson 14: losses of the same training with two norms, their difference, and where they part: what is shown, as plain data."""
+"""Lesson 14: the losses of one training with two norms, their difference, and the step at which they separate, as plain data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from course_lib.base.errors import CourseError
 
-LIMITS = tuple(float(f"{digit}e{exponent}") for exponent in range(-7, 0) for digit in (1, 3))  # nats
+LIMITS = tuple(float(f"{digit}e{exponent}") for exponent in range(-7, 0) for digit in (1, 3))  # in nats
 
 
 @dataclass(frozen=True)
 class LossState:
-    """The reference's and another run's losses up to a step."""
+    """The losses of the reference (``wanted``) and of another run, up to a step."""
 
     wanted: tuple[float, ...]
     losses: tuple[float, ...]
@@ -23,21 +23,21 @@ class LossState:
 
     @property
     def gaps(self) -> np.ndarray:
-        """|difference| for each step that both have."""
+        """Return the absolute difference for each step that both runs have."""
         both = min(len(self.wanted), len(self.losses))
         return np.abs(np.subtract(self.wanted[:both], self.losses[:both]))
 
     @property
     def parts(self) -> int | None:
-        """The first step, from 0, at which they are further apart than ``limit``, or not both finite."""
+        """Find the first step, from 0, at which the losses differ by more than ``limit`` or are not both finite."""
         apart = np.flatnonzero(~(self.gaps <= self.limit))
         return int(apart[0]) if apart.size else None
 
 
 def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: float) -> LossState:
-    """``run`` against the first of ``runs``, over the first ``until`` steps.
+    """Compare ``run`` with the first of ``runs`` over the first ``until`` steps.
 
-    Raises: CourseError if there is no such run, or nothing to compare it with.
+    Raises: CourseError if there is no such run besides the first, or ``until`` or ``limit`` is too small.
     """
     names = list(runs)
     if not names or run not in names[1:]:
@@ -52,7 +52,7 @@ def model(runs: Mapping[str, Sequence[float]], run: str, until: int, limit: floa
 
 
 def make_data(runs: Mapping[str, Sequence[float]], steps: int, baseline: float | None, show: str) -> dict[str, Any]:
-    """What ``picture.js`` needs. The differences are taken here, of all the digits: equal means bit for bit."""
+    """Return the data for ``picture.js``. Differences are computed here, from unrounded losses, so 0 means equal bit for bit."""
     names = list(runs)
     return {
         "start": {"run": show, "step": 0, "limit": 1e-3, "smooth": False},

@@ -1,4 +1,4 @@
-"""Lesson 14: losses of the same training with two norms, their difference on an axis of its own, and where they part."""
+"""Lesson 14: the losses of one training with two norms, their difference, and the step at which they separate."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from course_lib.base.errors import CourseError
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.loss_curves.model import make_data
 
-_FEED = 10  # steps between two pictures while losses come in
+_FEED = 10  # steps between two updates of the picture while losses come in
 
 
 class LossCurves:
-    """The curves of ``runs``, the first against each of the others; :meth:`add` takes losses as they come."""
+    """A picture that compares each of ``runs`` with the first; :meth:`add` appends losses during a training."""
 
     def __init__(self, runs: Mapping[str, Iterable[float]], steps: int, baseline: float | None, show: str | None):
         self.runs = {name: [float(loss) for loss in losses] for name, losses in runs.items()}
@@ -29,7 +29,7 @@ class LossCurves:
 
     @property
     def picture(self) -> MovingPicture:
-        """The picture of the losses that are there now."""
+        """Return the picture of the losses so far."""
         reference, *others = self.runs
         return MovingPicture(
             "loss_curves",
@@ -38,7 +38,7 @@ class LossCurves:
         )
 
     def add(self, run: str, loss: float) -> None:
-        """Take the next loss of ``run``; every tenth is drawn, and the last.
+        """Append the next loss of ``run``. The picture is updated at every tenth loss and at the last.
 
         Raises: KeyError if there is no such run.
         """
@@ -57,13 +57,13 @@ def loss_curves(
     baseline: float | None = None,
     show: str | None = None,
 ) -> LossCurves:
-    """Losses of the same training, the first run against each of the others; stored, or empty and fed with ``add``.
+    """Show the losses of one training with several norms, each run compared with the first. ``add`` appends losses during a training.
 
     Args:
-        runs: losses by name, in nats a character; the first is the reference.
-        steps: how many there will be; None takes the longest run's.
+        runs: losses by name, in nats per character; the first is the reference. A run may start empty.
+        steps: number of steps of the training; None takes that of the longest run.
         baseline: a loss to beat, drawn as a line.
-        show: the run that is compared first; None takes the second of runs.
+        show: the run that is shown at the start; None takes the second of ``runs``.
 
     Raises: CourseError if there are fewer than two runs, or no steps.
     """

@@ -1,4 +1,4 @@
-"""Lesson 03: Welford within blocks, Chan's merge between them: the rows to choose from. The browser does the arithmetic."""
+"""Lesson 03: the rows that the merge tree offers. The browser does the arithmetic of Welford and of Chan's merge."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DATA = {
 
 
 def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
-    """The rows, and the settings at the start.
+    """Return the rows, and the settings at the start.
 
-    Raises: CourseError if an argument is none that there is.
+    Raises: CourseError if there is no such row, block, N or dtype.
     """
     if row not in DATA or block not in BLOCKS or not 1 <= n <= COLUMNS or dtype not in DTYPES:
         raise CourseError(

@@ -1,4 +1,4 @@
-"""Lesson 03: Welford within blocks, Chan's merge between them, step by step, and a row split by hand."""
+"""Lesson 03: Welford within blocks and Chan's merge between them, step by step, or a row that the learner splits."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from course_lib.lessons.merge_tree.model import make_data
 
 
 def merge_tree(data: str = "worked example", block: int = 1, N: int = 8, dtype: str = "fp32") -> MovingPicture:
-    """Step through Welford's blocks and Chan's merges of one row, or split it by hand; the numbers can be dragged, too.
+    """Step through Welford's blocks and Chan's merges of one row, or split the row by hand. The numbers can be dragged.
 
     Args:
         data: "worked example", "two levels" or "mean 10000".
-        block: numbers a block, 1, 2, 4 or 8.
-        N: how many of the eight numbers there are.
+        block: numbers per block, 1, 2, 4 or 8.
+        N: use the first N of the eight numbers.
 
-    Raises: CourseError if an argument is outside those.
+    Raises: CourseError if an argument has another value.
     """
     return MovingPicture(
         "merge_tree",

@@ -1,4 +1,4 @@
-"""Lesson 11: leave a term of the VJP out, and read from the error of dx which one it was: what is shown, as plain data."""
+"""Lesson 11: leave a term of the VJP out, and read from the error of dx which one it was, as plain data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from course_lib.base.errors import CourseError
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
-# what is wrong, by norm: the key says which term, the words what happens to it
+# the mistakes, by norm: a key for the term, and words for what happens to it
 TERMS: dict[str, dict[str, str]] = {
     "layer_norm": {
         "none": "nothing: dx is right",
@@ -45,22 +45,23 @@ MYSTERIES = (
     "rstd",
     "mean",
     "statistics",
-)  # by number, so that a page's code does not tell
+)  # a lesson gives the number, so that its code does not name the mistake
 RATIOS = (0.0, 1.0, 3.0, 10.0, 100.0, 1000.0)
 COLUMNS = (3, 8, 16, 32)
 WEIGHTS = {"random": "random, 0.5 to 2", "ones": "all 1"}
 GRADIENTS = {"random": "random, mean 0.5", "ones": "all 1, as y.sum() sends"}
-STD = 1.734  # of every row: with 1 a missing rstd would hardly show, and 1.734 times 3, 10 or 100 is no bf16 number
+# Standard deviation of every row. With 1, a missing rstd would hardly show. 1.734 times 3, 10 or 100 is not exact in bf16.
+STD = 1.734
 EPS = 1e-5
-_NOTHING = 1e-9  # of the size of wdy * rstd: what rounding leaves
+_NOTHING = 1e-9  # an error below this fraction of wdy * rstd is rounding
 
 
 @dataclass(frozen=True)
 class MissingTermState:
     """One row's dx with a mistake in it. Vectors have shape (N,), float64; sizes are root mean squares.
 
-    ``error = along_one + along_xhat + rest`` with ``along_one`` a multiple of 1, ``along_xhat`` one of xhat, and as little
-    as possible in ``rest``: the line that fits the error best, drawn against xhat.
+    ``error = along_one + along_xhat + rest``: ``along_one`` is a multiple of 1, ``along_xhat`` a multiple of xhat, and ``rest`` is as
+    small as possible. So ``along_one + along_xhat`` is the least-squares line of the error against xhat.
     """
 
     kind: str
@@ -103,12 +104,12 @@ class MissingTermState:
 
     @property
     def noise(self) -> float:
-        """What is too small to be anything but rounding."""
+        """Return the size below which an error is only rounding."""
         return _NOTHING * size(self.wdy) * self.rstd
 
 
 def size(values: np.ndarray) -> float:
-    """The root mean square."""
+    """Return the root mean square."""
     return float(np.sqrt((values**2).mean()))
 
 
@@ -120,17 +121,17 @@ def model(
     weights: str = "random",
     gradient: str = "random",
 ) -> MissingTermState:
-    """A row with standard deviation STD and mean ``STD * ratio``, its dx with one mistake, and the error taken apart.
+    """Make a row with standard deviation STD and mean ``STD * ratio``, its dx with one mistake, and the parts of the error.
 
     Args:
         kind: "layer_norm" or "rms_norm".
         term: the mistake, a key of TERMS[kind].
         ratio: mean over standard deviation.
-        columns: N, at least 3: two numbers have no direction besides 1 and xhat.
+        columns: N, at least 3: with two numbers every error lies along 1 and xhat.
         weights: "random" (0.5 to 2, some negative) or "ones".
         gradient: "random" (normal with mean 0.5) or "ones".
 
-    Raises: CourseError if an argument is none of those.
+    Raises: CourseError if an argument has another value.
     """
     choices = (
         ("kind", kind, KINDS),
@@ -160,7 +161,7 @@ def model(
 
 
 def make_row(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A row with mean 0 and standard deviation 1, random weights (some negative) and a random gradient."""
+    """Return a row with mean 0 and standard deviation 1, random weights (some negative) and a random gradient."""
     rng = np.random.default_rng(columns)
     noise = rng.standard_normal(columns)
     w = rng.uniform(0.5, 2.0, columns) * np.where(np.arange(columns) % 4 == 3, -1, 1)
@@ -168,14 +169,16 @@ def make_row(columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def compute_statistics(kind: str, x: np.ndarray) -> tuple[float, float]:
-    """Mean (0 for RMSNorm) and rstd of a row."""
+    """Return mean (0 for RMSNorm) and rstd of a row."""
     mean = float(x.mean()) if kind == "layer_norm" else 0.0
     return mean, float(1 / np.sqrt(((x - mean) ** 2).mean() + EPS))
 
 
 def make_data(kind: str, term: str | None, hidden: str | None = None) -> dict[str, Any]:
-    """What ``picture.js`` needs: the rows, and the statistics of each as bf16 saves them, which is rounding. With ``hidden`` a mistake that
-    is not told, ``term`` is the reader's guess."""
+    """Return the data for ``picture.js``: the rows, and the statistics of each rounded to bf16.
+
+    ``hidden`` is a mistake that the learner has to name; ``term`` is then the learner's guess.
+    """
     saved = {}
     rows = {columns: make_row(columns) for columns in COLUMNS}
     for columns, (noise, _, _) in rows.items():
@@ -218,21 +221,21 @@ def _compute_mistaken_dx(
     if term == "statistics":
         saved_mean, saved_rstd = (float(ml_dtypes.bfloat16(value)) for value in (mean, rstd))
         return _dx((x - saved_mean) * saved_rstd, wdy, saved_rstd, c2=layer)
-    keep_c2 = layer != (term in ("c2", "both"))  # for RMSNorm the mistake is to have one
+    keep_c2 = layer != (term in ("c2", "both"))  # RMSNorm has no c2, so there the mistake is to subtract one
     return _dx(
         xhat, wdy, rstd, c1=term not in ("c1", "both"), c2=keep_c2, divide=term != "divisor", last=term != "rstd"
     )
 
 
 def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept of the least-squares line of ``error`` against ``xhat``."""
+    """Return slope and intercept of the least-squares line of ``error`` against ``xhat``."""
     centred = xhat - xhat.mean()
     slope = float((centred * error).sum() / (centred**2).sum())
     return slope, float(error.mean() - slope * xhat.mean())
 
 
 def name_cause(state: MissingTermState) -> str:
-    """What the error itself says about its cause, read from the line and the rest, not from what was chosen."""
+    """Name the cause of the error from its line and its rest, without looking at the chosen mistake."""
     error, noise = size(state.error), state.noise
     if error <= noise:
         return "No error" if state.term == "none" else "This test does not see the mistake"

@@ -1,4 +1,4 @@
-"""Lesson 11: leave a term of the VJP out, or name the one that is missing, from the error of dx."""
+"""Lesson 11: leave a term of the VJP out and see the error of dx, or name a missing term from the error."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from course_lib.lessons.missing_term.model import KINDS, MYSTERIES, make_data, m
 
 
 def missing_term(kind: str = "layer_norm", term: str = "none", mystery: int = 0) -> MovingPicture:
-    """Choose a mistake in dx and see its error along 1, along xhat and in neither; or have one hidden, and name it.
+    """Choose a mistake in dx and see its error along 1, along xhat and in neither direction, or name a hidden mistake.
 
     Args:
         kind: "layer_norm" or "rms_norm".
         term: the mistake to begin with, a key of TERMS[kind].
-        mystery: 1 to 8 hides one of the mistakes, for a reader who has to name it from the points; ``term`` does not count then.
+        mystery: 1 to 8 hides one of the mistakes, which the learner has to name from the points; ``term`` is then ignored.
 
     Raises: CourseError as :func:`model`, or if there is no such mystery.
     """

@@ -1,1 +1,1 @@
-"""Lesson 15: PyTorch, compilers, libraries and the course's kernels, in a race over the same matrix."""
+"""Lesson 15: a race of PyTorch, torch.compile, two libraries and the course's kernels over the same matrix."""

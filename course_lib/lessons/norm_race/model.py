@@ -1,7 +1,7 @@
-"""Lesson 15: the times of a race between PyTorch, torch.compile, two libraries, the tutorial's design and the course's kernels, as plain data.
+"""Lesson 15: the times of a race between PyTorch, torch.compile, two libraries, the tutorial's design and the course's kernels.
 
-Two clocks: the device's time alone, and a call from Python that the device may have to wait for. The second is the longer of the device's time
-and the host's, as in the lesson's step: one prepares the next call while the other works.
+There are two clocks. The first is the device's time alone. The second includes the call from Python: host and device work at the same
+time, the host on the next call, so it is the longer of the two times.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ HERE, STORED = "here", "stored"
 
 @cache
 def _measure_here() -> tuple[Measurement, Measurement]:
-    """Both directions on this machine's GPU, by every provider of the race that is installed. Some minutes."""
+    """Measure forward and backward on this machine's GPU, for every installed provider of the race. This takes minutes."""
     names = [name for name in NAMES if name != "locked"]
     return forward.measure(LENGTHS, providers=names), backward.measure(LENGTHS, providers=[*names, "locked"])
 
 
 def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
-    """What ``picture.js`` draws.
+    """Return the data for ``picture.js``.
 
     Args:
         where: STORED, or HERE for times of this machine's GPU.
-        own: one of OWN, the exercise of a learner's kernel that runs along, or "".
+        own: a key of OWN, the exercise whose kernel by the learner joins the race, or "".
 
-    Raises: CourseError if nothing is stored, for HERE without a GPU, for an own kernel beside stored times, or one that does not pass.
+    Raises: CourseError if nothing is stored, if HERE has no GPU, or if the learner's kernel is to race stored times or does not pass.
     """
     if own and where != HERE:
         raise CourseError(
@@ -54,7 +54,7 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
     of_forward, of_backward = (
         _measure_here() if where == HERE else (measurement.stored(forward.KIND), measurement.stored(backward.KIND))
     )
-    calls = measurement.stored(host.KIND)  # a stored host's, on every machine: the label says so
+    calls = measurement.stored(host.KIND)  # always the stored host's times; the label names that host
     names = dict(NAMES)
     races = {op: _list_times(of_backward if op.endswith("backward") else of_forward, op) for op in OPERATIONS}
     if own:
@@ -72,7 +72,7 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
 
 
 def _list_times(measured: Measurement, op: str) -> dict[str, list[float | None]]:
-    """Microseconds by provider, one a row length, None where there is none; providers without any time are left out."""
+    """Return microseconds by provider, one per row length, or None if not measured. Providers without any time are left out."""
     us = {(row["provider"], row["N"]): row["us"] for row in measured.rows if row["op"] == op}
     times = {name: [us.get((name, N)) for N in LENGTHS] for name in NAMES}
     return {name: found for name, found in times.items() if any(time is not None for time in found)}
@@ -84,5 +84,5 @@ def _list_floors(measured: Measurement, op: str) -> Sequence[float]:
 
 
 def _list_calls(calls: Measurement, op: str) -> dict[str, float]:
-    """Microseconds that one forward call keeps the host."""
+    """Return by provider the microseconds that one forward call takes on the host."""
     return {row["provider"]: row["us"] for row in calls.rows if (row["op"], row["passes"]) == (op, "forward")}

@@ -1,4 +1,4 @@
-"""Lesson 15: a race of norms over the same matrix, for any of the stored row lengths."""
+"""Lesson 15: a race of norms over the same matrix, for each of the stored row lengths."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from course_lib.lessons.norm_race.model import HERE, OWN, STORED, make_data
 
 
 def norm_race() -> MovingPicture | AskingPicture:
-    """PyTorch, torch.compile, two libraries, the tutorial's design and the course's kernels, from stored times.
+    """Show a race of PyTorch, torch.compile, two libraries, the tutorial's design and the course's kernels, from stored times.
 
-    On a machine with a GPU a button measures all of them there, and puts a kernel of the learner's among them.
+    On a machine with a GPU, a button measures all of them there, and can add a kernel of the learner's.
 
     Raises: CourseError if nothing is stored.
     """

@@ -1,7 +1,7 @@
-"""Lesson 06: how often each way to normalise a row sweeps over the matrix, counted from a trace of real kernels, as plain data.
+"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a trace of real kernels, as plain data.
 
-The kernels here are the algorithms and nothing else: packed rows, one row a program, no w and b. They run in Triton's
-interpreter, whose accesses can be traced. Where this process compiles its kernels, a second process interprets them.
+The kernels here are reduced to the algorithms: packed rows, one row per program, no w and b. They run in Triton's interpreter, because
+its accesses can be traced. If this process compiles its kernels, a second process interprets them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROWS = (1, 16, 256, 4096, 65536)
 COLUMNS = (100, 1024, 4096, 8192)
 BLOCK = 1024
 RESIDENT_LIMIT = 32768  # columns; a longer row does not fit the registers of one program
-OWN = {  # exercise: the parameters of its kernel that are tensors, then how many strides, then the constants
+OWN = {  # exercise: the tensors among its kernel's parameters, the number of strides, the constants
     "06a": (("x", "y:row"), 1, ()),
     "05a": (("x", "mean:row", "var:row"), 1, ()),
     "05b": (("x", "mean:row", "var:row"), 1, ()),
@@ -49,9 +49,9 @@ OWN = {  # exercise: the parameters of its kernel that are tensors, then how man
     "08a": (("x", "y", "w:column", "b:column", "mean:row", "rstd:row"), 2, ("ROWS",)),
     "09a": (("x", "residual", "total", "y", "w:column", "rstd:row"), 4, ()),
 }
-WHOLE_ROWS = ("08a", "09a")  # of OWN: one block takes the whole row
-LAUNCH_US = 10.0  # what lesson 06 takes for a launch
-_TRACED_ROWS = 2  # all rows are alike
+WHOLE_ROWS = ("08a", "09a")  # keys of OWN whose kernels hold the whole row in one block
+LAUNCH_US = 10.0  # microseconds per launch, as lesson 06 assumes
+_TRACED_ROWS = 2  # enough, because every row causes the same accesses
 _EPS = 1e-5
 _SECONDS = 120.0
 
@@ -189,20 +189,20 @@ def resident_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
 
 @dataclass(frozen=True)
 class Pass:
-    """One sweep over a matrix of M x N elements: ``kind`` is "load" or "store"; ``amount`` is 1.0 for every element once."""
+    """One sweep over a matrix. ``kind`` is "load" or "store"; ``amount`` is 1.0 if it touches every element once."""
 
-    launch: int  # which kernel launch it belongs to, from 0
+    launch: int  # number of its kernel launch, from 0
     tensor: str
     kind: str
     amount: float
-    code: str  # the line of the kernel that does it
+    code: str  # the kernel's line with the load or store
 
 
 @dataclass(frozen=True)
 class Count:
-    """What an algorithm asks of memory. ``a_row`` are bytes of single numbers a row (mean, variance), loads and stores.
+    """The memory accesses of an algorithm. ``a_row`` counts bytes per row of single numbers (mean, variance), loads and stores.
 
-    ``order`` has for each access of the first row, as it happened, the sweep that it belongs to.
+    ``order`` has for each access of the first row, in order, the index of its sweep.
     """
 
     algorithm: str
@@ -213,26 +213,28 @@ class Count:
     order: tuple[int, ...]
 
     def passes(self, kind: str | None = None) -> float:
-        """Passes over a matrix of M x N elements: the loads, the stores, or both."""
+        """Count passes over a matrix of M x N elements: the loads, the stores, or both."""
         return sum(sweep.amount for sweep in self.sweeps if kind in (None, sweep.kind))
 
     def bytes(self, M: int, itemsize: int) -> float:
-        """All bytes asked for by M rows."""
+        """Count the bytes of all accesses for M rows."""
         return self.passes() * M * self.N * itemsize + self.a_row * M
 
 
 def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
-    """``x`` normalised row by row (or copied) by the kernels of this module; shape and dtype of x, shape (M, N), packed.
+    """Normalise ``x`` row by row (or copy it) with the kernels of this module. x has shape (M, N) and is packed.
 
-    Raises: CourseError for an unknown algorithm, or a row that cannot stay resident.
+    Returns: shape and dtype of x.
+
+    Raises: CourseError if the algorithm is unknown, or the row is too long for the resident kernel.
     """
     return _prepare(algorithm, x, BLOCK)[1]()
 
 
 def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
-    """The matrices of an algorithm by name, and the function that launches its kernels.
+    """Return the matrices of an algorithm by name, and a function that launches its kernels.
 
-    ``block`` is an int, which the types of Triton do not know for a tl.constexpr.
+    ``block`` is an int. It has type Any because Triton's types do not accept an int for a tl.constexpr.
     """
     if algorithm not in ALGORITHMS:
         raise CourseError(f"the pass counter knows {', '.join(ALGORITHMS)}; you asked for {algorithm!r}.")
@@ -267,11 +269,11 @@ def _prepare(algorithm: str, x: Tensor, block: Any) -> tuple[dict[str, Tensor], 
 
 
 def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
-    """Trace the algorithm on two fp32 rows of N columns, and count its sweeps.
+    """Trace the algorithm on two fp32 rows of N columns, and count its passes: the bytes of all accesses over the bytes of the matrix.
 
-    Every row is alike, and so is every dtype: passes are bytes asked for over the bytes of the matrix.
+    The count does not depend on the number of rows or the dtype.
 
-    Raises: CourseError for an unknown algorithm, N below 1, a BLOCK that is no power of two, or a second process that fails.
+    Raises: CourseError if the algorithm is unknown, N is below 1, BLOCK is not a power of two, or the second process fails.
     """
     if algorithm not in ALGORITHMS or N < 1 or BLOCK < 1 or BLOCK & (BLOCK - 1):
         raise CourseError(
@@ -291,11 +293,11 @@ def list_fitting(N: int) -> list[str]:
 
 @functools.lru_cache(maxsize=256)
 def _count_all(N: int, block: int) -> dict[str, Count]:
-    """Every algorithm that takes rows of N columns."""
+    """Count the passes of every algorithm that takes rows of N columns."""
     if runtime.current().interpreted:
         return {name: _trace(name, N, block) for name in list_fitting(N)}
     if (N, block) not in _from_elsewhere:
-        # a process takes seconds, a size hundredths of one
+        # Count all sizes of the picture at once: to start the process is slow, to count one more size is fast.
         _from_elsewhere.update(_count_elsewhere({N, *COLUMNS}, block))
     return _from_elsewhere[N, block]
 
@@ -314,7 +316,7 @@ def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
     def name_launches() -> Iterable[tuple[int, bool, Any, str]]:
         launch, before = 0, (0, 0, 0)
         for event in trace.events:
-            if event.program < before:  # the next kernel's program 0
+            if event.program < before:  # program 0 of the next kernel
                 launch += 1
             before = event.program
             code = linecache.getline(event.file, event.line).strip() if event.file and event.line else ""
@@ -324,9 +326,11 @@ def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
 
 
 def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]) -> Count:
-    """One Pass for each line of a kernel that loads or stores a matrix, in the order of program 0.
+    """Make one Pass for each line of a kernel that loads or stores a matrix, in the order in which program 0 reaches it.
 
-    ``sizes`` are the bytes of each matrix. ``accesses``: launch, whether it is the first row's, the access, its line of code.
+    Args:
+        sizes: bytes of each matrix.
+        accesses: (launch, whether it belongs to the first row, the access, its line of code).
     """
     sweeps: dict[tuple[int, str, str, int | None], int] = {}
     codes: list[str] = []
@@ -350,9 +354,9 @@ def _gather(algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable
 
 
 def count_own(exercise_id: str, N: int) -> Count:
-    """The count of the learner's kernel of an exercise, one of OWN, as its file is now; w and b are left out.
+    """Count the passes of the learner's kernel of an exercise, a key of OWN, from the current file; w and b are left out.
 
-    Raises: CourseError if the file is not there, is still as the course wrote it, or its kernel fails.
+    Raises: CourseError if the file is missing, is unchanged, or its kernel fails.
     """
     tensors, strides, constants = OWN[exercise_id]
     kernel = learners_kernel(exercise_id)
@@ -377,7 +381,7 @@ def count_own(exercise_id: str, N: int) -> Count:
 
 
 def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int], dict[str, Count]]:
-    """The counts for rows of each size, made by a process whose Triton interprets."""
+    """Let a second process, whose Triton interprets, count the passes for rows of each size."""
     try:
         with Worker(_launch) as counter:
             answer = json.loads(counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS))
@@ -410,7 +414,7 @@ def _read_count(fields: Mapping[str, Any]) -> Count:
 
 
 def main() -> None:
-    """Answer the one question of the process that cannot trace: every count for each size."""
+    """Run as the second process: read one request from stdin, and print every count for each size."""
     answers = take_stdout()
     asked = json.loads(sys.stdin.readline())
     counts = {N: [asdict(made) for made in _count_all(N, asked["block"]).values()] for N in asked["sizes"]}
@@ -418,9 +422,9 @@ def main() -> None:
 
 
 def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict[str, Any]:
-    """Every count of the picture; ``own`` names the exercise of a learner's kernel that is counted beside the course's, or is "".
+    """Return every count of the picture. ``own`` is the exercise of a learner's kernel to count as well, or "".
 
-    Raises: CourseError if an argument is not one that :func:`count` takes, or M or the dtype is not one of the picture's.
+    Raises: CourseError if :func:`count` refuses an argument, M is below 1, or the dtype is unknown.
     """
     if M < 1 or dtype not in ITEMSIZE:
         raise CourseError(

@@ -1,4 +1,4 @@
-"""Lesson 06: how often each way to normalise a row sweeps over the matrix, counted from a trace of real kernels."""
+"""Lesson 06: the passes over the matrix that each way to normalise a row makes, counted from a trace of real kernels."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from course_lib.lessons.pass_counter.model import ALGORITHMS, OWN, make_data
 
 
 def pass_counter(algorithm: str = "two_pass", M: int = 4096, N: int = 8192, dtype: str = "fp16") -> AskingPicture:
-    """Choose an algorithm and a size, and see its passes over memory beside the copy's; a button counts your own kernel, too.
+    """Choose an algorithm and a size, and compare its passes over memory with those of a copy. A button counts your own kernel as well.
 
     Args:
         algorithm: copy, naive (op by op), one_pass, two_pass, welford or resident.
         dtype: fp16 or fp32.
 
-    Raises: CourseError if an argument is none of those, or the kernels cannot be traced.
+    Raises: CourseError if an argument has another value, or the kernels cannot be traced.
     """
 
     def make(own: str) -> MovingPicture:

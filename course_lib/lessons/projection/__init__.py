@@ -1,1 +1,1 @@
-"""Lesson 10: the VJP of a norm as a projection, for rows of three numbers, which are points in space."""
+"""Lesson 10: the VJP of a norm as a projection. Rows have three numbers, so each is a point in space."""

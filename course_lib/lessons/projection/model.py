@@ -1,4 +1,4 @@
-"""Lesson 10: the VJP of a norm as a projection, for rows of three numbers, which are points in space: what is shown, as plain data."""
+"""Lesson 10: the VJP of a norm as a projection, as plain data. Rows have three numbers, so each is a point in space."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from course_lib.base.errors import CourseError
 
 KINDS = {"layer_norm": "LayerNorm", "rms_norm": "RMSNorm"}
 N = 3
-ONE = np.ones(N) / math.sqrt(N)  # of length 1
-# the drawing's own axes: two in the plane at right angles to 1, then 1 itself, drawn upwards
+ONE = np.ones(N) / math.sqrt(N)  # the direction 1, with length 1
+# the axes of the drawing: two in the plane at right angles to 1, then 1 itself, which points up
 FRAME = np.array([np.array([1, -1, 0]) / math.sqrt(2), np.array([1, 1, -2]) / math.sqrt(6), ONE])
 EPS = (0.0, 1e-5, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
 STDS = (0.1, 0.3, 1.0, 3.0)
@@ -22,9 +22,9 @@ IN_PLANE = 1.8  # length of wdy's part in the plane
 
 @dataclass(frozen=True)
 class ProjectionState:
-    """One row's gradient, taken apart. Vectors have shape (3,).
+    """The parts of one row's gradient. Vectors have shape (3,).
 
-    ``wdy = along_one + along_xhat + left``: the c2 term, the c1 term, and what is left, which is dx / rstd. RMSNorm
+    ``wdy = along_one + along_xhat + left``: the c2 term, the c1 term, and the remainder, which is dx / rstd. RMSNorm
     has no c2 term, so its ``along_one`` is 0.
     """
 
@@ -55,30 +55,30 @@ class ProjectionState:
 
     @property
     def kept(self) -> float:
-        """The share of a push along xhat that comes through: eps * rstd^2, which is 0 only for eps = 0."""
+        """Return the share of wdy's part along xhat that stays in dx / rstd: eps * rstd^2, which is 0 only for eps = 0."""
         return self.eps * self.rstd**2
 
     @property
     def again(self) -> np.ndarray:
-        """The same matrix applied to ``left``; a projector would change nothing."""
+        """Apply the VJP's matrix to ``left`` once more. If the matrix were a projector, nothing would change."""
         return project_out(self.kind, self.left, self.xhat)
 
 
 def project_out(kind: str, wdy: np.ndarray, xhat: np.ndarray) -> np.ndarray:
-    """``wdy - xhat c1 - c2`` (without c2 for RMSNorm): the matrix ``I - 11'/N - xhat xhat'/N`` times wdy."""
+    """Return ``wdy - xhat c1 - c2``, which is the matrix ``I - 11'/N - xhat xhat'/N`` times wdy. RMSNorm has no c2 and no ``11'/N``."""
     c2 = wdy.mean() if kind == "layer_norm" else 0.0
     return wdy - (xhat * wdy).mean() * xhat - c2
 
 
 def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> ProjectionState:
-    """The parts of the gradient of one row.
+    """Compute the parts of one row's gradient.
 
     Args:
         kind: "layer_norm" or "rms_norm".
         x, wdy: three numbers each; wdy is w * dy.
         eps: 0 or more.
 
-    Raises: CourseError if an argument does not fit, or if the row has no rstd: eps = 0 and nothing to divide by.
+    Raises: CourseError if an argument does not fit, or rstd does not exist because variance and eps are 0.
     """
     x, wdy = (np.asarray(values, dtype=np.float64) for values in (x, wdy))
     if kind not in KINDS:
@@ -104,12 +104,12 @@ def model(kind: str, x: ArrayLike, wdy: ArrayLike, eps: float = 0.0) -> Projecti
 
 
 def row(turn: float, mean: float, std: float) -> np.ndarray:
-    """A row of three numbers with this mean and (biased) standard deviation; ``turn``, in degrees, turns it about 1."""
+    """Return a row of three numbers with this mean and (biased) standard deviation; ``turn``, in degrees, rotates it about 1."""
     return mean + std * math.sqrt(N) * _in_plane(turn)
 
 
 def push(turn: float, mean: float) -> np.ndarray:
-    """A wdy with this mean; its part at right angles to 1 has length 1.8 and points where ``turn`` says."""
+    """Return a wdy with this mean; its part at right angles to 1 has length IN_PLANE and the direction ``turn``, in degrees."""
     return mean + IN_PLANE * _in_plane(turn)
 
 

@@ -1,4 +1,4 @@
-"""Lesson 10: the VJP of a norm as a projection, for rows of three numbers, which are points in space."""
+"""Lesson 10: the VJP of a norm as a projection. Rows have three numbers, so each is a point in space."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from course_lib.lessons.projection.model import EPS, IN_PLANE, KINDS, STDS
 
 
 def projection(kind: str = "layer_norm", eps: float = 0.0) -> MovingPicture:
-    """Drag x and wdy in space, and watch what the VJP takes out of wdy and what is left for dx.
+    """Drag x and wdy in space, and see which parts the VJP subtracts from wdy and what remains for dx.
 
     Args:
         kind: "layer_norm" or "rms_norm".
         eps: one of 0, 1e-5, 0.01, 0.1, 0.3, 1, 3 and 10.
 
-    Raises: CourseError if an argument is none of those.
+    Raises: CourseError if an argument has another value.
     """
     if kind not in KINDS:
         raise CourseError(f"the projection shows {' and '.join(KINDS)}; you asked for {kind!r}.")

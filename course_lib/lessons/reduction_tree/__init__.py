@@ -1,1 +1,1 @@
-"""Lesson 06: many numbers become one sum. Which thread adds which partner's, through shared memory or by shuffles."""
+"""Lesson 06: threads add up many numbers, through shared memory or by shuffles. Which thread adds the number of which partner?"""

@@ -1,6 +1,6 @@
-"""Lesson 06: many numbers become one sum. Which thread adds which partner's, through shared memory or by shuffles, as plain data.
+"""Lesson 06: the steps by which threads add up many numbers, through shared memory or by shuffles, as plain data.
 
-``picture.js`` takes the same steps, so that a hand can change the settings; a test compares the two.
+``picture.js`` computes the same steps, so that the learner can change the settings; a test compares the two.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _SEED = 4
 
 @dataclass(frozen=True)
 class ReductionStep:
-    """What every thread does at the same time.
+    """One step, which all threads make at the same time.
 
     ``kind``: "own" (a thread adds a value that only it reads), "shared" (it adds a partner's number, read from shared
-    memory), "shuffle" (it adds a partner's number, straight from the partner's register), "meet" (each warp writes its sum
+    memory), "shuffle" (it adds a partner's number, read from the partner's register), "meet" (each warp writes its sum
     to shared memory, all wait, and thread t reads that of warp t) or "share" (thread 0 writes the sum, all wait, all read).
 
-    ``partners`` has for each thread what it takes: the index of a value ("own"), of a warp ("meet"), else of a thread; None
-    is idle. ``held`` is what each thread holds afterwards.
+    ``partners`` has for each thread the source of its number: the index of a value ("own"), of a warp ("meet"), else of a
+    thread; None if the thread is idle. ``held`` has the number of each thread after the step.
     """
 
     kind: str
@@ -49,13 +49,13 @@ class ReductionStep:
 
     @property
     def barriers(self) -> int:
-        """Shared memory may be read only when every thread has written."""
+        """Return the number of barriers: 1 if the step uses shared memory, since it is read only after every thread has written."""
         return int(self.kind in ("shared", "meet", "share"))
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """One sum from beginning to end. ``loaded`` is what each thread holds first: its own first value, or 0."""
+    """One sum with all its steps. ``loaded`` has the first number of each thread: its own first value, or 0."""
 
     values: tuple[float, ...]
     threads: int
@@ -71,7 +71,7 @@ class Reduction:
 
     @property
     def additions(self) -> tuple[ReductionStep, ...]:
-        """The steps that add; "meet" and "share" only hand numbers on."""
+        """Return the steps that add; "meet" and "share" only pass numbers on."""
         return tuple(step for step in self.steps if step.kind not in ("meet", "share"))
 
     @property
@@ -80,12 +80,12 @@ class Reduction:
 
     @property
     def idle(self) -> int:
-        """Over all steps that add, how many threads had nothing to do."""
+        """Count the idle threads of all steps that add."""
         return sum(step.idle for step in self.additions)
 
     @property
     def sequential(self) -> float:
-        """The same values, added one after the other in the same dtype."""
+        """Return the sum of the same values, added one after another in the same dtype."""
         kind = DTYPES[self.dtype].type
         running = kind(self.values[0])
         for value in self.values[1:]:
@@ -100,19 +100,19 @@ class Reduction:
 def model(values: ArrayLike, threads: int, way: str = "shared", warp: int = 32, dtype: str = "fp32") -> Reduction:
     """Add up ``values`` with ``threads`` threads, every addition rounded to ``dtype``.
 
-    First each thread adds up the values t, t + threads, t + 2 threads, ...: its own. Then the threads meet.
+    First thread t adds up its own values, t, t + threads, t + 2 threads, ... Then the threads combine their sums.
 
     - "shared": in each step thread t below the stride adds the number of thread t + stride, and the stride halves.
-    - "shuffle": in each step every thread t adds the number of thread t xor stride, so that all end with the sum. That
-      works inside a warp. Several warps leave their sums in shared memory, the first threads add those up by shuffles,
-      and the total goes back to all through shared memory: what Triton makes of ``tl.sum``.
+    - "shuffle": in each step every thread t adds the number of thread t xor stride, so that all threads of a warp end with
+      its sum. Several warps write their sums to shared memory, the first threads add those up by shuffles, and all
+      threads read the total from shared memory. Triton compiles ``tl.sum`` to this.
 
     Args:
         values: shape (n,), n >= 1; rounded to dtype first.
-        threads, warp: powers of two; ``warp`` threads share a warp (32 on every NVIDIA GPU). At most ``warp`` warps, so that
+        threads, warp: powers of two; a warp has ``warp`` threads (32 on every NVIDIA GPU). There are at most ``warp`` warps, so that
             one warp can add up the sums of all.
 
-    Raises: CourseError if an argument is none of those.
+    Raises: CourseError if an argument has another value.
     """
     values = np.asarray(values)
     if values.ndim != 1 or not values.size:
@@ -188,16 +188,16 @@ def _numbers(held: np.ndarray) -> tuple[float, ...]:
 
 
 def values_of(kind: str, n: int) -> np.ndarray:
-    """The rows that the picture offers: 1, 2, 3, ... and n numbers near 10 that no fp16 holds exactly."""
+    """Return a row that the picture offers: 1, 2, 3, ..., or n numbers near 10 that fp16 cannot hold exactly."""
     if kind == "counting":
         return np.arange(1.0, n + 1)
     return 10 + np.random.Generator(np.random.PCG64(_SEED)).normal(size=n)
 
 
 def make_data(n: int, threads: int, way: str, warp: int) -> dict[str, Any]:
-    """The rows, and the settings at the start.
+    """Return the rows, and the settings at the start.
 
-    Raises: CourseError if an argument is none that there is.
+    Raises: CourseError if the picture does not offer an argument's value.
     """
     if not 1 <= n <= MOST_VALUES or threads not in THREADS or warp not in WARPS or way not in WAYS:
         raise CourseError(

@@ -1,4 +1,4 @@
-"""Lesson 06: many numbers become one sum. Which thread adds which partner's, through shared memory or by shuffles."""
+"""Lesson 06: threads add up many numbers, through shared memory or by shuffles. Which thread adds the number of which partner?"""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from course_lib.lessons.reduction_tree.model import WAYS, make_data
 
 
 def reduction_tree(n: int = 16, threads: int = 8, way: str = "shared", warp: int = 4) -> MovingPicture:
-    """Step through a reduction, and press a number to see what went into it and where it goes.
+    """Step through a reduction. Press a number to see which numbers it is made of and where it is used.
 
     Args:
-        n: how many values, 1 to 32.
+        n: number of values, 1 to 32.
         threads: 2, 4, 8 or 16.
-        way: "shared" (memory) or "shuffle".
-        warp: threads of a warp, 4, 8 or 16; a real warp has 32, too many to draw.
+        way: "shared" (through shared memory) or "shuffle".
+        warp: threads per warp, 4, 8 or 16; a real warp has 32, too many to draw.
 
-    Raises: CourseError if an argument is none of those.
+    Raises: CourseError if an argument has another value.
     """
     return MovingPicture(
         "reduction_tree",

@@ -1,1 +1,1 @@
-"""The schedule explorer: step through a real interleaving of a kernel's programs, the learner's own kernel included."""
+"""The schedule explorer: step through a real interleaving of a kernel's programs, also of the learner's own kernel."""

@@ -1,8 +1,8 @@
-"""Every order of a launch's programs, as small tables: what each program does next, given what it has found in memory so far.
+"""Tables that describe every order of a launch's programs: each program's next operation, given the values it has found so far.
 
-A program does the same whenever it finds the same. So a table of "found this, left that, goes on there" for each program says what any
-order of the programs does, and the browser can walk one that nobody has run. The tables are made of real runs: orders are tried in the
-interpreter until nothing new is found.
+A program that finds the same values does the same. So one table per program, with rows of "values found, values left, next row",
+describes any order of the programs, and the browser can follow an order that was never run. The tables come from real runs: the
+interpreter tries orders until the tables do not grow any more.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from course_lib.lessons import second_process
 from course_lib.lessons.schedule.run import read_tensor, run
 from course_lib.lessons.second_process import LaunchJob
 
-MOST_STEPS = 1000  # of one run
-MOST_STATES = 6000  # of a launch, looked at
+MOST_STEPS = 1000  # limit on the operations of one run
+MOST_STATES = 6000  # limit on the states of a launch that walk() visits
 MOST_RUNS = 300
-WALKS = 200
-MOST_MOVES = 150  # of one walk
+WALKS = 200  # random walks of wander()
+MOST_MOVES = 150  # moves of one such walk
 MOST_NODES = 2000
-MOST_ELEMENTS = 64  # of a shared tensor
-SECONDS = 6.0  # of this process's own time: on a busy machine the tables are no poorer
-_CYCLE = 8  # operations in the longest spin loop that is recognised
+MOST_ELEMENTS = 64  # limit on the elements of a shared tensor
+SECONDS = 6.0  # limit in CPU time of this process, so that a busy machine does not make the tables smaller
+_CYCLE = 8  # operations per turn of the longest spin loop that is recognised
 _PLAIN_CALLS = frozenset({"range", "min", "max", "abs", "float", "int", "while", "if", "and", "or", "not"})
 
 Values = tuple[float, ...]
@@ -36,22 +36,24 @@ Values = tuple[float, ...]
 
 @dataclass
 class Node:
-    """Where a program stands: its next operation (None where no run has shown it), and by what it finds there, what it leaves behind and
-    where it goes on; None is its end."""
+    """A place in a program: its next operation (None if no run has shown it). ``following`` maps the values that the operation finds to
+    the operation as it was recorded and to the next node; the node None is the program's end."""
 
     operation: dict[str, Any] | None = None
     following: dict[str, tuple[dict[str, Any], Node | None]] = field(default_factory=dict)
 
 
 def explore(kernel: Any, job: LaunchJob, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
-    """What ``picture.js`` walks, as plain data. Only where Triton interprets.
+    """Build the tables of a launch, as plain data for ``picture.js``. Needs Triton's interpreter mode.
 
-    ``orders``: for each of ``rooms``, how many unfinished programs there may be at once, and in it for each seed, the program of each
-    operation shown; ``nodes``, by program: its operation, and
-    [found, left or None, next node or -1, changed] for all that it can find. Operations on memory that no two programs share are left out.
-    ``outcomes``: what the complete runs leave in shared tensors that are no integers, first column; None if not all orders were looked at.
+    ``rooms``: limits on the number of unfinished programs at a time. The result leaves out operations on memory that programs do not share.
 
-    Raises: CourseError with what stopped the kernel.
+    - ``orders``: for each limit, and within it for each seed, the program of each operation in turn.
+    - ``nodes``: for each program its nodes: an operation, and [found, left or None, next node or -1, changed] for all values it can find.
+    - ``outcomes``: the final values of the first column of shared tensors that are not integers, for every possible result; None if not
+      all orders were examined.
+
+    Raises: CourseError that says what stopped the kernel.
     """
     tables = _Tables(kernel, job)
     runs = [tables.run(seed, room) for room in rooms for seed in seeds]
@@ -74,7 +76,7 @@ def _is_shown(operation: dict[str, Any], shared: Sequence[str]) -> bool:
 
 
 class _Tables:
-    """The tables as far as they are known, and the runs that fill them."""
+    """The tables so far, and the runs that fill them."""
 
     def __init__(self, kernel: Any, job: LaunchJob) -> None:
         self.kernel, self.job = kernel, job
@@ -91,18 +93,18 @@ class _Tables:
         return self.runs >= MOST_RUNS or self.count >= MOST_NODES or time.process_time() > self.end
 
     def list_shared(self) -> tuple[str, ...]:
-        """Tensors that more than one program touches and at least one writes, integers first, in the kernel's order."""
+        """List the tensors that more than one program touches and at least one writes: integers first, else in the kernel's order."""
         names = [t for t in self.job.tensors if t.name in self.written and len(self.touched[t.name]) > 1]
         return tuple(t.name for t in sorted(names, key=lambda tensor: not is_integer(tensor.dtype)))
 
     def identify(self, state: Any) -> tuple[Any, ...]:
-        """A state as a key: of programs that are alike it does not matter which of them stands where."""
+        """Make a key for a state. If the programs are interchangeable, states that differ only by swapping programs have the same key."""
         nodes, memory = state
         places = map(id, nodes)
         return tuple(sorted(places) if self.alike else places), tuple(map(_key, memory))
 
     def run(self, seed: int, resident: int, order: Sequence[int] = ()) -> dict[str, Any]:
-        """Run once and learn from it."""
+        """Run the launch once and add its operations to the tables."""
         from course_lib.interpreter.scheduler import Scheduler
         from course_lib.interpreter.spinning import read_variables
 
@@ -110,7 +112,7 @@ class _Tables:
         outermost = Scheduler.run_programs.__code__
 
         def watch(access: Any) -> None:
-            # without this very frame: it is none of the kernel's
+            # [1:] drops the frame of this function, which does not belong to the kernel
             variables.setdefault(access.program, []).append(read_variables(outermost)[1:])
 
         answer = run(self.kernel, self.job, seed, resident, order=order, most_steps=MOST_STEPS, watch=watch)
@@ -125,7 +127,7 @@ class _Tables:
         return answer
 
     def _learn(self, program: int, operations: list[dict[str, Any]], variables: list[Any], *, ended: bool) -> None:
-        """Follow one program's run through its table, and add what is new."""
+        """Follow one program's run through its table, and add what the table does not have yet."""
         visited = [self.roots[program]]
         for i, operation in enumerate(operations):
             node = visited[-1]
@@ -144,13 +146,14 @@ class _Tables:
             if following is None:
                 return
             visited.append(following)
-        if len(operations) < len(variables):  # it was stopped before an operation that nobody has seen it do
+        if len(operations) < len(variables):  # the run was stopped before the program's next operation
             return
 
     def walk(self, shared: Sequence[str]) -> tuple[bool, list[list[float]], bool]:
-        """Look at every state that some order of the programs reaches, and run what no run has shown.
+        """Visit every state that some order of the programs reaches; make a run for each move that the tables lack.
 
-        Returns: whether all were seen, what the complete ones leave in memory, and whether there is one that nobody leaves.
+        Returns: whether all states were visited, the final values of the states in which all programs have ended, and whether some
+            state is a deadlock, which no program can leave.
         """
         tensors = {tensor.name: tensor for tensor in self.job.tensors}
         start, order = self._begin(shared)
@@ -192,8 +195,8 @@ class _Tables:
         return whole, sorted(outcomes.values()), deadlock
 
     def wander(self, shared: Sequence[str]) -> None:
-        """Go through the tables as a reader does who drives by hand, and run what is not known: where there are too many states to see
-        all of them, these are the likely ones."""
+        """Take random walks through the tables, like a learner who chooses the programs by hand, and make a run for each move that the
+        tables lack. If there are too many states to visit all, this finds the likely ones."""
         drawn = random.Random(0)
         for _ in range(WALKS):
             state, path = self._begin(shared)
@@ -205,12 +208,12 @@ class _Tables:
                 state, path = after
 
     def _begin(self, shared: Sequence[str]) -> Any:
-        """The state before anything was done to shared memory, and the order that leads there."""
+        """Return the state before the first operation on shared memory, and the order that leads there."""
         first = tuple(tuple(_read_start(self.job, name)) for name in shared)
         return self._skip_private(tuple(self.roots), first, shared, ())
 
     def _step(self, state: Any, program: int, shared: Sequence[str], path: tuple[int, ...]) -> Any:
-        """The state after ``program`` has moved, and the order that leads there; None if no run shows it."""
+        """Return the state after the next operation of ``program``, and the order that leads there; None if no run shows it."""
         nodes, memory = state
         node = nodes[program]
         for attempt in range(2):
@@ -236,7 +239,7 @@ class _Tables:
         return None
 
     def _skip_private(self, nodes: Any, memory: Any, shared: Sequence[str], order: tuple[int, ...]) -> Any:
-        """The same once every program has come to its next operation on shared memory: what lies between is seen by nobody else."""
+        """Move every program to its next operation on shared memory. No other program can see the operations between."""
         nodes = list(nodes)
         for program, node in enumerate(nodes):
             nodes[program], passed = _pass_private(node, shared)
@@ -244,7 +247,7 @@ class _Tables:
         return (tuple(nodes), memory), order
 
     def flatten(self, shared: Sequence[str]) -> list[list[Any]]:
-        """The tables as lists, without private operations; the first node of each is the start."""
+        """Return the tables as lists, without operations on private memory; the first node of each is the start."""
 
         def skip(node: Node | None) -> Node | None:
             return _pass_private(node, shared)[0]
@@ -279,7 +282,7 @@ class _Tables:
 
 
 def _pass_private(node: Node | None, shared: Sequence[str]) -> tuple[Node | None, int]:
-    """The first node from ``node`` on whose operation others see, or that can go on in more ways than one, and how many were passed."""
+    """Skip nodes whose operation no other program sees and that have one successor. Return the first other node, and the number skipped."""
     passed = 0
     while (
         node is not None
@@ -297,11 +300,12 @@ def is_integer(dtype: str) -> bool:
 
 
 def _find_turn(operations: list[dict[str, Any]], variables: list[Any], visited: list[Node]) -> Node | None:
-    """The node that a program is back at: it has gone round a loop twice, found the same, changed nothing, and its variables are the same.
+    """Find the node to which a spinning program returns; None if it does not spin.
 
-    ``visited``: the nodes so far, the last one that of the operation just done.
+    It spins if its last two turns of a loop found the same values and the second changed nothing, and if its variables are the same
+    as one turn ago. ``visited``: the nodes so far; the last one is that of the latest operation.
     """
-    now = len(visited)  # the number of the next operation
+    now = len(visited)  # index of the next operation
     for length in range(1, _CYCLE + 1):
         if now < 2 * length or now >= len(variables) or now > len(operations):
             continue
@@ -318,12 +322,12 @@ def _equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _key(values: Sequence[float]) -> str:
-    """Values as a key: NaN is like NaN."""
+    """Make a key of values, in which NaN equals NaN."""
     return ",".join(repr(float(value)) for value in values)
 
 
 def may_tell_programs_apart(source: Mapping[int, str]) -> bool:
-    """Whether a program of this kernel may know its number: by asking, or by a function whose lines are elsewhere."""
+    """Return whether a program of this kernel may know its number: from ``program_id``, or from a function that is not in ``source``."""
     text = "\n".join(source.values())
     body = text[text.find("):") :]
     calls = {name for name in re.findall(r"([\w.]+)\s*\(", body) if not name.startswith("tl.")}
@@ -341,5 +345,5 @@ def _read_start(job: LaunchJob, name: str) -> list[float]:
 
 
 def _pack(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a tensor without gaps."""
+    """Return the strides of a packed tensor."""
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))

@@ -1,4 +1,4 @@
-"""What the schedule explorer shows of a launch: its kernel's lines, its shared memory, and what every order of its programs does."""
+"""The data of the schedule explorer: a kernel's lines, the memory its programs share, and the effect of every order of the programs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from course_lib.lessons.schedule.run import SECONDS, Interleaving, read_tensor
 
 MOST_PROGRAMS = 8
 SEEDS = range(20)
-_NEAR = 4  # lines
+_NEAR = 4  # largest distance in lines, see _find_beginning
 
 
 @dataclass(frozen=True)
 class ScheduleLaunch:
-    """A launch to explore: ``kernel`` is a @triton.jit function, a KernelSource, or a function that gives one anew each time."""
+    """A launch to explore. ``kernel`` is a @triton.jit function, a KernelSource, or a function that returns one at each call."""
 
     kernel: Any
     grid: Sequence[int]
@@ -29,11 +29,11 @@ class ScheduleLaunch:
 
 
 def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]) -> dict[str, Any]:
-    """All that ``picture.js`` needs of one launch: a second or two of work, in a second process where this one cannot do it.
+    """Run one launch and return the data for ``picture.js``. This takes a second or two; if necessary, a second process runs the kernel.
 
-    ``rooms``: how many unfinished programs there may be at once; every seed is run with each.
+    ``rooms``: limits on the number of unfinished programs at a time; every seed is run with each limit.
 
-    Raises: CourseError if the launch has more programs than the picture has rows, cannot be run, or its shared memory is too large.
+    Raises: CourseError if the launch has more than MOST_PROGRAMS programs, cannot be run, or its shared memory is too large.
     """
     kernel = launch.kernel
     if callable(kernel) and not hasattr(kernel, "fn"):
@@ -70,13 +70,13 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
 
 
 def _find_beginning(source: Mapping[int, str], first: int) -> set[int]:
-    """The first line of the kernel's body, if it is near ``first``, the first line with an operation: what a short kernel does before."""
+    """Return the first line of the kernel's body if it is near ``first``, the first line with an operation, to show the lines between."""
     body = next((number + 1 for number, line in source.items() if line.rstrip().endswith("):")), first)
     return {body} if first - _NEAR <= body < first else set()
 
 
 def list_shown(run: Interleaving) -> list[int]:
-    """The numbers of the operations of ``run`` that the picture shows: barriers, and those on memory that programs share."""
+    """Return the numbers of the operations of ``run`` that the picture shows: barriers, and operations on memory that programs share."""
     programs: dict[str, set[int]] = {}
     written = set()
     for operation in run.operations:

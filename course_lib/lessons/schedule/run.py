@@ -1,7 +1,7 @@
-"""Runs a kernel with its programs interleaved, on copies of its tensors, and keeps what every operation found and left.
+"""Run a kernel with its programs interleaved, on copies of its tensors, and record memory before and after each operation.
 
-The schedule, its races and its deadlock are those of :mod:`course_lib.interpreter.schedule`. In CPU mode the kernel runs
-in this process, else in :mod:`course_lib.lessons.second_process`. A learner's file always does.
+:mod:`course_lib.interpreter.schedule` makes the schedule and finds races and deadlocks. In CPU mode the kernel runs in this process,
+else in a second one (:mod:`course_lib.lessons.second_process`). A learner's file always runs in the second process.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from course_lib.base.errors import CourseError
 from course_lib.lessons import second_process
 from course_lib.lessons.second_process import LaunchJob, Tensor
 
-SECONDS = 90.0  # for the second process, start and all seeds together
-MOST_STEPS = 20_000  # of one seed; a kernel of the lessons takes a few hundred
+SECONDS = 90.0  # time limit of the second process, for its start and all seeds together
+MOST_STEPS = 20_000  # limit per seed; a lesson's kernel takes a few hundred
 
 
 @dataclass(frozen=True)
 class Operation:
     """One memory operation, in the order of the schedule.
 
-    ``elements`` are those of ``tensor``, flat, that its lanes touch; ``found`` what stood there before, ``left`` what stands
-    there after it. ``changed`` as in :class:`course_lib.interpreter.findings.ScheduledStep`. A barrier has no tensor.
+    ``elements`` are the flat indices of ``tensor`` that its lanes touch; ``found`` and ``left`` are their values before and
+    after it. ``changed`` as in :class:`course_lib.interpreter.findings.ScheduledStep`. A barrier has no tensor.
     """
 
     program: int
@@ -45,7 +45,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Clash:
-    """A race: the numbers of its two operations in the schedule, where they meet, and the finding in words."""
+    """A race: the numbers of its two operations in the schedule, the element that both touch, and the finding in words."""
 
     first: int
     second: int
@@ -55,10 +55,10 @@ class Clash:
 
 @dataclass(frozen=True, eq=False)
 class Interleaving:
-    """One seed's run. ``deadlock`` and ``limit`` are findings in words, or ""; ``finished`` is in the order of finishing.
+    """The run of one seed. ``deadlock`` and ``limit`` are findings in words, or ""; ``finished`` is in the order of finishing.
 
-    ``waits`` says of each program that waits forever for whom it does: program, place, and the program that changed that
-    place last (None if nobody did).
+    ``waits`` has an entry for each program that waits forever: the program, the element that it waits for, and the program
+    that last changed this element (None if no program did).
     """
 
     kernel: str
@@ -78,23 +78,23 @@ class Interleaving:
 
     @property
     def complete(self) -> bool:
-        """Every program finished."""
+        """Return whether every program finished."""
         return len(self.finished) == self.programs
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Everything that was found, in words."""
+        """Return all findings in words."""
         return (*(race.message for race in self.races), *(words for words in (self.deadlock, self.limit) if words))
 
     def result(self, name: str) -> np.ndarray:
-        """What the run left in the tensor of parameter ``name``, with or without its ``_ptr``.
+        """Return the content of the tensor after the run. ``name`` is its parameter, with or without ``_ptr``.
 
         Raises: CourseError if the kernel has no such tensor.
         """
         return read_tensor(self.tensor(name), self.memory)
 
     def first(self, name: str) -> np.ndarray:
-        """What stood in that tensor before the run."""
+        """Return the content of the tensor before the run."""
         return read_tensor(self.tensor(name), self.before)
 
     def tensor(self, name: str) -> Tensor:
@@ -116,18 +116,18 @@ def interleaved(
     apart: bool = False,
     **named: Any,
 ) -> list[Interleaving]:
-    """Run ``kernel[grid](*arguments, **named)`` once for each seed, its programs interleaved as the seed draws it.
+    """Run ``kernel[grid](*arguments, **named)`` once per seed; the seed decides how its programs interleave.
 
     Args:
         kernel: a @triton.jit function, interpreted or compiled, or a KernelSource.
-        seeds: each draws the order in which programs start, and which one makes the next step.
-        resident: how many unfinished programs there may be at once.
-        apart: in a second process even if this one interprets; a KernelSource always goes there.
+        seeds: each draws the order in which programs start, and the program that makes each next step.
+        resident: limit on the number of unfinished programs at a time.
+        apart: use a second process even if this one interprets. A KernelSource always runs there.
 
-    The tensors stay as they are: every run gets copies. Results are in :meth:`Interleaving.result`.
+    The tensors do not change, because every run gets copies. Results are in :meth:`Interleaving.result`.
 
     Raises: CourseError if the launch does not fit the kernel, is too large, stops with an error, or the second process
-        fails; TypeError for what is no kernel.
+        fails; TypeError if ``kernel`` is not a kernel.
     """
     why = second_process.find_reason(kernel, apart)
     job = second_process.make_job(kernel, grid, arguments, named)
@@ -151,7 +151,7 @@ def interleaved(
 
 
 def run_all(kernel: Any, job: LaunchJob, seeds: Sequence[int], resident: int) -> list[dict[str, Any]]:
-    """Every seed, as :func:`run` gives it."""
+    """Return the result of :func:`run` for every seed."""
     return [run(kernel, job, seed, resident) for seed in seeds]
 
 
@@ -165,13 +165,13 @@ def run(
     most_steps: int = MOST_STEPS,
     watch: Callable[[Any], None] = lambda access: None,
 ) -> dict[str, Any]:
-    """One seed as plain data. Only where Triton interprets.
+    """Run one seed and return plain data. Needs Triton's interpreter mode.
 
     Args:
-        order: the programs that make the first steps, before the seed draws.
-        watch: called by each program's thread with its next access, as :func:`course_lib.interpreter.hooks.observing` does.
+        order: the programs that make the first steps; the seed draws the later ones.
+        watch: each program's thread calls it with its next access, see :func:`course_lib.interpreter.hooks.observing`.
 
-    Raises: CourseError with what stopped the kernel.
+    Raises: CourseError that says what stopped the kernel.
     """
     from course_lib.interpreter import hooks, schedule
     from course_lib.interpreter.bounds import checked
@@ -182,7 +182,7 @@ def run(
     seen: dict[tuple[int, int, int], list[hooks.MemoryAccess]] = {}
 
     def keep(access: hooks.MemoryAccess) -> None:
-        # asked before the scheduler may put the program aside: in a program's own order, which is all that is used
+        # Called before the scheduler may suspend the program. So the order is right within a program, and only that is used.
         seen.setdefault(access.program, []).append(access)
 
     try:
@@ -222,7 +222,7 @@ def run(
 
 
 class _Replay:
-    """The operations once more, in the order of the schedule, on the memory as it was: what each found, and what it left."""
+    """Repeats the operations in the order of the schedule, on a copy of the initial memory, to find the values before and after each."""
 
     def __init__(self, job: LaunchJob, memory: list[np.ndarray], places: Mapping[str, int]):
         self.job, self.memory, self.places = job, memory, places
@@ -254,7 +254,7 @@ class _Replay:
         return plain | {"tensor": tensor.name, "elements": elements, "found": found.tolist(), "left": left.tolist()}
 
     def _read_what_is_left(self, access: Any, raw: np.ndarray) -> np.ndarray:
-        """The bytes that the operation leaves in its live lanes, (lanes, itemsize)."""
+        """Return the bytes that the operation leaves in its active lanes, shape (lanes, itemsize)."""
         brought = np.ascontiguousarray(np.broadcast_to(access.values, access.addresses.shape)[access.mask])
         old = raw.view(brought.dtype)[:, 0]
         if access.kind in ("store", "xchg"):

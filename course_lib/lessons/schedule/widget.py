@@ -1,4 +1,4 @@
-"""The schedule explorer: scrub through real interleavings of a kernel's programs, or drive them by hand, the learner's kernel included."""
+"""The schedule explorer: scrub through real interleavings of a kernel's programs, or choose the next program by hand."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def schedule_explorer(
     at_fault: bool = False,
     view: str = "programs",
 ) -> MovingPicture | AskingPicture:
-    """Scrub through real interleavings, or choose who moves next: a row a program, locks, buffers, who waits for whom.
+    """Scrub through real interleavings, or choose the next program by hand. See each program's operations, locks, buffers and waits.
 
-    Launches whose kernel is a function that reads a file are run when a button is pressed, as the file is then.
+    If a launch's kernel is a function that reads a file, a button reads the file and runs the launch.
 
     Args:
-        launches: by the name that the reader chooses from; at least one. Grids of up to 8 programs.
-        seed: of the first order, 0 to 9999; nineteen more orders come with it.
-        resident: how many unfinished programs there may be at once; of several numbers the reader chooses, and it opens with the first.
-        at_fault: it opens at the first race of its order, or at its deadlock, if there is one, and not at the start.
-        view: what it opens with: "programs", or "threads", those of one program.
+        launches: the launches that the learner can choose, by name; at least one. Grids of up to 8 programs.
+        seed: the seed of the first order, 0 to 9999; the next 19 seeds are offered as well.
+        resident: limit on the number of unfinished programs at a time. From several numbers the learner chooses; the first is the start.
+        at_fault: open at the first race of the order, or at its deadlock, instead of at the start.
+        view: the view at the start: "programs", or "threads" for the threads of one program.
 
-    Raises: CourseError if there is no launch, or one cannot be run.
+    Raises: CourseError if there is no launch, or a launch cannot be run.
     """
     if not launches:
         raise CourseError("the schedule explorer has nothing to explore: pass at least one launch by name.")
@@ -73,7 +73,7 @@ def schedule_explorer(
 
 
 class _AskingExplorer(AskingPicture):
-    """The explorer with a button that runs the learner's file, as it is at that moment, and adds it to the kernels to choose from."""
+    """The explorer with a button that runs the learner's current file and adds it to the kernels to choose from."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class _AskingExplorer(AskingPicture):
     ) -> None:
         import ipywidgets
 
-        self._asked = not known  # without another kernel there is nothing to show but the file
+        self._asked = not known  # if there is no other kernel to show first, run the file at once
 
         def work(file: str) -> MovingPicture:
             if not self._asked:
@@ -98,9 +98,9 @@ class _AskingExplorer(AskingPicture):
 
 
 def learners_file(exercise_id: str) -> Callable[[], KernelSource]:
-    """A function that reads the learner's kernel of an exercise as the file is now, solved or not, for a :class:`ScheduleLaunch`.
+    """Return a function for a :class:`ScheduleLaunch` that reads the learner's kernel of an exercise, solved or not, at each call.
 
-    The function raises CourseError if the file is not there or cannot be read.
+    The function raises CourseError if the file is missing or cannot be read.
     """
     exercise = catalog.get(exercise_id)
 

@@ -1,4 +1,4 @@
-"""The steps of each lesson, one file a lesson: ``lessonNN.py`` has ``STEPS``, in the order of the page."""
+"""The steps of each lesson, one file per lesson: ``lessonNN.py`` has ``STEPS``, in the order of the page."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FOLDER = Path(__file__).parent
 
 @cache
 def read_lesson(lesson: str) -> dict[str, Step]:
-    """The steps of a lesson, "03", by id and in the order of the page; none if it has no file.
+    """Read the steps of a lesson, such as "03", by id, in the order of the page; none if there is no file.
 
-    Raises: CourseError if one of them is not whole.
+    Raises: CourseError if a step is invalid.
     """
     if not (FOLDER / f"lesson{lesson}.py").exists():
         return {}
@@ -30,7 +30,10 @@ def read_lesson(lesson: str) -> dict[str, Step]:
 
 
 def find(step_id: str) -> Step:
-    """Raises: CourseError if there is no such step."""
+    """Find a step by its id.
+
+    Raises: CourseError if there is no such step.
+    """
     steps = read_lesson(step_id[:2])
     if step_id not in steps:
         raise CourseError(f"there is no step {step_id!r}. Lesson {step_id[:2]} has {', '.join(steps) or 'none'}.")

@@ -1,4 +1,4 @@
-"""The steps of lesson 00: offsets that are not neighbours, a mask with two sides, an `other` for the smallest number."""
+"""The steps of lesson 00: offsets with gaps between them, a mask with two conditions, an `other` for a minimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of lesson 01: spare lanes out of the variance, eps, w and b, one program per row."""
+"""The steps of lesson 01: keep spare lanes out of the variance, add eps, apply w and b, one program per row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of lesson 02: a check that needs no reference, a row that tells where eps stands, fp32 at the load, one number for each row."""
+"""The steps of lesson 02: a check without a reference, a row that shows the position of eps, fp32 at the load, one number per row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _try_mean_squares(what: str, y: Any) -> Try:
 
 
 def accept_quiet_row(row: Any) -> str:
-    """Why ``row`` does not tell eps inside the root from eps outside; "" if it does."""
+    """Return why ``row`` does not distinguish eps inside the root from eps outside; "" if it does."""
     try:
         numbers = np.asarray(row, dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The steps of lesson 04: a share of the way, one number more, column by column, empty sides."""
+"""The steps of lesson 04: a weighted mean of two means, Welford's update, many rows column by column, and merges with an empty side."""
 
 from __future__ import annotations
 

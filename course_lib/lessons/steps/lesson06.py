@@ -1,4 +1,4 @@
-"""The steps of lesson 06: the tree, sums that stay in their lanes, the time of passes, and two things to remember."""
+"""The steps of lesson 06: a tree of additions, sums per lane, the time of passes over memory, and a reminder of 64-bit offsets and fp32 sums."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 
 def _sum_lanes(row: Sequence[float], block: int) -> np.ndarray:
-    """What each lane holds after it has added up its columns of ``row``."""
+    """Return the sum of each lane after it has added up its columns of ``row``."""
     padded = np.zeros(-(-len(row) // block) * block)
     padded[: len(row)] = row
     return padded.reshape(-1, block).sum(axis=0)
@@ -22,7 +22,7 @@ _LOUD = [
     [1, 2, 3],
     [-60000, -30000, 0.5],
     [0.25, 0, 4],
-]  # fp16 has each of them, but not the first and third sum
+]  # fp16 represents each number exactly, but not the sums of the first and third row
 _FAR = 2**30
 
 STEPS = (

@@ -16,7 +16,7 @@ _ROWS = 10.0 * np.arange(3)[:, None] + np.arange(4)
 
 
 def _normalise_long_row(what: str, row: np.ndarray, block: int) -> Try:
-    """The third loop alone: mean and rstd are given."""
+    """Try only the third loop: mean and rstd are given."""
     want = layer_norm(row[None], eps=_EPS)
     given = {"mean": float(want.mean[0]), "rstd": float(want.rstd[0])}
     arguments = {"x_ptr": In(row), "y_ptr": Out(row.shape), **given, "N": row.size}
@@ -24,14 +24,14 @@ def _normalise_long_row(what: str, row: np.ndarray, block: int) -> Try:
 
 
 def _move_rows(what: str, stride_x: int, stride_y: int) -> Try:
-    """Three rows of four columns, copied."""
+    """Copy three rows of four columns."""
     tensors = {"x_ptr": In(_ROWS, stride=stride_x), "y_ptr": Out(_ROWS.shape, stride=stride_y)}
     arguments = tensors | {"stride_x": stride_x, "stride_y": stride_y, "N": 4}
     return Try(what, arguments, {"y_ptr": _ROWS}, grid=(3,), constexprs={"BLOCK": 4}, within=0)
 
 
 def _normalise_row(what: str, row: np.ndarray, dtype: str, within: float) -> Try:
-    """One row in one block; ``within`` is what rounding y to ``dtype`` may cost."""
+    """Try one row in one block; ``within`` allows the error of rounding y to ``dtype``."""
     arguments = {"x_ptr": In(row, dtype=dtype), "y_ptr": Out(row.shape, dtype=dtype), "N": row.size, "eps": _EPS}
     return Try(
         what,
@@ -44,7 +44,7 @@ def _normalise_row(what: str, row: np.ndarray, dtype: str, within: float) -> Try
 
 
 def _find_rows(what: str, stride: int, programs: int) -> Try:
-    """Where each row begins. fp32 holds these offsets exactly: their strides are powers of two."""
+    """Compute the offset of each row. fp32 holds the offsets exactly, because the strides are powers of two."""
     arguments = {"offset_ptr": Out((programs,)), "stride": stride}
     return Try(
         what,

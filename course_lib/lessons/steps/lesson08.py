@@ -1,4 +1,4 @@
-"""The steps of lesson 08: a tile of rows, a mean that meets its own row, rows that do not exist."""
+"""The steps of lesson 08: a tile of rows, means that are subtracted from their own rows, rows that do not exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEEP = np.array([[1.0, -1, 2, -2], [11, 9, 12, 8], [21, 19, 22, 18], [31, 29, 
 
 
 def _add_rows(what: str, x: np.ndarray, rows: int, block: int, stride: int = 0) -> Try:
-    """The sum of each row; M is a multiple of ROWS."""
+    """Try the sum of each row; M is a multiple of ROWS."""
     M, N = x.shape
     arguments = {"x_ptr": In(x, stride=stride), "sum_ptr": Out((M,)), "stride": stride or N, "N": N}
     return Try(
@@ -22,7 +22,7 @@ def _add_rows(what: str, x: np.ndarray, rows: int, block: int, stride: int = 0) 
 
 
 def _centre_rows(what: str, x: np.ndarray) -> Try:
-    """One tile that takes the whole of x."""
+    """Try one tile that holds all of x."""
     arguments = {"x_ptr": In(x), "y_ptr": Out(x.shape)}
     want = x - x.mean(axis=1, keepdims=True)
     return Try(
@@ -31,7 +31,7 @@ def _centre_rows(what: str, x: np.ndarray) -> Try:
 
 
 def _average_rows(what: str, x: np.ndarray, rows: int, block: int) -> Try:
-    """The mean of each row; the last program may have rows that do not exist."""
+    """Try the mean of each row; the last program may have rows that do not exist."""
     M, N = x.shape
     arguments = {"x_ptr": In(x), "mean_ptr": Out((M,)), "M": M, "N": N}
     constexprs = {"ROWS": rows, "BLOCK": block}

@@ -10,11 +10,11 @@ from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
 _EPS = 1e-5
-# bf16 has 8 binary digits: 257 becomes 256, and 1 + 1/256 becomes 1
+# bf16 has 8 significant bits: 257 becomes 256, and 1 + 1/256 becomes 1
 _X, _RESIDUAL = [[256, 3, -5, 0.5], [1, -2, 0.25, 1]], [[1, 0.5, 2, 0.25], [1 / 256, 4, 0.25, -1]]
 _TOTAL = [[256, 3.5, -3, 0.75], [1, 2, 0.5, 0]]
 _W = [1, 0.5, 2, -1]
-# fp16 has 11: 2049 becomes 2048, 4098 is halfway between 4096 and 4100
+# fp16 has 11 significant bits: 2049 becomes 2048, and 4098 is halfway between 4096 and 4100
 _X16, _RESIDUAL16, _TOTAL16 = (
     [[2048, 1, -2], [4096, 8, 0.5]],
     [[1, 2, 4], [2, -8, 0.25]],

@@ -16,14 +16,14 @@ _EIGHT = np.array([2, -1, 3, 0.5, -0.5, 1.5, -2, 1])
 
 
 def _without_xhat(push: np.ndarray, row: np.ndarray) -> Try:
-    """A try with the xhat of ``row``, eps = 0."""
+    """Make a try with the xhat of ``row``, eps = 0."""
     xhat = reference.layer_norm([row], eps=0.0).y[0]
     rest = push - xhat * (xhat * push).mean()
     return Try(f"the xhat of a row of {len(row)} numbers", (In(push), In(xhat)), rest)
 
 
 def _accept_weights(value: Any) -> str:
-    """Why these four numbers are not dw; "" if they are."""
+    """Return why these four numbers are not dw; "" if they are."""
     try:
         numbers = np.asarray(value, dtype=np.float64).ravel()
     except (TypeError, ValueError):

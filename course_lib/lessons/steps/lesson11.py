@@ -1,4 +1,4 @@
-"""The steps of lesson 11: read an error, write two sums, keep spare lanes out, give dy its own strides."""
+"""The steps of lesson 11: read two numbers from an error, write two sums, keep spare lanes out, give dy its own strides."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DY = np.array([[0.5, 1, -1, 2, 1], [1, 1, 0, 3, -2], [2, -1, 1, 0.5, 1]])
 
 
 def _accept_missing(value: Any) -> str:
-    """Why these are not the two missing numbers; "" if they are."""
+    """Return why these are not the two missing numbers; "" if they are."""
     if not isinstance(value, dict) or set(value) != {"c1", "c2"}:
         raise WrongForm('missing has to be a dict with the keys "c1" and "c2".')
     try:
@@ -40,7 +40,7 @@ def _accept_missing(value: Any) -> str:
 
 
 def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of: str, mean_off: float = 0.0) -> Try:
-    """One row with w = 1: ``of`` is "dx" or "c1". With ``mean_off`` the mean that is given is not the row's, and xhat does not add up to 0."""
+    """Make a try with one row and w = 1; ``of`` is "dx" or "c1". ``mean_off`` is added to the row's mean, so that xhat does not add up to 0."""
     x, dy = row
     forward = reference.layer_norm([x], eps=EPS)
     mean, rstd = float(forward.mean[0]) + mean_off, float(forward.rstd[0])
@@ -59,7 +59,7 @@ def _make_row_try(what: str, row: tuple[np.ndarray, np.ndarray], block: int, of:
 
 
 def _make_strided_try(what: str, dy: In, strides: tuple[int, int], x_stride: int, seen: np.ndarray) -> Try:
-    """The sum of x * dy of every row; ``seen`` is dy as its strides show it."""
+    """Make a try of the sum of x * dy of every row; ``seen`` is the matrix dy that its strides describe."""
     return Try(
         what,
         arguments={
@@ -126,7 +126,7 @@ STEPS = (
         tries=(
             _make_row_try("eight numbers in a block of eight", _EIGHT, 8, "c1"),
             _make_row_try("five numbers in a block of eight, mean 10", _FIVE, 8, "c1"),
-            # without it the sum is right if c2 is never taken out
+            # Without this try, a kernel that never subtracts c2 would pass: if xhat adds up to 0, c2 does not change the sum.
             _make_row_try(
                 "five numbers, and a mean that is off by 1: xhat does not add up to 0", _FIVE, 8, "c1", mean_off=1.0
             ),

@@ -1,4 +1,4 @@
-"""The steps of lesson 12: an order that loses two numbers, a lock, a barrier, and the first to come stores."""
+"""The steps of lesson 12: an order that loses two numbers, a lock, a barrier, and a first program that stores instead of adding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROWS = [[1, 2, 3, 4], [10, 20, 30, 40], [100, 200, 300, 400], [1000, 2000, 3000
 
 
 def find_total(order: Sequence[int]) -> int:
-    """What four programs leave that bring 1, 10, 100 and 1000: each appears twice, for its load and for its store."""
+    """Return the total after four programs have added 1, 10, 100 and 1000. In ``order`` each program appears twice: for its load and its store."""
     total = 0
     loaded: dict[int, int] = {}
     for program in order:

@@ -1,4 +1,4 @@
-"""The steps of lesson 13: a place of one's own, rows that belong to a chunk, and a walk over every P-th row."""
+"""The steps of lesson 13: a separate place for each program's sum, the rows of a chunk, and a loop over every P-th row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DY, _XHAT = (_NUMBERS.integers(-8, 9, size=(5, 4)).astype(float) for _ in range
 _ROWS = _NUMBERS.integers(-8, 9, size=(10, 4)).astype(float)
 _WIDE_ROWS = _NUMBERS.integers(-8, 9, size=(10, 8)).astype(
     float
-)  # more columns than rows a step: no mask fits by chance
+)  # more columns than rows per step, so that no mask of the wrong axis fits by chance
 
 
 def _add_chunks(rows: np.ndarray, rows_a_chunk: int) -> np.ndarray:

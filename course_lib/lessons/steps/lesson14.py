@@ -1,4 +1,4 @@
-"""The steps of lesson 14: what backward returns, rows as a launcher reads them, shapes and dtypes on the way out."""
+"""The steps of lesson 14: the results of backward, rows in the layout that a launcher reads, shapes and dtypes of the gradients."""
 
 from __future__ import annotations
 

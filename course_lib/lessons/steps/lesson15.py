@@ -1,4 +1,4 @@
-"""The steps of lesson 15: what a benchmark reports when it waits for a call, what to report of many times, bytes in flight, who loads w."""
+"""The steps of lesson 15: the time that a benchmark reports for a call, one number for many times, bytes in flight, the loads of w."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ STEPS = (
             Try(
                 "an H100: 3350 GB/s, 600 ns, 132 multiprocessors",
                 arguments=(3350.0, 600.0, 132),
-                expected=15227.2727,  # rounded to whole bytes it is right, too
+                expected=15227.2727,  # whole bytes are accepted as well
             ),
         ),
         question="GB/s are bytes per nanosecond: 10**9 cancels. How many bytes arrive, over the whole GPU, while one load is on its way? Whose are they?",

@@ -1,4 +1,4 @@
-"""The steps of lesson 16: the columns of each chunk, one word for value and flag, a ticket, and one order of adding."""
+"""The steps of lesson 16: the columns of each chunk, one word for value and flag, a ticket, and a fixed order of additions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGE = [1e8, 1.0, -1e8, 0.5]
 
 
 def _add_in_order(parts: list[float]) -> float:
-    """Their sum in fp32, from the first to the last."""
+    """Add up the parts in fp32, from the first to the last."""
     return float(np.add.accumulate(np.array(parts, dtype=np.float32))[-1])
 
 

@@ -1,4 +1,4 @@
-"""The steps of lesson 17: a row that one pass gets wrong, a comparison that NaN does not fool, a shape, and a row number."""
+"""The steps of lesson 17: a row that one-pass gets wrong, a comparison that fails on NaN, a shape, and a row number."""
 
 from __future__ import annotations
 

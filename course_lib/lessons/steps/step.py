@@ -1,6 +1,6 @@
-"""What a step is: a two-minute edit inside a page, and the small tries that tell whether it is right.
+"""The parts of a step. A step is a two-minute edit inside a page, with small tries that tell whether it is right.
 
-A lesson's steps stand in ``lessonNN.py`` of this folder, in the order of its page. Their cells, with the solution, stand in the lesson's script.
+A lesson's steps are in ``lessonNN.py`` of this folder, in the order of its page. Their cells, with the solution, are in the lesson's script.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ DTYPES = ("fp32", "fp16", "bf16", "int32")
 
 
 class WrongForm(ValueError):
-    """Raised by ``accepts``, in words for the learner: the value is not of the form that the step asks for, so that its question says nothing."""
+    """Raised by ``accepts`` if the value does not have the form that the step asks for. The step's question would not help then, so it is
+    left out. The message is for the learner."""
 
 
 @dataclass(frozen=True)
 class In:
-    """A tensor or array that the step is given: ``values`` of any shape, rounded to ``dtype``.
+    """A tensor or array that is an input of the step: ``values`` of any shape, rounded to ``dtype``.
 
-    ``stride``: elements between the rows of a matrix, if they are farther apart than its columns are many; what lies between is NaN.
+    ``stride``: elements between the rows of a matrix, if the rows are not packed; the elements in the gaps are NaN.
     """
 
     values: Any
@@ -52,7 +53,7 @@ class In:
 
 @dataclass(frozen=True)
 class Out:
-    """A tensor that a kernel writes. It holds NaN before, or ``start`` in every element: 0 where the kernel adds to it."""
+    """A tensor that a kernel writes. Before the run every element is NaN, or ``start``: 0 if the kernel adds to the tensor."""
 
     shape: tuple[int, ...]
     dtype: str = "fp32"
@@ -67,18 +68,18 @@ class Out:
 
 @dataclass(frozen=True)
 class Try:
-    """One small run of a step, and what has to come out.
+    """One small run of a step, with its expected result.
 
     Attributes:
-        what: said to the learner where it fails, as in "five numbers in a block of eight".
-        arguments: of a kernel by name, in the kernel's order: In, Out, whole numbers and floats. Of a function a tuple, in its order.
-        grid: how many programs, up to three numbers; for kernels.
-        constexprs: by name; for kernels.
-        expected: of a kernel its outputs by name, each in the shape of its Out; of a function what it returns, or a tuple of that. float64.
-        within: how far a number may be off, relative to the largest finite expected one of its output. Where NaN or an infinity is
-            expected, the same has to come.
-        orders: in how many orders the programs' memory operations are tried, in CPU mode; above 0 where programs share memory.
-        asked: False if the step's question leads nowhere when this try fails.
+        what: describes the try to the learner if it fails: "five numbers in a block of eight".
+        arguments: In, Out, whole numbers and floats: for a kernel a dict, in the kernel's order; for a function a tuple.
+        grid: for kernels: one to three numbers of programs.
+        constexprs: for kernels: by name.
+        expected: for a kernel its outputs by name, each in the shape of its Out; for a function its result, or a tuple of results. float64.
+        within: the allowed error, relative to the largest finite expected number of the output. An expected NaN or infinity has to be
+            matched exactly.
+        orders: number of orders of the programs' memory operations to try in CPU mode; above 0 if programs share memory.
+        asked: False if the step's question does not help when this try fails.
     """
 
     what: str
@@ -104,7 +105,7 @@ class Try:
 
     @property
     def outputs(self) -> dict[str, np.ndarray]:
-        """The expected numbers by the name of what has them: of a function "result", or "result 1", "result 2" ..."""
+        """Return the expected numbers by output. A function's outputs are called "result", or "result 1", "result 2" ..."""
         if isinstance(self.expected, Mapping):
             return {name: np.asarray(values, dtype=np.float64) for name, values in self.expected.items()}
         if isinstance(self.expected, tuple):
@@ -114,14 +115,14 @@ class Try:
 
 @dataclass(frozen=True)
 class Slip:
-    """A plausible wrong answer. The check knows it again by what comes out of it.
+    """A plausible wrong answer. The check recognises it by its results.
 
     Attributes:
         right: a text of the cell's solution.
-        wrong: what stands there instead.
-        cause: an identifier of the grader's causes, or a headline for this step alone. "" where the run shows the cause (an address outside of
-            a tensor, a race, a deadlock, an error), and for a value, whose ``accepts`` says what is wrong.
-        question: leads to the remedy without giving it; "" takes that of the grader's cause.
+        wrong: the text that replaces it in the wrong answer.
+        cause: an identifier of the grader's causes, or a headline for this step only. "" if the run shows the cause (an address outside of
+            a tensor, a race, a deadlock, an error), and for a value, because ``accepts`` says what is wrong.
+        question: leads to the solution without giving it; "" takes that of the grader's cause.
     """
 
     right: str
@@ -142,7 +143,7 @@ class Slip:
         _raise_first(f"slip {self.wrong!r}", faults)
 
     def word_for(self, kind: str) -> tuple[str, str, str]:
-        """Cause, headline and question as a verdict has them, for a step of this kind."""
+        """Return cause, headline and question for the verdict on a step of this kind."""
         if self.cause not in CAUSES:
             return "known_slip", make_sentence(self.cause), self.question
         headline, question = CAUSES[self.cause].word_for(kind)
@@ -154,15 +155,15 @@ class Step:
     """One step of a lesson.
 
     Attributes:
-        id: "01-mend": the lesson's number, and a word or two.
-        kind: "kernel" (a Triton kernel), "torch" or "numpy" (a function), "value" (a name that the cell gives a value).
-        entry_point: the kernel, the function, or the name.
-        question: asked after a failure that no slip explains, if the lines that the learner was not asked for still stand in the cell.
-        debrief: one or two sentences after a pass: what it was good for. `code` in backquotes, here and in the question.
-        tries: two or three, small; none for a value.
-        accepts: for a value: "" if it is right, else why not, in words for the learner; the step's question follows, unless these words end in
-            one. May raise WrongForm.
-        slips: wrong answers whose causes are known. Tests prove that each fails, with its cause and its question.
+        id: the lesson's number, and a word or two: "01-mend".
+        kind: "kernel" (a Triton kernel), "torch" or "numpy" (a function), "value" (a variable that the cell assigns).
+        entry_point: the name of the kernel, function or variable.
+        question: asked after a failure that no slip explains, if the lines that the learner was not asked to change are still in the cell.
+        debrief: one or two sentences after a pass about the purpose of the step. `code` in backquotes, here and in the question.
+        tries: two or three small ones; none for a value.
+        accepts: for a value: returns "" if it is right, else the reason for the learner why it is not. The step's question follows, unless
+            the reason ends in a question. May raise WrongForm.
+        slips: wrong answers with known causes. Tests prove that each fails, with its cause and its question.
     """
 
     id: str
