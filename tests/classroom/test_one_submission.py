@@ -202,7 +202,7 @@ def test_the_autograder_has_what_gradescope_asks_for_at_its_root(made, tmp_path)
     with zipfile.ZipFile(made) as archive:
         archive.extractall(tmp_path)
         modes = {entry.filename: entry.external_attr >> 16 for entry in archive.infolist()}
-    for name in ("setup.sh", "run_autograder", "install.sh"):
+    for name in ("setup.sh", "run_autograder", "install.sh"):  # they need an index of packages to run
         assert modes[name] & 0o111 and (tmp_path / name).read_text().startswith("#!/usr/bin/env bash\n")
         subprocess.run(["bash", "-n", tmp_path / name], check=True)
     assert one_submission.read_settings(tmp_path / "settings.json") == Settings(("04a", "04b"), partial=False)
