@@ -1,7 +1,10 @@
 """Grades one submission where another system runs the course, and writes the result in that system's format.
 
-``python -m course_lib.classroom.one_submission gradescope`` is what ``run_autograder`` of ``course release --gradescope`` runs. Gradescope's
-folders and the format of ``results.json`` are those of https://gradescope-autograders.readthedocs.io/en/latest/specs/ (read 2026-11-25).
+``python -m course_lib.classroom.one_submission gradescope`` is what ``run_autograder`` of ``course release --gradescope`` runs, and with
+``classroom50 BUNDLE`` what ``autograder.py`` of ``course release --classroom50`` runs. Both formats were read on 2026-11-25:
+
+- Gradescope's folders and ``results.json``: https://gradescope-autograders.readthedocs.io/en/latest/specs/
+- Classroom 50's environment and ``result.json``: https://github.com/foundation50/classroom50/wiki/Advanced-Autograding
 """
 
 from __future__ import annotations
@@ -9,9 +12,14 @@ from __future__ import annotations
 import csv
 import functools
 import json
+import math
+import os
 import sys
+import textwrap
 import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +89,9 @@ def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
 
     An exercise that could not be graded has no score, and then the whole has none: Gradescope adds up the scores that are there.
     """
-    said = [f"Nothing could be read. {row.problem}."] if row.problem else []
-    reasons = [mark.reason for mark in row.marks]
     result: dict[str, Any] = {
         "execution_time": round(seconds),
-        "output": "\n".join([*said, *(f"{note}." for note in row.notes if note not in reasons)]),
+        "output": _describe_files(row),
         "output_format": "text",  # without it Gradescope renders HTML, and names of files are the learner's
         "visibility": "visible",
         "stdout_visibility": "hidden",
@@ -94,6 +100,13 @@ def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
     if all(mark.points is not None for mark in row.marks):
         result["score"] = row.points
     return result
+
+
+def _describe_files(row: Row) -> str:
+    """Return what is to be said of the files as a whole, as lines."""
+    problem = [f"Nothing could be read. {row.problem}."] if row.problem else []
+    reasons = [mark.reason for mark in row.marks]
+    return "\n".join([*problem, *(f"{note}." for note in row.notes if note not in reasons)])
 
 
 def _describe_test(mark: Mark) -> dict[str, Any]:
@@ -148,14 +161,76 @@ def _tell_teacher(row: Row) -> list[str]:
     return lines + [f"Odd: {words}" for words in row.oddities] + [f"Published: {words}" for words in row.published]
 
 
+def run_classroom50(bundle: Path, checkout: Path, environment: Mapping[str, str]) -> None:
+    """Grade ``checkout`` by the settings in ``bundle``, and write ``result.json`` and ``release-body.md`` there.
+
+    The bundle lies on a public page, so it has no secret: the hidden cases are new ones each time. What is printed the student can read.
+
+    Raises: EnvironmentFault if something could not be graded: the exit code then tells Classroom 50 that it was not the student's fault.
+    """
+    row = grade_submission(checkout, environment["OWNER"], read_settings(bundle / SETTINGS), None)
+    if faults := [f"{mark.exercise}: {mark.reason}" for mark in row.marks if mark.points is None]:
+        raise EnvironmentFault(f"not graded, and not the student's fault: {'; '.join(faults)}")
+    write_atomic(checkout / "result.json", json.dumps(describe_for_classroom50(row, environment), indent=2))
+    write_atomic(checkout / "release-body.md", "\n".join(_write_body(row)))
+
+
+def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the content of ``result.json``. Its points are whole numbers, so those of a part are rounded down."""
+    tests = [
+        {
+            "test-name": f"{mark.exercise} {catalog.get(mark.exercise).title}",
+            "passed": mark.status == PASS,
+            "score": math.floor(mark.points or 0),
+            "max-score": math.floor(mark.possible),
+        }
+        for mark in row.marks
+    ]
+    return {
+        "schema": "classroom50/result/v1",
+        "classroom": environment["CLASSROOM"],
+        "assignment": environment["ASSIGNMENT"],
+        "assignment_type": environment["ASSIGNMENT_TYPE"],
+        "owner": environment["OWNER"],
+        "submission": environment["SUBMISSION_TAG"],
+        "commit": environment["COMMIT_URL"],
+        "release": environment["RELEASE_URL"],
+        "review": environment.get("REVIEW_URL") or environment["COMMIT_URL"],
+        "datetime": datetime.now(UTC).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        ),  # Classroom 50 puts the commit's time in its place
+        "score": sum(test["score"] for test in tests),
+        "max-score": sum(test["max-score"] for test in tests),
+        "tests": tests,
+    }
+
+
+def _write_body(row: Row) -> Iterator[str]:
+    """Yield the lines of the page of a submission. Words are indented, so that Markdown shows a learner's code as it is."""
+    yield f"### {format_points(row.points)} of {format_points(row.possible)} points\n"
+    if about := _describe_files(row):
+        yield f"{textwrap.indent(about, '    ')}\n"
+    for mark in row.marks:
+        exercise = catalog.get(mark.exercise)
+        yield f"**{exercise.id} {exercise.title}: {mark.status}**\n"
+        yield f"{textwrap.indent(describe_mark(mark, exercise), '    ')}\n"
+
+
 def main(arguments: list[str]) -> int:
     try:
-        run_gradescope(*map(Path, arguments))
+        match arguments:
+            case ["gradescope", *root]:
+                run_gradescope(*map(Path, root))
+            case ["classroom50", bundle]:
+                run_classroom50(Path(bundle), Path.cwd(), os.environ)
+            case _:
+                raise CourseError(f"{arguments} is not `gradescope` and not `classroom50 BUNDLE`.")
     except (CourseError, EnvironmentFault) as error:
-        print(f"course: {error}", file=sys.stderr)
+        # on one line: GitHub takes a line that begins with :: for a command, and words of a learner may be in it
+        print(f"course: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(main(sys.argv[1:]))

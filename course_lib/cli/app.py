@@ -572,12 +572,19 @@ def author_check(
 
     \b
     Examples: course release ../course-for-the-class
-              course release --gradescope ../week-3 --week 3""",
+              course release --gradescope ../gradescope-week-3 --week 3
+              course release --workflow ../course-for-the-class --week 3""",
 )
 def release(
     folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DIR")],
     gradescope: Annotated[
         bool, typer.Option("--gradescope", help="Make an autograder for Gradescope instead.")
+    ] = False,
+    classroom50: Annotated[
+        bool, typer.Option("--classroom50", help="Make an autograder for Classroom 50 instead.")
+    ] = False,
+    workflow: Annotated[
+        bool, typer.Option("--workflow", help="Add a workflow for GitHub Actions to the copy that is there.")
     ] = False,
     week: WeekNames = None,
     plan: PlanFile = None,
@@ -594,14 +601,20 @@ def release(
     _require_whole_course("release")
     from course_lib.cli import release as releasing
 
-    options = {
-        "week": week, "plan": plan, "only": only, "everything": everything, "secret_file": secret_file, "weights": weights, "partial": partial,
-        "tier": require_tier,
-    }  # fmt: skip
-    if gradescope:
-        return releasing.release_gradescope(folder, **options)
-    if any(options.values()):
-        raise typer.BadParameter("the learners' copy has every exercise; for an autograder say --gradescope, too.")
+    flags = {"gradescope": gradescope, "classroom50": classroom50, "workflow": workflow}
+    systems = [name for name, chosen in flags.items() if chosen]
+    if len(systems) > 1:
+        raise typer.BadParameter("say one of --gradescope, --classroom50 and --workflow.")
+    if systems:
+        from course_lib.cli.grade import choose_exercises
+
+        asked, _ = choose_exercises(week, plan, only, everything)
+        rules = {"secret_file": secret_file, "weights": weights, "partial": partial, "tier": require_tier}
+        return releasing.release_for(systems[0], folder, asked, **rules)
+    if any((week, plan, only, everything, secret_file, weights, partial, require_tier)):
+        raise typer.BadParameter(
+            "the learners' copy has every exercise; the options of grading belong to --gradescope, --classroom50 or --workflow."
+        )
     return releasing.release(folder)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import jsonschema
 import pytest
+import yaml
 from fake_grading import fake_check, write_file
 
 from course_lib import catalog
@@ -22,6 +24,7 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.catalog import texts
 from course_lib.classroom import one_submission
 from course_lib.classroom.grade_class import find_best_tier, grade_class
+from course_lib.classroom.gradebook import Mark, Row
 from course_lib.classroom.one_submission import Settings
 from course_lib.cli import app
 from course_lib.grading.cases.hidden import derive_secret
@@ -62,6 +65,35 @@ GRADESCOPE = {
         },
     },
 }
+WHOLE, NAME = {"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1}
+# The same from https://github.com/foundation50/classroom50/wiki/Advanced-Autograding, "The result.json contract", read 2026-11-25.
+CLASSROOM50 = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": "schema classroom assignment assignment_type owner submission commit release review datetime score max-score tests".split(),
+    "properties": {
+        "schema": {"const": "classroom50/result/v1"},
+        "assignment_type": {"enum": ["individual", "group"]},
+        "submission": {"type": "string", "pattern": "^submit/"},
+        "datetime": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"},
+        **dict.fromkeys(("classroom", "assignment", "owner", "commit", "release", "review"), NAME),
+        **dict.fromkeys(("score", "max-score"), WHOLE),
+        "tests": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["test-name", "passed", "score", "max-score"],
+                "properties": {"test-name": NAME, "passed": {"type": "boolean"}, "score": WHOLE, "max-score": WHOLE},
+            },
+        },
+    },
+}
+# What its runner sets, by the same page.
+ENVIRONMENT = {
+    "CLASSROOM": "cs", "ASSIGNMENT": "week-3", "ASSIGNMENT_TYPE": "individual", "OWNER": "jdoe", "USERNAME": "jdoe",
+    "SUBMISSION_TAG": "submit/2026-12-01T12-00-00Z-a1b2c3d", "COMMIT_URL": "https://github.com/cs/a/commit/1",
+    "RELEASE_URL": "https://github.com/cs/a/releases/tag/1", "REVIEW_URL": "",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -186,14 +218,18 @@ def test_everybody_has_the_same_cases_each_time_and_a_group_the_same_whoever_han
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The command of the guide, word for word; and the zip that it writes, unpacked."""
-    guide = (paths.ROOT / "docs" / "grading-a-class.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"^course release --gradescope [^\n]+$", guide, re.MULTILINE)
-    home = tmp_path_factory.mktemp("release") / "course"
-    home.mkdir()
-    with contextlib.chdir(home):
-        assert app.run(shlex.split(command)[1:]) == 0
-    (file,) = home.parent.rglob("autograder.zip")
+    (file,) = run_command_of_the_guide("gradescope", tmp_path_factory.mktemp("release")).rglob("autograder.zip")
     return file
+
+
+def run_command_of_the_guide(system, home):
+    """Run the one command of the guide for ``system``, in a folder beside which it writes. Returns: the folder of both."""
+    guide = (paths.ROOT / "docs" / "grading-a-class.md").read_text(encoding="utf-8")
+    (command,) = re.findall(rf"^course release --{system} [^\n]+$", guide, re.MULTILINE)
+    (home / "here").mkdir()
+    with contextlib.chdir(home / "here"):
+        assert app.run(shlex.split(command)[1:]) == 0
+    return home
 
 
 @pytest.mark.slow
@@ -233,8 +269,123 @@ def test_options_of_an_autograder_without_one_and_an_autograder_without_exercise
     assert app.run(["release", str(tmp_path / "x"), "--week", "3"]) == app.USAGE_ERROR
     assert app.run(["release", "--gradescope", str(tmp_path / "x")]) == app.BAD_REQUEST
     said = capsys.readouterr().err
-    assert "say --gradescope" in said and "--week 3, --only 07a,08a, or --all" in said
+    assert "belong to --gradescope" in said and "--week 3, --only 07a,08a, or --all" in said
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "mine").write_text("x")
     assert app.run(["release", "--gradescope", str(tmp_path / "x"), "--all"]) == app.BAD_REQUEST
     assert [file.name for file in (tmp_path / "x").iterdir()] == ["mine"]
+
+
+@pytest.fixture
+def bundle(tmp_path):
+    """What Classroom 50 has of an assignment, and a checkout with a course_lib of its own, as a copy of the course has."""
+    (tmp_path / "bundle").mkdir()
+    tier = isolation.LIMITS if find_best_tier() == isolation.LIMITS else None
+    (tmp_path / "bundle" / "settings.json").write_text(Settings(("01a", "04a"), tier=tier).write())
+    (tmp_path / "checkout" / "course_lib").mkdir(parents=True)
+    (tmp_path / "checkout" / "course_lib" / "__init__.py").write_text("raise SystemExit('the checkout was imported')\n")
+    return tmp_path / "bundle"
+
+
+def read_result(checkout):
+    result = json.loads((checkout / "result.json").read_text())
+    jsonschema.validate(result, CLASSROOM50)
+    assert result["score"] == sum(test["score"] for test in result["tests"])
+    assert result["max-score"] == sum(test["max-score"] for test in result["tests"])
+    return result
+
+
+@pytest.mark.slow
+def test_classroom50s_autograder_installs_grades_and_writes_a_result(tmp_path, bundle):
+    (made,) = {file.parent for file in run_command_of_the_guide("classroom50", tmp_path).rglob("autograder.py")}
+    assert {"install.sh", "constraints.txt", "settings.json"} <= {file.name for file in made.iterdir()}
+    assert "secret" not in [file.name for file in made.iterdir()], "the files of an autograder are public"
+    assert sum(file.stat().st_size for file in made.iterdir()) < 10 << 20, "Classroom 50 fetches no more"
+    (made / "settings.json").write_bytes((bundle / "settings.json").read_bytes())
+    install = f"""cd "$(dirname "$0")" && mkdir -p venv/bin && printf '#!/bin/sh\nexec {sys.executable} "$@"' > venv/bin/python && chmod +x venv/bin/python"""
+    (made / "install.sh").write_text(install)  # in place of an installation, the environment of this test
+    checkout = bundle.parent / "checkout"
+    write_file(checkout / "exercises", "01a", texts.read_solution(catalog.get("01a")))
+    write_file(checkout / "exercises", "04a", texts.read_solution(catalog.get("04a")).replace(*WRONG))
+    done = subprocess.run(
+        [sys.executable, made / "autograder.py"], cwd=checkout, env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = read_result(checkout)
+    assert [test["passed"] for test in result["tests"]] == [True, False] and result["owner"] == "jdoe"
+    assert result["score"] == catalog.get("01a").difficulty and result["review"] == ENVIRONMENT["COMMIT_URL"]
+    body = (checkout / "release-body.md").read_text()
+    assert "hidden cases are right." in body and f"**04a {catalog.get('04a').title}: fail**" in body
+    assert "published" not in body + done.stdout + done.stderr, "the student can read all of it"
+
+
+def test_points_of_a_part_are_whole_numbers_for_classroom50():
+    row = Row("jdoe", "jdoe", "", "", (Mark("17a", "fail", 2.57, possible=3.0),))
+    (test,) = one_submission.describe_for_classroom50(row, ENVIRONMENT)["tests"]
+    assert (test["score"], test["max-score"], test["passed"]) == (2, 3, False)
+
+
+@pytest.mark.parametrize("fault", ["FAULT", "MACHINE"])
+def test_a_fault_of_the_grader_is_no_result_for_classroom50_but_an_exit_code(bundle, fake, monkeypatch, capsys, fault):
+    checkout = bundle.parent / "checkout"
+    write_file(checkout, "04a", fault)
+    monkeypatch.chdir(checkout)
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    assert one_submission.main(["classroom50", str(bundle)]) == 1
+    said = capsys.readouterr().err
+    assert "not graded, and not the student's fault: 04a: " in said and said.count("\n") == 1
+    assert not (checkout / "result.json").exists()
+
+
+@pytest.mark.slow
+def test_the_workflow_of_a_class_checks_what_the_week_asks_for(tmp_path):
+    copy = tmp_path / "course-for-the-class"
+    (copy / "exercises").mkdir(parents=True)
+    (copy / "Makefile").write_text("")
+    run_command_of_the_guide("workflow", tmp_path)
+    workflow = yaml.safe_load((copy / ".github" / "workflows" / "check.yml").read_text())
+    *used, environment, step = workflow["jobs"]["check"]["steps"]
+    assert environment["run"].startswith("make env") and len(used) == 2
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", one["uses"]) for one in used)
+    command = copy / ".venv" / "bin" / "course"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"""#!/bin/sh\nexec {sys.executable} -m course_command "$@" """)
+    command.chmod(0o755)
+    moved = {
+        "COURSE_EXERCISES": str(copy / "exercises"),
+        "COURSE_STATE": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "page"),
+    }
+    for name in ("04a", "04b"):
+        write_file(copy / "exercises", name, texts.read_solution(catalog.get(name)))
+    for code, words in ((0, "04b Chan's merge: pass"), (1, "04a Welford's algorithm: fail")):
+        shell = [
+            "bash",
+            "--noprofile",
+            "--norc",
+            "-eo",
+            "pipefail",
+            "-c",
+            step["run"],
+        ]  # what GitHub makes of `shell: bash`
+        done = subprocess.run(shell, cwd=copy, env=os.environ | moved, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        assert words in done.stdout and words in (tmp_path / "page").read_text()
+        write_file(copy / "exercises", "04a", texts.read_solution(catalog.get("04a")).replace(*WRONG))
+    with contextlib.chdir(tmp_path / "here"):
+        assert app.run(["release", "--workflow", "../course-for-the-class", "--week", "3"]) == app.BAD_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--gradescope", "--workflow", "--week", "3"], app.USAGE_ERROR, "say one of"),
+        (["--workflow", "--week", "3"], app.BAD_REQUEST, "is no copy of the course for learners"),
+        (["--workflow", "--week", "3", "--partial"], app.BAD_REQUEST, "a workflow gives no points"),
+        (["--classroom50", "--week", "3", "--secret-file", "secret"], app.BAD_REQUEST, "for Gradescope alone"),
+    ],
+)
+def test_options_that_do_not_fit_a_system_are_refused(tmp_path, capsys, options, code, says):
+    assert app.run(["release", str(tmp_path / "x"), *options]) == code
+    assert says in capsys.readouterr().err and not (tmp_path / "x").exists()
