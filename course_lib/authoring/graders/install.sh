@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 python3 -m venv tools
 tools/bin/python -m pip install --quiet --constraint constraints.txt uv
-tools/bin/uv venv --quiet --python '>=3.11' venv
+tools/bin/uv venv --quiet --python '>=3.11.1' venv
 install=(tools/bin/uv pip install --quiet --python venv/bin/python --constraints constraints.txt)
 "${install[@]}" --torch-backend cpu --no-deps "$(grep '^torch==' constraints.txt)"
 "${install[@]}" --compile-bytecode "$(echo ./norm_kernels_course-*.whl)[lab]"
