@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 import yaml
@@ -60,6 +61,16 @@ def read_commands() -> list[str]:
 
 
 COMMANDS = read_commands()
+
+
+def test_the_link_for_a_hub_opens_a_lesson_of_the_copy_that_it_clones():
+    (link,) = re.findall(r"^https://HUB/hub/user-redirect/git-pull\?(\S+)$", GUIDE, re.MULTILINE)
+    asked = {name: value for name, (value,) in parse_qs(link, strict_parsing=True).items()}
+    assert asked.keys() == {"repo", "branch", "urlpath"}
+    *_, copy = asked["repo"].split("/")
+    lesson = asked["urlpath"].removeprefix(f"lab/tree/{copy}/")
+    assert (paths.ROOT / lesson).is_file() and f"ENV PYTHONPATH=/home/jovyan/{copy}\n" in GUIDE
+    assert f"COPY --chown=jovyan {copy} " in GUIDE, "the guide's own name of the copy"
 
 
 def test_the_guide_has_commands_and_nothing_is_excused_that_is_not_there():

@@ -41,7 +41,7 @@ def release(folder: Path) -> str:
         if it cannot be written.
     """
     folder = folder.resolve() if folder.name in ("", "..") else folder.parent.resolve() / folder.name
-    _require_free(folder)
+    require_free(folder)
     files = dict(_collect())
     folder.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -57,7 +57,7 @@ def release(folder: Path) -> str:
         unfinished.rename(folder)  # over an empty folder, and over nothing else
     except OSError:
         shutil.rmtree(unfinished, ignore_errors=True)
-        _require_free(folder)  # somebody else's files may have come meanwhile
+        require_free(folder)  # somebody else's files may have come meanwhile
         raise
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     notebooks = len(list((folder / "notebooks").glob("*.ipynb")))
@@ -67,7 +67,7 @@ def release(folder: Path) -> str:
     )
 
 
-def _require_free(folder: Path) -> None:
+def require_free(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CourseError(f"{folder} is no folder. Name one that is not there yet, or an empty one.")
     if folder.exists() and any(folder.iterdir()):

@@ -111,6 +111,16 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     return f"{line}{mark.verdict['headline']} {right if mark.status == FAIL else ''}".rstrip()
 
 
+def describe_mark(mark: Mark, exercise: Exercise) -> str:
+    """Return as plain text what a learner's page says of one exercise: what happened, the line, and the question that leads on."""
+    parts = [say_what_happened(mark, exercise)]
+    if mark.verdict and mark.status in (FAIL, ERROR):
+        parts += [mark.verdict["first"]["words"]] if mark.status == ERROR and mark.verdict["first"] else []
+        parts += [_quote(mark.verdict["place"])] if mark.verdict["place"] else []
+        parts += [mark.verdict["question"]]
+    return "\n\n".join(part for part in parts if part)
+
+
 class _ClassPage:
     """What the class's page says, gathered row by row."""
 

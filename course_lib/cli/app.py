@@ -375,6 +375,17 @@ def bench(
     return 0
 
 
+WeekNames = Annotated[
+    str | None, typer.Option("--week", help="The week whose exercises were asked for, such as 3; or several, 3,4.")
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--weeks", help="The plan of the weeks; without it weeks.toml in this folder, else the course's own."),
+]
+AskedFor = Annotated[str | None, typer.Option("--only", help="The exercises that were asked for, such as 07a,08a.")]
+AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was asked for.")]
+
+
 @app.command(
     rich_help_panel=TEACH,
     epilog="""Submissions: one sub-folder or archive a learner, or what Canvas and Moodle give ("download all submissions"), or
@@ -390,17 +401,10 @@ def grade(
         Path,
         typer.Option("--out", "-o", help="Where the results go. If it is there, grading goes on where it stopped."),
     ],
-    week: Annotated[
-        str | None, typer.Option(help="The week whose exercises were asked for, such as 3; or several, 3,4.")
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--weeks", help="The plan of the weeks; without it weeks.toml in this folder, else the course's own."
-        ),
-    ] = None,
-    only: Annotated[str | None, typer.Option(help="The exercises that were asked for, such as 07a,08a.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every exercise was asked for.")] = False,
+    week: WeekNames = None,
+    plan: PlanFile = None,
+    only: AskedFor = None,
+    everything: AllAskedFor = False,
     workers: Annotated[
         int | None,
         typer.Option(min=1, help="How many files are checked at a time; without it, as many as there are processors."),
@@ -563,17 +567,54 @@ def author_check(
 
 @app.command(
     rich_help_panel=TEACH,
-    epilog="""DIR must not be there, or be empty: nothing is ever overwritten. docs/instructors.md says what is left out, and what is not.
+    epilog="""DIR must not be there, or be empty: nothing is ever overwritten. docs/instructors.md says what is left out, and what is not;
+    docs/grading-a-class.md says what to do with the files for a class system.
 
-    Example: course release ../course-for-the-class""",
+    \b
+    Examples: course release ../course-for-the-class
+              course release --gradescope ../gradescope-week-3 --week 3
+              course release --workflow ../course-for-the-class --week 3""",
 )
 def release(
     folder: Annotated[Path, typer.Argument(help="The folder to make.", metavar="DIR")],
+    gradescope: Annotated[
+        bool, typer.Option("--gradescope", help="Make an autograder for Gradescope instead.")
+    ] = False,
+    classroom50: Annotated[
+        bool, typer.Option("--classroom50", help="Make an autograder for Classroom 50 instead.")
+    ] = False,
+    workflow: Annotated[
+        bool, typer.Option("--workflow", help="Add a workflow for GitHub Actions to the copy that is there.")
+    ] = False,
+    week: WeekNames = None,
+    plan: PlanFile = None,
+    only: AskedFor = None,
+    everything: AllAskedFor = False,
+    secret_file: Annotated[
+        Path | None, typer.Option(help="The secret of the hidden cases of the autograder; without it a new one.")
+    ] = None,
+    weights: Annotated[Weights | None, typer.Option(help="As for `course grade`.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="As for `course grade`.")] = False,
+    require_tier: Annotated[GradingTier | None, typer.Option(help="As for `course grade`.")] = None,
 ) -> int:
     """Make a copy of the course for learners: no solutions, no tests, no tools of authors and instructors."""
     _require_whole_course("release")
     from course_lib.cli import release as releasing
 
+    flags = {"gradescope": gradescope, "classroom50": classroom50, "workflow": workflow}
+    systems = [name for name, chosen in flags.items() if chosen]
+    if len(systems) > 1:
+        raise typer.BadParameter("say one of --gradescope, --classroom50 and --workflow.")
+    if systems:
+        from course_lib.cli.grade import choose_exercises
+
+        asked, _ = choose_exercises(week, plan, only, everything)
+        rules = {"secret_file": secret_file, "weights": weights, "partial": partial, "tier": require_tier}
+        return releasing.release_for(systems[0], folder, asked, **rules)
+    if any((week, plan, only, everything, secret_file, weights, partial, require_tier)):
+        raise typer.BadParameter(
+            "the learners' copy has every exercise; the options of grading belong to --gradescope, --classroom50 or --workflow."
+        )
     return releasing.release(folder)
 
 

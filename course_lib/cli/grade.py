@@ -19,7 +19,7 @@ from course_lib.classroom.grade_class import GRADEBOOK, REGRADES, Graded, Option
 from course_lib.cli.terminal import console, say
 from course_lib.sandbox import isolation
 
-_TIERS = {"namespaces": isolation.NAMESPACES, "landlock": isolation.LANDLOCK, "limits": isolation.LIMITS}
+TIERS = {"namespaces": isolation.NAMESPACES, "landlock": isolation.LANDLOCK, "limits": isolation.LIMITS}
 _SHOWN = 10  # faults and problems; all of them are in the files
 NOT_ALL_GRADED = 4  # as for a grader fault
 
@@ -65,7 +65,7 @@ def grade(
         raise CourseError("--late needs a deadline: a line `due` in the plan of the weeks, or --due.")
     options = Options(
         asked, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial, change_rules, anew,
-        _TIERS[tier] if tier else None, tuple(also),
+        TIERS[tier] if tier else None, tuple(also),
     )  # fmt: skip
     if scheduler:
         start, width = functools.partial(workers.connect, scheduler), count or workers.count_workers(scheduler)

@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 
-Place = tuple[str, str, str]  # the number of a file, a line, a column, as PTX writes them
+Place = tuple[str, ...]  # the number of a file, a line, a column, as PTX writes them
 _LOC = re.compile(
     r"^(\s*)\.loc\s+(\d+) (\d+) (\d+)(?:, function_name [^\n]*?, inlined_at (\d+) (\d+) (\d+))?([^\n]*)", re.MULTILINE
 )

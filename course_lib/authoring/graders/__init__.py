@@ -1,0 +1,108 @@
+"""What ``course release`` hands to another system: files that install the course there and grade one submission, or a workflow for GitHub."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from course_lib.authoring.release import require_free
+from course_lib.base import paths
+from course_lib.base.errors import CourseError
+from course_lib.base.files import open_private
+
+_TEMPLATES = Path(__file__).parent
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def write_gradescope(folder: Path, settings: str, secret: bytes | None) -> str:
+    """Write ``autograder.zip`` into ``folder``, and return what to do with it, in words.
+
+    Args:
+        settings: the content of ``settings.json``.
+        secret: what the hidden cases are drawn from; without it a new one.
+
+    Raises: CourseError if ``folder`` holds anything; OSError if it cannot be written.
+    """
+    require_free(folder)
+    secret = secret or secrets.token_hex(16).encode()
+    files = _collect(settings) | _read_templates("gradescope") | {"secret": secret}
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "autograder.zip"
+    with open(file, "xb", opener=open_private) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.external_attr = (0o755 if content.startswith(b"#!") else 0o644) << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    return (
+        f"{file}, {file.stat().st_size / 1e6:.0f} MB, is the autograder of one assignment. It holds the secret of the hidden cases and the course's "
+        "solutions: do not pass it on. docs/grading-a-class.md says where to upload it, and which memory to choose."
+    )
+
+
+def write_classroom50(folder: Path, settings: str) -> str:
+    """Write the files of one assignment's autograder into ``folder``, and return what to do with them, in words.
+
+    Raises: as :func:`write_gradescope`.
+    """
+    require_free(folder)
+    files = _collect(settings) | _read_templates("classroom50")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return (
+        f"{folder} has the autograder of one assignment. Copy its files into CLASSROOM/autograders/ASSIGNMENT/ of your classroom50 repository; "
+        "docs/grading-a-class.md says what its points are worth."
+    )
+
+
+def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
+    """Write the workflow that checks ``exercises`` into the class's repository ``folder``, and return what it does, in words.
+
+    The versions of the actions are those of the course's own workflow.
+
+    Raises: CourseError if ``folder`` is no copy of the course, or has that workflow; OSError if it cannot be written.
+    """
+    if not (folder / "Makefile").is_file() or not (folder / "exercises").is_dir():
+        raise CourseError(f"{folder} is no copy of the course for learners: `course release {folder}` makes one first.")
+    file = folder / ".github" / "workflows" / "check.yml"
+    if file.exists():
+        raise CourseError(f"{file} is there already, and nothing is overwritten. Remove it first.")
+    own = (paths.ROOT / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"uses: (\S+)@(.+)", own))
+    text = (_TEMPLATES / "workflow" / "check.yml").read_text(encoding="utf-8").replace("EXERCISES", " ".join(exercises))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(re.sub(r"(\S+)@PINNED", lambda found: f"{found[1]}@{pins[found[1]]}", text), encoding="utf-8")
+    return f"{file} checks {', '.join(exercises)} at every push, with the cases that every learner has: it shows how far they are, and gives no points."
+
+
+def _collect(settings: str) -> dict[str, bytes]:
+    """Return what every system needs, by name: the course's wheel, the pinned versions, what installs them, and the assignment's settings."""
+    with tempfile.TemporaryDirectory() as work:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            work,
+            paths.ROOT,
+        ]
+        subprocess.run(command, check=True)
+        (wheel,) = Path(work).glob("*.whl")
+        files = {wheel.name: wheel.read_bytes()}
+    constraints = (paths.ROOT / "constraints.txt").read_bytes()
+    install = (_TEMPLATES / "install.sh").read_bytes()
+    return files | {"constraints.txt": constraints, "install.sh": install, "settings.json": settings.encode()}
+
+
+def _read_templates(system: str) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (_TEMPLATES / system).iterdir() if file.is_file()}

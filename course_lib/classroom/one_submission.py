@@ -1,0 +1,236 @@
+"""Grades one submission where another system runs the course, and writes the result in that system's format.
+
+``python -m course_lib.classroom.one_submission gradescope`` is what ``run_autograder`` of ``course release --gradescope`` runs, and with
+``classroom50 BUNDLE`` what ``autograder.py`` of ``course release --classroom50`` runs. Both formats were read on 2026-11-25:
+
+- Gradescope's folders and ``results.json``: https://gradescope-autograders.readthedocs.io/en/latest/specs/
+- Classroom 50's environment and ``result.json``: https://github.com/foundation50/classroom50/wiki/Advanced-Autograding
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import math
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from course_lib import catalog
+from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.files import TemporaryFolder, write_atomic
+from course_lib.classroom import workers
+from course_lib.classroom.grade_class import Options, grade_class
+from course_lib.classroom.gradebook import NOT_GRADED, Mark, Row, format_points
+from course_lib.classroom.journal import Journal
+from course_lib.classroom.marking import Marker
+from course_lib.classroom.out_folder import JOURNAL
+from course_lib.classroom.record import read_record
+from course_lib.classroom.reports import describe_mark
+from course_lib.grading.verdict import PASS
+
+SETTINGS, SECRET = "settings.json", "secret"
+AUTOGRADER = Path("/autograder")
+_NOT_YOURS = "The course could not grade this. That is not your fault, and takes no points from you. Your teacher sees the reason."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an assignment asks for, and how it is graded: as the options ``--only``, ``--weights``, ``--partial`` and ``--require-tier`` of ``course grade``."""
+
+    exercises: tuple[str, ...]
+    weights: str | None = None
+    partial: bool | None = None
+    tier: str | None = None
+
+    def write(self) -> str:
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+
+def read_settings(file: Path) -> Settings:
+    """Return the settings that :meth:`Settings.write` wrote. Raises: OSError, ValueError or TypeError if they are something else."""
+    plain = json.loads(file.read_text(encoding="utf-8"))
+    return Settings(**plain | {"exercises": tuple(plain["exercises"])})
+
+
+def grade_submission(folder: Path, learner: str, settings: Settings, secret_file: Path | None) -> Row:
+    """Grade what lies in ``folder`` as ``course grade`` grades a class of this one learner, with one worker.
+
+    Args:
+        learner: what the learner's hidden cases are derived from, beside the secret.
+        secret_file: without it the secret is a new one, and so are the hidden cases.
+
+    Raises: as :func:`grade_class`.
+    """
+    with TemporaryFolder("course-job-") as work:
+        mapping, out = work / "learners.csv", work / "out"
+        with mapping.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("learner", "path"), (learner, ".")])
+        options = Options(
+            settings.exercises, secret_file=secret_file, mapping=mapping, weights=settings.weights, partial=settings.partial, tier=settings.tier
+        )  # fmt: skip
+        # one worker, because a container shows all processors of its host and has the memory for one
+        grade_class(folder, out, options, functools.partial(workers.start_processes, 1), 2)
+        record = read_record(out)
+        with Journal(out / JOURNAL) as journal:
+            (row,) = (Marker(record, journal.get, {}).make_row(person) for person in record)
+    return row
+
+
+def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
+    """Return the content of ``results.json``. Hidden cases are not in it, only how many of them are right.
+
+    An exercise that could not be graded has no score, and then the whole has none: Gradescope adds up the scores that are there.
+    """
+    result: dict[str, Any] = {
+        "execution_time": round(seconds),
+        "output": _describe_files(row),
+        "output_format": "text",  # without it Gradescope renders HTML, and names of files are the learner's
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": [_describe_test(mark) for mark in row.marks],
+    }
+    if all(mark.points is not None for mark in row.marks):
+        result["score"] = row.points
+    return result
+
+
+def _describe_files(row: Row) -> str:
+    """Return what is to be said of the files as a whole, as lines."""
+    problem = [f"Nothing could be read. {row.problem}."] if row.problem else []
+    reasons = [mark.reason for mark in row.marks]
+    return "\n".join([*problem, *(f"{note}." for note in row.notes if note not in reasons)])
+
+
+def _describe_test(mark: Mark) -> dict[str, Any]:
+    exercise = catalog.get(mark.exercise)
+    test = {
+        "name": f"{exercise.id} {exercise.title}: {mark.status}",
+        "output": describe_mark(mark, exercise),
+        "visibility": "visible",
+    }
+    if mark.points is None:
+        return test
+    return test | {
+        "score": mark.points,
+        "max_score": mark.possible,
+        "status": "passed" if mark.status == PASS else "failed",
+    }
+
+
+def run_gradescope(root: Path = AUTOGRADER) -> None:
+    """Grade ``submission`` below ``root`` and write ``results/results.json``, whatever happens. What is printed is for the teacher.
+
+    Raises: whatever went wrong that is not the learner's, after the result says so.
+    """
+    started = time.monotonic()
+    try:
+        settings = read_settings(root / "source" / SETTINGS)
+        learner = _read_learner(root / "submission_metadata.json")
+        row = grade_submission(root / "submission", learner, settings, root / "source" / SECRET)
+        result = describe_for_gradescope(row, time.monotonic() - started)
+    except Exception:
+        test = {"name": "Grading", "status": "failed", "output": _NOT_YOURS, "visibility": "visible"}
+        _write_results(root, {"output": _NOT_YOURS, "stdout_visibility": "hidden", "tests": [test]})
+        raise
+    _write_results(root, result)
+    print("\n".join(_tell_teacher(row)))
+
+
+def _read_learner(metadata: Path) -> str:
+    """Return who handed in: the numbers of a group's members, in order. In a trial outside of Gradescope nobody is named."""
+    if not metadata.exists():
+        return "nobody"
+    return " ".join(sorted(str(user["id"]) for user in json.loads(metadata.read_text(encoding="utf-8"))["users"]))
+
+
+def _write_results(root: Path, result: dict[str, Any]) -> None:
+    write_atomic(root / "results" / "results.json", json.dumps(result, indent=2, ensure_ascii=False))
+
+
+def _tell_teacher(row: Row) -> list[str]:
+    lines = [f"{row.learner}: {format_points(row.points)} of {format_points(row.possible)} points."]
+    lines += [f"{mark.exercise}: not graded. {mark.reason}" for mark in row.marks if mark.status == NOT_GRADED]
+    return lines + [f"Odd: {words}" for words in row.oddities] + [f"Published: {words}" for words in row.published]
+
+
+def run_classroom50(bundle: Path, checkout: Path, environment: Mapping[str, str]) -> None:
+    """Grade ``checkout`` by the settings in ``bundle``, and write ``result.json`` and ``release-body.md`` there.
+
+    The bundle lies on a public page, so it has no secret: the hidden cases are new ones each time. What is printed the student can read.
+
+    Raises: EnvironmentFault if something could not be graded: the exit code then tells Classroom 50 that it was not the student's fault.
+    """
+    row = grade_submission(checkout, environment["OWNER"], read_settings(bundle / SETTINGS), None)
+    if faults := [f"{mark.exercise}: {mark.reason}" for mark in row.marks if mark.points is None]:
+        raise EnvironmentFault(f"not graded, and not the student's fault: {'; '.join(faults)}")
+    write_atomic(checkout / "result.json", json.dumps(describe_for_classroom50(row, environment), indent=2))
+    write_atomic(checkout / "release-body.md", "\n".join(_write_body(row)))
+
+
+def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the content of ``result.json``. Its points are whole numbers, so those of a part are rounded down."""
+    tests = [
+        {
+            "test-name": f"{mark.exercise} {catalog.get(mark.exercise).title}",
+            "passed": mark.status == PASS,
+            "score": math.floor(mark.points or 0),
+            "max-score": math.floor(mark.possible),
+        }
+        for mark in row.marks
+    ]
+    return {
+        "schema": "classroom50/result/v1",
+        "classroom": environment["CLASSROOM"],
+        "assignment": environment["ASSIGNMENT"],
+        "assignment_type": environment["ASSIGNMENT_TYPE"],
+        "owner": environment["OWNER"],
+        "submission": environment["SUBMISSION_TAG"],
+        "commit": environment["COMMIT_URL"],
+        "release": environment["RELEASE_URL"],
+        "review": environment.get("REVIEW_URL") or environment["COMMIT_URL"],
+        "datetime": datetime.now(UTC).strftime(
+            "%Y-%m-%dT%H:%M:%SZ"
+        ),  # Classroom 50 puts the commit's time in its place
+        "score": sum(test["score"] for test in tests),
+        "max-score": sum(test["max-score"] for test in tests),
+        "tests": tests,
+    }
+
+
+def _write_body(row: Row) -> Iterator[str]:
+    """Yield the lines of the page of a submission. Words are indented, so that Markdown shows a learner's code as it is."""
+    yield f"### {format_points(row.points)} of {format_points(row.possible)} points\n"
+    if about := _describe_files(row):
+        yield f"{textwrap.indent(about, '    ')}\n"
+    for mark in row.marks:
+        exercise = catalog.get(mark.exercise)
+        yield f"**{exercise.id} {exercise.title}: {mark.status}**\n"
+        yield f"{textwrap.indent(describe_mark(mark, exercise), '    ')}\n"
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        match arguments:
+            case ["gradescope", *root]:
+                run_gradescope(*map(Path, root))
+            case ["classroom50", bundle]:
+                run_classroom50(Path(bundle), Path.cwd(), os.environ)
+            case _:
+                raise CourseError(f"{arguments} is not `gradescope` and not `classroom50 BUNDLE`.")
+    except (CourseError, EnvironmentFault) as error:
+        # on one line: GitHub takes a line that begins with :: for a command, and words of a learner may be in it
+        print(f"course: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
