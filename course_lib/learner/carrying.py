@@ -42,8 +42,8 @@ def pack(file: Path = DEFAULT) -> str:
         if progress.file().exists():
             archive.writestr(_PROGRESS, progress.file().read_bytes())
     write_atomic(file, packed.getvalue())
-    names = ", ".join(path.name for path in worked) or "no exercise"
-    return f"{paths.shown(file)} holds {names}, and your progress."
+    held = [path.name for path in worked] + ["your progress"] * progress.file().exists()
+    return f"{paths.shown(file)} holds {', '.join(held)}."
 
 
 def unpack(file: Path = DEFAULT) -> list[str]:

@@ -52,7 +52,7 @@ def test_exercises_and_passes_arrive_and_what_was_there_is_kept(go_to, tmp_path)
     note(FIRST, PASS)
     note(SECOND, FAIL)
     progress.note_prediction("00-backwards", "7", surprised=True)
-    carrying.pack(tmp_path / "work.zip")
+    assert carrying.pack(tmp_path / "work.zip").endswith(f"work.zip holds {FIRST.file}.py, your progress.")
 
     machine = go_to("machine")
     texts.find_file(FIRST).write_text("# mine, from the machine\n", encoding="utf-8")
@@ -78,6 +78,12 @@ def test_a_zip_that_is_there_is_not_overwritten(go_to, tmp_path):
     with pytest.raises(CourseError, match="stays as it is"):
         carrying.pack(tmp_path / "work.zip")
     assert (tmp_path / "work.zip").read_text() == "something else"
+
+
+def test_progress_is_named_only_where_there_is_some(go_to, tmp_path):
+    go_to("tab")
+    texts.find_file(FIRST).write_text("# mine\n", encoding="utf-8")
+    assert carrying.pack(tmp_path / "work.zip").endswith(f"holds {FIRST.file}.py.")
 
 
 def test_without_work_there_is_no_zip(go_to, tmp_path):
