@@ -27,6 +27,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_lib import catalog
+from course_lib.authoring.wheel import build_wheel
 from course_lib.base import paths, tab
 from course_lib.catalog.texts import make_unsolved_text
 
@@ -98,29 +99,12 @@ class Package:
 
 def read_course(answers: dict[str, object]) -> Package:
     """Return the course's wheel without the built notebooks, which the site has beside it, and with the compiler's recorded ``answers``."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pip",
-                "wheel",
-                "-q",
-                "--no-deps",
-                "--no-build-isolation",
-                "-w",
-                folder,
-                str(paths.ROOT),
-            ],
-            check=True,
-        )
-        (built,) = Path(folder).glob("*.whl")
-        with zipfile.ZipFile(built) as wheel:
-            files: dict[str, bytes] = {
-                name: wheel.read(name)
-                for name in wheel.namelist()
-                if not name.endswith(".ipynb") and ".dist-info/" not in name
-            }
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(build_wheel(Path(folder))) as wheel:
+        files: dict[str, bytes] = {
+            name: wheel.read(name)
+            for name in wheel.namelist()
+            if not name.endswith(".ipynb") and ".dist-info/" not in name
+        }
     files["course_lib/compiler/recorded.json"] = json.dumps(answers).encode()
     depends = ("ipython", "ipywidgets", "ml_dtypes", "numpy", "rich", "torch", "triton")
     return Package("norm-kernels-course", _read_version("norm-kernels-course"), files, ("course_lib",), depends)

@@ -30,6 +30,7 @@ RELEASED = (
 )  # in a learner's release, in place of solutions and sources; see is_release()
 BENCH_RESULTS = PACKAGE / "bench" / "results"
 MARKER = Path(".course", "folder.json")  # what makes a folder a course folder: ``course_lib.learner.folder`` writes it
+WORK = Path("my-course.zip")  # what ``course export`` writes and ``course import`` reads, unless they name another file
 
 
 def is_release() -> bool:

@@ -493,7 +493,7 @@ def update() -> int:
 
 
 @app.command(rich_help_panel=KEEP, epilog="Example: course export my-course.zip")
-def export(file: Annotated[Path, typer.Argument(metavar="FILE")] = Path("my-course.zip")) -> int:
+def export(file: Annotated[Path, typer.Argument(metavar="FILE")] = paths.WORK) -> int:
     """Put your exercises and your progress into a zip, for another machine."""
     from course_lib.learner import carrying
 
@@ -502,7 +502,7 @@ def export(file: Annotated[Path, typer.Argument(metavar="FILE")] = Path("my-cour
 
 
 @app.command("import", rich_help_panel=KEEP, epilog="Example: course import my-course.zip")
-def import_(file: Annotated[Path, typer.Argument(metavar="FILE")] = Path("my-course.zip")) -> int:
+def import_(file: Annotated[Path, typer.Argument(metavar="FILE")] = paths.WORK) -> int:
     """Take the exercises and the progress of such a zip; what you have here is kept."""
     from course_lib.learner import carrying
 

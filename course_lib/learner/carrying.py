@@ -16,12 +16,11 @@ from course_lib.base.files import keep_copy, read_plain_file, write_atomic
 from course_lib.catalog.texts import find_file
 from course_lib.learner import progress, workspace
 
-DEFAULT = Path("my-course.zip")
 _MOST_BYTES = 8 << 20  # of the zip, and of each file in it
 _PROGRESS = ".course/progress.json"
 
 
-def pack(file: Path = DEFAULT) -> str:
+def pack(file: Path = paths.WORK) -> str:
     """Write the work of this course folder into ``file``, and return a sentence that says what it holds.
 
     Raises: CourseError if ``file`` is there already, or there is no work; OSError if it cannot be written.
@@ -31,7 +30,8 @@ def pack(file: Path = DEFAULT) -> str:
             f"{paths.shown(file)} is there already, and stays as it is. Name another file, or remove it first."
         )
     worked = [find_file(exercise) for exercise in catalog.exercises().values() if workspace.has_work(exercise)]
-    if not worked and not progress.file().exists():
+    records = progress.file() if progress.file().exists() else None
+    if not worked and records is None:
         raise CourseError(
             f"there is no work to carry yet: no exercise in {paths.shown(paths.exercises())} was changed, and nothing was checked."
         )
@@ -39,14 +39,14 @@ def pack(file: Path = DEFAULT) -> str:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in worked:
             archive.writestr(f"exercises/{path.name}", path.read_bytes())
-        if progress.file().exists():
-            archive.writestr(_PROGRESS, progress.file().read_bytes())
+        if records is not None:
+            archive.writestr(_PROGRESS, records.read_bytes())
     write_atomic(file, packed.getvalue())
-    held = [path.name for path in worked] + ["your progress"] * progress.file().exists()
+    held = [path.name for path in worked] + ["your progress"] * (records is not None)
     return f"{paths.shown(file)} holds {', '.join(held)}."
 
 
-def unpack(file: Path = DEFAULT) -> list[str]:
+def unpack(file: Path = paths.WORK) -> list[str]:
     """Take the work in ``file`` into this course folder, and return a line for each thing that was done.
 
     An exercise that is here and differs is copied to ``.course/kept`` first. A record of progress that is here stays, except that a pass in the
@@ -59,9 +59,7 @@ def unpack(file: Path = DEFAULT) -> list[str]:
         raise CourseError(
             f"{paths.shown(file)} holds no work of this course: no exercises/exNN_*.py and no {_PROGRESS}."
         )
-    written = files.pop(_PROGRESS, None)
-    if written is not None:
-        progress.take_over(written, write=False)  # raises before anything is changed
+    records = progress.parse(files.pop(_PROGRESS)) if _PROGRESS in files else None  # raises before anything is changed
     said = [f"{name} is no part of your work, and was left out." for name in ignored]
     for exercise in catalog.exercises().values():
         path = find_file(exercise)
@@ -73,8 +71,8 @@ def unpack(file: Path = DEFAULT) -> list[str]:
         said.append(
             f"{paths.shown(path)} is from the zip." + (f" Yours is kept as {paths.shown(kept)}." if kept else "")
         )
-    if written is not None:
-        said.append(f"Records of progress that were taken from the zip: {progress.take_over(written)}.")
+    if records is not None:
+        said.append(f"Records of progress that were taken from the zip: {progress.take_over(records)}.")
     return said
 
 

@@ -177,19 +177,19 @@ def note_hunt(play: str, hunt: str, level: str, move: dict | None = None) -> Hun
         return record
 
 
-def take_over(data: bytes, *, write: bool = True) -> int:
-    """Take the records of another progress file that are missing here, and its passes; return how many. A record that is here stays otherwise.
-
-    With ``write`` False nothing is changed: the file is only looked at.
+def parse(data: bytes) -> _Kept:
+    """Return what a progress file of another course folder holds, for :func:`take_over`.
 
     Raises: CourseError if ``data`` is no progress file that this version of the course reads.
     """
     try:
-        other = _parse_text(data.decode())
+        return _parse_text(data.decode())
     except _UNREADABLE as broken:
         raise CourseError(f"the progress in it cannot be read ({broken}). Nothing was changed.") from broken
-    if not write:
-        return 0
+
+
+def take_over(other: _Kept) -> int:
+    """Take the records of ``other`` that are missing here, and its passes; return how many. A record that is here stays otherwise."""
     taken = 0
     with _changing_all() as kept:
         for name, part in vars(kept).items():

@@ -104,10 +104,10 @@ def answer(files: Any, question: str, post: Any) -> None:
     if "job" not in plain:
         in_process.make_machine(kind)
         return
-    folder, sent = Path(plain["folder"]), set()
+    folder, given = Path(plain["folder"]), files.to_py()
     folder.mkdir(parents=True, exist_ok=True)
-    _write_files(folder, files.to_py())
-    sent.update(_read_files(folder, sent))
+    _write_files(folder, given)
+    sent = set(given)
 
     def send(answer: str) -> None:
         files = _read_files(folder, sent)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from course_lib.authoring.release import require_free
+from course_lib.authoring.wheel import build_wheel
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import open_private
@@ -84,20 +83,7 @@ def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
 def _collect(settings: str) -> dict[str, bytes]:
     """Return what every system needs, by name: the course's wheel, the pinned versions, what installs them, and the assignment's settings."""
     with tempfile.TemporaryDirectory() as work:
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "-q",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            work,
-            paths.ROOT,
-        ]
-        subprocess.run(command, check=True)
-        (wheel,) = Path(work).glob("*.whl")
+        wheel = build_wheel(Path(work))
         files = {wheel.name: wheel.read_bytes()}
     constraints = (paths.ROOT / "constraints.txt").read_bytes()
     install = (_TEMPLATES / "install.sh").read_bytes()

@@ -72,11 +72,11 @@ def write_launches(source: Source, notebook: str = FIRST, up: str = "") -> str:
 
     ``up`` leads from the page to the site's first page.
     """
-    written = ""
-    if source.tab_bytes and not notebook.partition("/")[2].startswith(NOT_IN_TAB):
+    written, name = "", notebook.rpartition("/")[2]
+    if source.tab_bytes and not name.startswith(NOT_IN_TAB):
         written = (
             f'<p class="launch"><a class="button here" data-files="{up}tab/files.json" href="{up}tab/lab/index.html?path={notebook}">Run lesson '
-            f"{notebook.partition('/')[2][:2]} here</a> in this browser, with nothing to install: {source.tab_bytes / 1e6:.0f} MB the first time. "
+            f"{name[:2]} here</a> in this browser, with nothing to install: {source.tab_bytes / 1e6:.0f} MB the first time. "
             f'<a href="{up}docs/browser.html">What a tab can do</a><progress hidden aria-label="loaded"></progress> <span role="status"></span></p>'
         )
     launches = list_launches(source.repository, notebook).items()
